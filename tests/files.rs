@@ -32,6 +32,26 @@ fn into_a_static_program_the_library_does_not_get_and_one_line_says_why() {
 }
 
 #[test]
+fn children_without_samples_are_named_with_their_time() {
+    let ends = host_with("ends", Language::C, &["-static"]);
+    let script = format!("{0} return; {0} return; true", ends.display());
+    let inside = Record::of("sh").flag("--sampler=preload").args(["-c", &script]).run();
+    let remarks = inside.recording().info.remarks;
+    let named =
+        remarks.iter().find_map(|remark| remark.split_once("not sampled, with at least this CPU time: "));
+    let (_, named) = named.unwrap_or_else(|| panic!("{remarks:?}"));
+    let seconds: f64 =
+        named.strip_prefix("ends ").and_then(|text| text.strip_suffix(" s")).unwrap().parse().unwrap();
+    // Two times 0.3 s, without what came after the last reading.
+    assert!((0.2..0.65).contains(&seconds), "{named}");
+    // From outside, they have samples.
+    let outside = Record::of("sh").args(["-c", &script]).run();
+    outside.seen("ends").is_true(400);
+    let remarks = outside.recording().info.remarks;
+    assert!(!remarks.iter().any(|remark| remark.contains("not sampled")), "{remarks:?}");
+}
+
+#[test]
 fn a_setuid_program_runs_and_one_line_says_why_it_is_not_seen() {
     // SAFETY: no arguments.
     let root = unsafe { libc::geteuid() } == 0;

@@ -5,7 +5,9 @@ use crate::threads;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A thread by whose id the files and the memory of a process can be read: the main thread, unless it has ended
 /// before the others (`pthread_exit`). `None` if all threads have ended.
@@ -43,6 +45,23 @@ pub fn executable(pid: u32) -> PathBuf {
     OsString::from_vec(bytes).into()
 }
 
+/// The path by which an executable was started, if the file has another name: `/usr/bin/redis-server`, which is a link to
+/// `redis-check-rdb` in the same folder. `name`: what the kernel calls the process after its exec. A longer name of the
+/// file is more exact: `python3.11` for `python3`.
+pub fn started_as(exe: &str, name: &str) -> Option<Arc<str>> {
+    let (folder, file) = exe.rsplit_once('/')?;
+    if name.is_empty() || name.contains('/') || file.contains(name) {
+        return None;
+    }
+    Some(format!("{folder}/{name}")).filter(|path| is_same_file(path, exe)).map(Arc::from)
+}
+
+/// Whether two paths name one file.
+pub fn is_same_file(one: impl AsRef<Path>, other: impl AsRef<Path>) -> bool {
+    let id = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
+    id(one.as_ref()).is_some_and(|one| Some(one) == id(other.as_ref()))
+}
+
 /// The command line: arguments that end with a zero byte each.
 pub fn command_line(pid: u32) -> Vec<u8> {
     fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
@@ -56,6 +75,57 @@ pub fn arguments(pid: u32) -> Vec<String> {
         return Status::read(pid).map(|status| status.name).into_iter().collect();
     }
     line.split(|b| *b == 0).map(|argument| String::from_utf8_lossy(argument).into_owned()).collect()
+}
+
+/// Ids of the children that a process has now; empty if the kernel does not list them.
+pub fn children(pid: u32) -> Vec<u32> {
+    let mut children = Vec::new();
+    for tid in threads::list(pid) {
+        let list = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
+        children.extend(list.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+    }
+    children
+}
+
+/// What a process is called, and how much CPU time it has used, in all its images.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CpuUsage {
+    /// Name of the main thread, at most 15 bytes.
+    pub name: String,
+    /// Process id of the parent.
+    pub parent: u32,
+    /// When it started, in ticks since boot. The id of a process and its start are unique.
+    pub started: u64,
+    /// CPU time, in ticks, rounded down.
+    pub ticks: u64,
+}
+
+impl CpuUsage {
+    /// Reads the usage of a process, also of one that has ended, until its parent waits for it.
+    pub fn read(pid: u32) -> Option<CpuUsage> {
+        CpuUsage::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn parse(stat: &[u8]) -> Option<CpuUsage> {
+        let name = stat.get(stat.iter().position(|b| *b == b'(')? + 1..)?;
+        let name = &name[..name.iter().rposition(|b| *b == b')')?];
+        let fields = fields_after_name(stat)?;
+        let (user, system) = (*fields.get(11)?, *fields.get(12)?);
+        Some(CpuUsage {
+            name: String::from_utf8_lossy(name).into_owned(),
+            parent: *fields.get(1)? as u32,
+            started: *fields.get(19)?,
+            ticks: user + system,
+        })
+    }
+}
+
+/// The fields of proc_pid_stat(5) from the third on; 0 for those that are no number. The second, the name, may contain
+/// anything between its parentheses.
+fn fields_after_name(stat: &[u8]) -> Option<Vec<u64>> {
+    let behind = stat.iter().rposition(|b| *b == b')')?;
+    let number = |field: &[u8]| std::str::from_utf8(field).ok().and_then(|f| f.trim().parse().ok());
+    Some(stat.get(behind + 2..)?.split(|b| *b == b' ').map(|field| number(field).unwrap_or(0)).collect())
 }
 
 /// Identifies one image of a process: the time of its start, and the addresses of code and stack, which each exec
@@ -80,14 +150,9 @@ impl ImageKey {
         Some(ImageKey { started: key.started, ..other })
     }
 
-    /// Fields 22, 26 and 28 of proc_pid_stat(5). The second field may contain anything between its parentheses.
+    /// Fields 22, 26 and 28 of proc_pid_stat(5).
     fn parse(stat: &[u8]) -> Option<ImageKey> {
-        let behind = stat.iter().rposition(|b| *b == b')')?;
-        let fields: Vec<u64> = stat
-            .get(behind + 2..)?
-            .split(|b| *b == b' ')
-            .map(|field| std::str::from_utf8(field).ok().and_then(|f| f.trim().parse().ok()).unwrap_or(0))
-            .collect();
+        let fields = fields_after_name(stat)?;
         // The first field after the name is field 3.
         Some(ImageKey { started: *fields.get(19)?, code: *fields.get(23)?, stack: *fields.get(25)? })
     }
@@ -119,5 +184,34 @@ mod tests {
             b"9 (a) R (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1234 20 21 22 5000 24 6000 26";
         assert_eq!(ImageKey::parse(line), Some(ImageKey { started: 1234, code: 5000, stack: 6000 }));
         assert_eq!(ImageKey::parse(b"9 (a) S 1"), None);
+    }
+    #[test]
+    fn a_link_to_an_executable_is_found_by_its_name() {
+        let folder = std::env::temp_dir().join(format!("started-as-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let exe = folder.join("check-rdb2");
+        fs::write(&exe, "").unwrap();
+        std::os::unix::fs::symlink("check-rdb2", folder.join("server")).unwrap();
+        fs::hard_link(&exe, folder.join("check")).unwrap();
+        fs::write(folder.join("other"), "").unwrap();
+        let as_name = |name: &str| started_as(exe.to_str().unwrap(), name);
+        assert_eq!(as_name("server").as_deref(), folder.join("server").to_str());
+        assert_eq!([as_name("check"), as_name("other"), as_name("none"), as_name("")], [const { None }; 4]);
+        assert_eq!(as_name("../server"), None);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn usage_is_read_whatever_the_name() {
+        let line = b"9 (a) R (b) S 77 2 3 4 5 6 7 8 9 10 120 30 13 14 15 16 17 18 1234 20 21";
+        let usage = CpuUsage { name: "a) R (b".into(), parent: 77, started: 1234, ticks: 150 };
+        assert_eq!(CpuUsage::parse(line), Some(usage));
+        assert_eq!(CpuUsage::parse(b"9 (a) S 1"), None);
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(children(std::process::id()).contains(&child.id()));
+        assert_eq!(CpuUsage::read(child.id()).unwrap().parent, std::process::id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!children(std::process::id()).contains(&child.id()));
     }
 }

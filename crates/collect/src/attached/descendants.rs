@@ -8,9 +8,9 @@
 use super::Attached;
 use crate::Recorder;
 use stackglass_attach::{AttachMode, Driver, Stopped, leak_check};
-use stackglass_procfs::{ImageKey, Status, threads};
+use stackglass_procfs::process::children;
+use stackglass_procfs::{ImageKey, Status};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -127,23 +127,19 @@ impl Descendants {
         let mut parents: Vec<u32> = self.processes.keys().copied().collect();
         let mut listed = BTreeSet::new();
         while let Some(parent) = parents.pop() {
-            for tid in threads::list(parent) {
-                let list =
-                    fs::read_to_string(format!("/proc/{parent}/task/{tid}/children")).unwrap_or_default();
-                for child in list.split_ascii_whitespace().filter_map(|child| child.parse().ok()) {
-                    listed.insert(child);
-                    if self.ended.contains(&child) || self.processes.contains_key(&child) {
-                        continue;
-                    }
-                    if Status::read(child).is_none_or(|status| status.has_ended()) {
-                        self.ended.insert(child);
-                        continue;
-                    }
-                    found = true;
-                    self.processes.insert(child, None);
-                    self.look(child);
-                    parents.push(child);
+            for child in children(parent) {
+                listed.insert(child);
+                if self.ended.contains(&child) || self.processes.contains_key(&child) {
+                    continue;
                 }
+                if Status::read(child).is_none_or(|status| status.has_ended()) {
+                    self.ended.insert(child);
+                    continue;
+                }
+                found = true;
+                self.processes.insert(child, None);
+                self.look(child);
+                parents.push(child);
             }
         }
         // A process id that no parent lists any more may be reused.

@@ -20,6 +20,7 @@ pub mod stream_file;
 mod stream_peeks;
 pub(crate) mod takeover;
 mod unaccounted_cpu;
+mod unsampled;
 
 pub use backend::Sampler;
 pub use heap_at::{HeapAt, HeapAtOptions, SaveSnapshot, SnapshotSummary};

@@ -8,6 +8,7 @@ use super::heap_at::HeapSnapshots;
 use super::start::{self, Child};
 use super::stream_peeks::StreamPeeks;
 use super::takeover::Takeover;
+use super::unsampled::CpuTimes;
 use super::{LaunchError, Library, Options, own_allocator, unaccounted_cpu};
 use crate::allocations::AllocationSettings;
 use crate::allocations::drain::AllocationDrain;
@@ -117,8 +118,10 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         .map(|heap| HeapSnapshots::new(heap, child.pid(), recording.session.folder(), &options.output));
     let time = options.time;
     let takeover = takeover.filter(|takeover| takeover.obstacle().is_none());
+    let cpu_times = CpuTimes::of(child.pid());
     let mut program = RecordedProgram {
         backend,
+        cpu_times,
         allocations,
         snapshots,
         takeover,
@@ -136,6 +139,8 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
 /// The program that is recorded.
 struct RecordedProgram {
     backend: Backend,
+    /// To name processes without samples.
+    cpu_times: CpuTimes,
     allocations: Option<AllocationDrain>,
     /// Heap snapshots during the recording.
     snapshots: Option<HeapSnapshots>,
@@ -165,6 +170,7 @@ impl Source for RecordedProgram {
     fn read(&mut self, recorder: &mut Recorder, observer: &mut dyn Observer) {
         let images = self.backend.peekable();
         self.backend.read(recorder);
+        self.cpu_times.update();
         self.peeks.update(&images, recorder, observer);
         if let Some(allocations) = &mut self.allocations {
             allocations.update();
@@ -285,6 +291,12 @@ impl RecordedProgram {
         let end = ended.map_or(End::Running, |(end, _)| end);
         let mut kernel_cpu = ended.map(|(_, cpu)| cpu);
         let mut reasons = unaccounted_cpu::reasons(options, is_early, was_cleared);
+        // What options leave out is no surprise.
+        if let Some(kernel) =
+            kernel_cpu.filter(|_| reasons.is_empty() && options.time && !recording.info.full)
+        {
+            recording.info.remarks.extend(self.cpu_times.remark(kernel, sampler_cpu, &recording));
+        }
         reasons.extend(blind_spot);
         if let Some(kernel) = kernel_cpu.take_if(|_| !reasons.is_empty()) {
             let remark = unaccounted_cpu::remark(&reasons, kernel, sampler_cpu, &recording);

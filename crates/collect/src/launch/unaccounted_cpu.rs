@@ -25,10 +25,16 @@ pub fn reasons(options: &Options, early: bool, cleared: bool) -> Vec<&'static st
     .collect()
 }
 
+/// CPU time that the kernel counted and neither the recording nor its samplers account for, ns.
+pub fn missing(kernel: Nanos, sampler_cpu: Nanos, recording: &Recording) -> u64 {
+    let seen: u64 = recording.threads.iter().map(|thread| thread.cpu.0).sum();
+    kernel.0.saturating_sub(seen).saturating_sub(sampler_cpu.0)
+}
+
 /// The remark, if the kernel counted noticeably more than the recording and its samplers.
 pub fn remark(reasons: &[&str], kernel: Nanos, sampler_cpu: Nanos, recording: &Recording) -> Option<String> {
+    let missing = missing(kernel, sampler_cpu, recording);
     let seen: u64 = recording.threads.iter().map(|thread| thread.cpu.0).sum();
-    let missing = kernel.0.saturating_sub(seen).saturating_sub(sampler_cpu.0);
     (missing > LEAST && missing > kernel.0 / 20).then(|| {
         let (kernel, seen) = (kernel.seconds(), Nanos(seen).seconds());
         let left_out = reasons.join(" and ");
