@@ -16,6 +16,17 @@ impl Process {
             words => command_text(words),
         }
     }
+
+    /// The title that it has given itself: `nginx: worker process`; otherwise the name of its program.
+    pub fn title(&self) -> String {
+        self.own_title().unwrap_or_else(|| file_name(&self.exe).to_owned())
+    }
+
+    /// The title that it has given itself, if it has. Such a title is in the first word of its command line.
+    pub fn own_title(&self) -> Option<String> {
+        let first = self.arguments.first().filter(|first| first.contains(' ') && ***first != *self.exe)?;
+        Some(command_text(std::slice::from_ref(first)))
+    }
 }
 
 /// A command line as one text. The program is named without its folder: `rg -c x` for `/usr/bin/rg`, `-c` and `x`.
@@ -50,5 +61,8 @@ mod tests {
         assert_eq!(process.command(), "app");
         let process = Process { arguments: vec!["/home/my dir/app".into(), "-x".into()], ..process };
         assert_eq!(process.command(), "app -x");
+        assert_eq!((process.title(), process.own_title()), ("app".into(), None));
+        let titled = Process { arguments: vec!["nginx: worker process".into()], ..process };
+        assert_eq!((titled.command(), titled.title()), (titled.title(), "nginx: worker process".into()));
     }
 }

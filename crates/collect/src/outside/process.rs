@@ -106,7 +106,9 @@ impl Process {
             if self.refused || recorder.is_full() {
                 return None;
             }
-            self.image = ProcessImage::of(self.describe(), recorder);
+            let process = self.describe();
+            let link = proc_files::started_as(&process.exe, &String::from_utf8_lossy(self.name_text()));
+            self.image = ProcessImage::of(process, link, recorder);
             self.described = monotonic();
             self.refused = self.image.is_none();
             self.mappings.announce(self.pid, self.image.as_mut()?, recorder);
@@ -147,6 +149,10 @@ impl Process {
         known.is_some_and(|exe| !link.is_empty() && last(exe) != last(link))
     }
 
+    fn name_text(&self) -> &[u8] {
+        &self.name[..self.name.iter().position(|b| *b == 0).unwrap_or(self.name.len())]
+    }
+
     fn describe(&self) -> RecordedProcess {
         let exe = self.exe.clone().unwrap_or_default();
         // The process may have called exec since, or may have ended. Its arguments are right only if the file is the same.
@@ -157,9 +163,8 @@ impl Process {
             false => Vec::new(),
         };
         let path = if exe.is_empty() { link.as_os_str().as_bytes().to_vec() } else { exe };
-        let name = &self.name[..self.name.iter().position(|b| *b == 0).unwrap_or(self.name.len())];
         let exe: Arc<str> = match path.is_empty() {
-            true => String::from_utf8_lossy(name).into(),
+            true => String::from_utf8_lossy(self.name_text()).into(),
             false => String::from_utf8_lossy(&path).into(),
         };
         RecordedProcess {

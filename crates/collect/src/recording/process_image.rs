@@ -29,6 +29,8 @@ const LONGEST_BUILD_ID: usize = 64;
 /// Translates the stream of one process image into samples of a [`Recorder`].
 pub struct ProcessImage {
     index: ProcessIndex,
+    /// The executable, if the recording names it by the link by which it was started: its own path, and that of the link.
+    link: Option<(Arc<str>, Arc<str>)>,
     space: AddressSpace,
     threads: HashMap<u32, ThreadSoFar>,
     /// Named tasks: their index in the recording, by the id in the process.
@@ -61,14 +63,22 @@ struct ThreadSoFar {
 impl ProcessImage {
     /// Adds the image that `control` describes; `None` if the recording is full.
     pub fn new(control: &ControlPage, recorder: &mut Recorder) -> Option<ProcessImage> {
-        ProcessImage::of(process_of(control), recorder)
+        let process = process_of(control);
+        let link = link_of(&process);
+        ProcessImage::of(process, link, recorder)
     }
 
-    /// Adds the image of a process; `None` if the recording is full.
-    pub(crate) fn of(process: Process, recorder: &mut Recorder) -> Option<ProcessImage> {
+    /// Adds the image of a process that was started by `link`, if not by its own path; `None` if the recording is full.
+    pub(crate) fn of(
+        mut process: Process,
+        link: Option<Arc<str>>,
+        recorder: &mut Recorder,
+    ) -> Option<ProcessImage> {
+        let link = link.map(|link| (std::mem::replace(&mut process.exe, Arc::clone(&link)), link));
         let index = recorder.add_process(process)?;
         Some(ProcessImage {
             index,
+            link,
             space: AddressSpace::default(),
             threads: HashMap::default(),
             tasks: HashMap::default(),
@@ -188,6 +198,10 @@ impl ProcessImage {
         recorder: &mut Recorder,
     ) {
         let path = Arc::from(String::from_utf8_lossy(&path[..path.len().min(LONGEST_PATH)]));
+        let path = match &self.link {
+            Some((exe, link)) if *exe == path => Arc::clone(link),
+            _ => path,
+        };
         let build_id = Arc::from(&build_id[..build_id.len().min(LONGEST_BUILD_ID)]);
         if let Some(index) = recorder.add_module(Module { path, build_id }) {
             self.space.load(id, index, mapping);
@@ -372,6 +386,19 @@ fn process_of(control: &ControlPage) -> Process {
         forked: control.image.load(Relaxed) & ImageFlags::FORKED != 0,
         counters: Default::default(),
     }
+}
+
+/// The link by which a process was started.
+#[cfg(feature = "launch")]
+fn link_of(process: &Process) -> Option<Arc<str>> {
+    let name = stackglass_procfs::Status::read(process.pid)?.name;
+    stackglass_procfs::process::started_as(&process.exe, &name)
+}
+
+/// The crate's own process is named by its file.
+#[cfg(not(feature = "launch"))]
+fn link_of(_: &Process) -> Option<Arc<str>> {
+    None
 }
 
 fn name_of(name: &ThreadName) -> Arc<str> {

@@ -33,7 +33,8 @@ impl ProcessTitles {
             let line = process::command_line(process.pid);
             // It may have ended, or called exec: the line is that of another program then.
             let runs = process::executable(process.pid);
-            let same = file_name(&runs.to_string_lossy()) == file_name(&process.exe);
+            let same = file_name(&runs.to_string_lossy()) == file_name(&process.exe)
+                || process::is_same_file(&runs, &*process.exe);
             // Titles are padded to the length of the old line.
             let last = line.iter().rposition(|b| !matches!(*b, 0 | b' '));
             let line = &line[..last.map_or(0, |last| last + 1)];

@@ -294,7 +294,7 @@ fn process(recording: &Recording, number: ThreadNumber) -> String {
     let thread = recording.thread(number);
     match thread.and_then(|thread| recording.processes.get(thread.process.0 as usize)) {
         Some(process) if !process.exe.is_empty() => {
-            format!("{} {}", harmless(file_name(&process.exe)), process.pid)
+            format!("{} {}", harmless(&process.title()), process.pid)
         }
         Some(process) if process.pid > 0 => format!("process {}", process.pid),
         _ => in_brackets("unknown process"),

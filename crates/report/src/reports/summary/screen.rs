@@ -37,7 +37,10 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
     let whole = parts.each_ref().map(|part| part(usize::MAX));
     let shown = match summary.rows.filter(|_| !summary.everything) {
         None => whole,
-        Some(rows) => fitted(&parts, whole, rows.max(FEWEST).saturating_sub(digest.len() + lines.len())),
+        Some(rows) => {
+            let rows = rows.max(FEWEST).saturating_sub(digest.len() + lines.len());
+            fitted(&parts, whole, rows, have_titles(recording))
+        }
     };
     let gaps: Vec<usize> = (0..shown.len()).map(|part| gap(&shown, part)).collect();
     for (part, gap) in shown.into_iter().zip(gaps) {
@@ -61,8 +64,14 @@ fn height(shown: &[Vec<Line>; 5]) -> usize {
     shown.iter().enumerate().map(|(part, lines)| lines.len() + gap(shown, part)).sum()
 }
 
-/// The parts in at most `rows` lines.
-fn fitted(parts: &[Part<'_>; 5], whole: [Vec<Line>; 5], rows: usize) -> [Vec<Line>; 5] {
+/// Whether processes have given themselves different titles, which are only in the table of processes.
+fn have_titles(recording: &Recording) -> bool {
+    let mut titles = recording.processes.iter().filter_map(|process| process.own_title());
+    titles.next().is_some_and(|first| titles.any(|other| other != first))
+}
+
+/// The parts in at most `rows` lines. With `processes`, their table is next to the tree in importance.
+fn fitted(parts: &[Part<'_>; 5], whole: [Vec<Line>; 5], rows: usize, processes: bool) -> [Vec<Line>; 5] {
     if height(&whole) <= rows {
         return whole;
     }
@@ -72,6 +81,7 @@ fn fitted(parts: &[Part<'_>; 5], whole: [Vec<Line>; 5], rows: usize) -> [Vec<Lin
     // the tree again, and what it leaves over.
     let first = [
         (TREE, rows / 2),
+        (PROCESSES, if processes { few } else { 0 }),
         (SLEEPING, (rows / 6).max(2)),
         (NOTES, few),
         (TASKS, few + 1),
