@@ -4,9 +4,11 @@ mod support;
 
 use serde_json::Value;
 use std::collections::BTreeSet;
-use support::Place;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use support::samples::recorded;
 use support::target::Target;
+use support::{Place, end_of, stackglass};
 
 /// All keys of objects, at any depth. Counters have names that come from elsewhere.
 fn keys(value: &Value, found: &mut BTreeSet<String>) {
@@ -36,7 +38,11 @@ fn section(heading: &str) -> String {
 
 fn check(place: &Place, arguments: &[&str], sections: &[&str]) -> Value {
     let text = place.stdout_of(&[arguments, &["--json"]].concat());
-    let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    check_text(&text, arguments, sections)
+}
+
+fn check_text(text: &str, arguments: &[&str], sections: &[&str]) -> Value {
+    let value: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let documented: String = sections.iter().map(|heading| section(heading)).collect();
     let mut found = BTreeSet::new();
     keys(&value, &mut found);
@@ -71,4 +77,25 @@ fn keys_of_a_peek_are_documented() {
     assert!(threads.len() > 3, "{peek}");
     assert!(threads.iter().any(|thread| thread["state"] == "asleep" && thread["stack"][0].is_object()));
     assert!(peek["profile"]["total"].as_u64().is_some(), "{peek}");
+}
+
+#[test]
+fn keys_of_top_are_documented() {
+    let place = Place::new();
+    let words = ["top", "--json", "--", stackglass(), "demo-workload", "--time", "60s"];
+    let mut child = place.stackglass(words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for _ in 0..2 {
+        let object = check_text(&lines.next().unwrap().unwrap(), &words, &["`stackglass top`"]);
+        let [wall, cpu] = ["wall", "cpu"].map(|key| object[key].as_u64().unwrap());
+        assert!((900_000_000..5_000_000_000).contains(&wall) && cpu > wall / 50, "{object}");
+        let own = |rows: &str| -> u64 {
+            object[rows].as_array().unwrap().iter().map(|row| row["own"].as_u64().unwrap()).sum()
+        };
+        assert!(own("functions") == cpu && (1..=cpu).contains(&own("lines")), "{object}");
+        assert!(object["threads"].as_array().unwrap().iter().any(|thread| thread["function"].is_string()));
+    }
+    // A reader that goes away ends it, with the program that it has started.
+    drop(lines);
+    assert_eq!(end_of(&mut child), Some(0));
 }

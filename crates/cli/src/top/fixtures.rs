@@ -1,6 +1,6 @@
 //! Recordings and models for the tests of `top`.
 
-use super::model::Model;
+use super::model::{Model, WINDOW};
 use stackglass_profile::{Location, Nanos, ProcessIndex, Recording, Sample, State, Thread, ThreadNumber};
 
 /// A recording with the threads `slower` (77) and `other` (78), and stacks of unnamed functions.
@@ -39,7 +39,7 @@ pub(super) fn recording(stacks: &[(u32, &[u64], u64)]) -> Recording {
 
 /// A model in which each function ran at its line for this long.
 pub(super) fn with_lines(lines: &[(&str, &str, u64)]) -> Model {
-    let mut model = Model::default();
+    let mut model = Model::of_intervals(WINDOW);
     for ((function, at, time), offset) in lines.iter().zip(0..) {
         model.insert_line(Location { module: None, offset }, function, at);
         model.add(&recording(&[(1, &[offset], *time)]), 0, 100);

@@ -1,30 +1,23 @@
 //! The loop of `top`: figures are refreshed once a second; keys and signals are handled at once.
 
 use super::child::ChildProgram;
+use super::figures::{Figures, REFRESH_INTERVAL};
 use super::full_screen::FullScreen;
 use super::keys;
-use super::model::Model;
 use super::screen::{Action, Screen};
 use crate::output::{Output, default_output_of_process};
 use ratatui::crossterm::event::{Event, KeyEventKind};
 use stackglass_attach::Stopped;
-use stackglass_collect::Recorder;
 use stackglass_collect::allocations::live::LiveAllocations;
-use stackglass_collect::attached::{self, Attached};
+use stackglass_collect::attached;
 use stackglass_collect::session::signals::{Signal, Signals};
-use stackglass_procfs::process;
-use stackglass_profile::{Nanos, RecordingInfo};
 use stackglass_report::Unit;
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
-/// Time between two refreshes.
-const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest wait for a key between two drains of the streams.
 const KEY_TIMEOUT: Duration = Duration::from_millis(50);
-/// Limit of the recording that `s` saves, in words. When it is full, it is cleared.
-const CAPACITY_WORDS: u64 = 20_000_000;
 
 const SIGHUP: i32 = rustix::process::Signal::HUP.as_raw();
 const SIGCONT: i32 = rustix::process::Signal::CONT.as_raw();
@@ -52,48 +45,18 @@ pub(super) enum SaveTo {
 
 /// A view of one process.
 pub(super) struct LiveView {
-    attached: Attached,
-    recorder: Recorder,
-    model: Model,
+    figures: Figures,
     screen: Screen,
     output: SaveTo,
     pid: u32,
     /// Allocations, while another command records them, and their number at the last refresh.
     allocations: Option<(LiveAllocations, u64)>,
-    /// Number of samples that the model already has.
-    seen: usize,
-    refreshed: Instant,
 }
 
 impl LiveView {
-    pub(super) fn new(
-        attached: Attached,
-        pid: u32,
-        delay: Duration,
-        output: SaveTo,
-        head: String,
-    ) -> LiveView {
-        let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let info = RecordingInfo {
-            command: process::arguments(pid),
-            started: started.as_nanos() as u64,
-            start: Nanos(Attached::now()),
-            delay: Nanos(delay.as_nanos() as u64),
-            capacity: CAPACITY_WORDS,
-            writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
-            ..RecordingInfo::default()
-        };
-        LiveView {
-            attached,
-            recorder: Recorder::new(info),
-            model: Model::default(),
-            screen: Screen { head, ..Screen::default() },
-            output,
-            pid,
-            allocations: None,
-            seen: 0,
-            refreshed: Instant::now(),
-        }
+    pub(super) fn new(figures: Figures, pid: u32, output: SaveTo, head: String) -> LiveView {
+        let screen = Screen { head, ..Screen::default() };
+        LiveView { figures, screen, output, pid, allocations: None }
     }
 
     /// Runs until the user quits, the process ends, or a signal arrives. Signals are passed on to `child`.
@@ -108,8 +71,8 @@ impl LiveView {
         let mut refresh = REFRESH_INTERVAL / 4;
         let mut changed = true;
         loop {
-            self.attached.drain(&mut self.recorder);
-            if self.refreshed.elapsed() >= refresh {
+            self.figures.drain();
+            if self.figures.age() >= refresh {
                 self.refresh();
                 (refresh, changed) = (REFRESH_INTERVAL, true);
             }
@@ -129,17 +92,17 @@ impl LiveView {
                 }
                 changed = true;
             }
-            if let Some(why) = self.attached.stopped() {
+            if let Some(why) = self.figures.stopped() {
                 return ExitReason::Stopped(why);
             }
             if std::mem::take(&mut changed)
-                && full_screen.draw(|frame| self.screen.draw(&self.model, frame)).is_err()
+                && full_screen.draw(|frame| self.screen.draw(&self.figures.model, frame)).is_err()
             {
                 return self.terminal_gone(signals, child);
             }
             match keys.recv_timeout(KEY_TIMEOUT) {
                 Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => {
-                    match self.screen.key(key, &self.model) {
+                    match self.screen.key(key, &self.figures.model) {
                         Action::Leave => return ExitReason::Asked,
                         Action::Save => self.save(),
                         Action::Suspend => self.suspend(full_screen, signals),
@@ -156,7 +119,7 @@ impl LiveView {
 
     /// Detaches from the process.
     pub(super) fn detach(&mut self) {
-        self.attached.stop();
+        self.figures.detach();
     }
 
     /// The reason after a failed read or write: the hang-up signal may still arrive.
@@ -176,35 +139,21 @@ impl LiveView {
     fn suspend(&mut self, full_screen: &mut FullScreen, signals: &Signals) {
         self.refresh();
         full_screen.leave();
-        self.attached.interrupt_for(&mut self.recorder, || {
+        self.figures.interrupt_for(|| {
             signals.stop_here();
             // In the background this stops top again.
             let _ = full_screen.enter_again();
         });
-        // The time in between is not counted.
-        self.seen = self.recorder.recording().samples.len();
-        self.refreshed = Instant::now();
     }
 
     /// Adds the new samples to the model.
     fn refresh(&mut self) {
-        let wall = self.refreshed.elapsed().as_nanos() as u64;
-        self.refreshed = Instant::now();
-        if !self.screen.paused {
-            self.screen.allocations = self.allocations(wall).unwrap_or_default();
+        if self.screen.paused {
+            self.figures.discard();
+            return;
         }
-        // Samples must not grow after they are counted.
-        self.recorder.settle();
-        if !self.screen.paused {
-            self.model.add(self.recorder.recording(), self.seen, wall);
-        }
-        self.seen = self.recorder.recording().samples.len();
-        if self.recorder.is_full() {
-            let before = self.recorder.clear_samples();
-            self.attached.forget_stacks(&before, &mut self.recorder);
-            self.recorder.info_mut().start = Nanos(Attached::now());
-            self.seen = 0;
-        }
+        let wall = self.figures.refresh();
+        self.screen.allocations = self.allocations(wall).unwrap_or_default();
     }
 
     /// The rate of allocations since the last refresh, and live bytes, as text.
@@ -225,10 +174,7 @@ impl LiveView {
 
     /// Writes the recording so far to a file.
     fn save(&mut self) {
-        let mut recording = self.recorder.recording().clone();
-        recording.info.wall = Nanos(Attached::now().saturating_sub(recording.info.start.0));
-        recording.info.end = Some(stackglass_profile::End::Running);
-        stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
+        let recording = self.figures.recording_so_far();
         let output = match &self.output {
             SaveTo::Named(path) => Output::named(path.clone()),
             SaveTo::NewFileOf(executable) => default_output_of_process(executable),

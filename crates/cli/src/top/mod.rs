@@ -1,10 +1,12 @@
 //! `stackglass top PID` and `top -- PROGRAM`: a live view of where a program spends its time.
 
 mod child;
+mod figures;
 #[cfg(test)]
 mod fixtures;
 mod full_screen;
 mod help;
+mod json_lines;
 mod keys;
 mod live_view;
 mod model;
@@ -18,8 +20,10 @@ use crate::output::output_file;
 use crate::values::{delay, process_id};
 use child::ChildProgram;
 use clap::Args;
+use figures::Figures;
 use full_screen::FullScreen;
 use live_view::{ExitReason, LiveView, SaveTo};
+use model::{Model, WINDOW};
 use stackglass_attach::{AttachMode, Driver, Stopped};
 use stackglass_collect::attached::Attached;
 use stackglass_collect::session::signals::Signals;
@@ -35,6 +39,7 @@ const EXAMPLES: &str = "\
 Examples:
   stackglass top 1234             a running process; it runs on
   stackglass top -- ./server      start a program; its output is discarded
+  stackglass top 1234 --json      one JSON object per second, for programs
 
 Keys: up and down select, enter shows callers and callees (of a thread: its
 functions), / filters, p pauses, s saves a recording, ? shows help, q quits.
@@ -59,6 +64,10 @@ pub(crate) struct Flags {
     #[command(flatten)]
     driver: DriverFlag,
 
+    /// Print the figures of each second as a JSON object on one line (docs/json.md)
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+
     /// File for the key s [default: PROGRAM.glass in this folder, or with the next free number: -2, -3, …]
     #[arg(short, long, value_name = "FILE", value_parser = output_file())]
     output: Option<PathBuf>,
@@ -69,8 +78,10 @@ pub(crate) struct Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
-    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
-        return Err(Failure::new("top needs a terminal; `stackglass peek PID` writes to a file or a pipe"));
+    if !flags.json && (!std::io::stdout().is_terminal() || !std::io::stdin().is_terminal()) {
+        return Err(Failure::new(
+            "top needs a terminal; `stackglass peek PID` and `stackglass top --json` write to a file or a pipe",
+        ));
     }
     let signals = Signals::block_as_onlooker()
         .map_err(|error| Failure::new(format!("cannot receive signals: {error}")))?;
@@ -104,7 +115,15 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     };
     let name = or_process(&executable).file_name().unwrap_or_default().to_string_lossy();
     let head = format!("{} {pid}  by {driver}", harmless(&name));
-    let mut live_view = LiveView::new(attached, pid, flags.delay, output, head);
+    if flags.json {
+        // Each object is of its own second.
+        let mut figures = Figures::new(attached, pid, flags.delay, Model::of_intervals(1));
+        let reason = json_lines::run(&mut figures, pid, &signals, child.as_ref());
+        figures.detach();
+        return exit_status(reason, pid, child, &signals);
+    }
+    let figures = Figures::new(attached, pid, flags.delay, Model::of_intervals(WINDOW));
+    let mut live_view = LiveView::new(figures, pid, output, head);
     let mut full_screen = FullScreen::enter()?;
     let reason = live_view.run(&mut full_screen, &signals, child.as_ref());
     // Messages from here on go to the normal screen.

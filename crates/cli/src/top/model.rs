@@ -1,4 +1,4 @@
-//! The figures of `top`: stacks of functions with their times, kept per refresh for the last ten refreshes.
+//! The figures of `top`: stacks of functions with their times, kept for each of the last refreshes.
 //!
 //! Each code location is symbolized once. Intervals that leave the window are dropped, so memory stays bounded.
 
@@ -6,8 +6,8 @@ use foldhash::{HashMap, HashSet};
 use stackglass_profile::{Frame, Location, Recording, State, ThreadNumber, harmless};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Number of intervals (seconds) shown together.
-const WINDOW: usize = 10;
+/// Number of intervals (seconds) shown together on the screen.
+pub(super) const WINDOW: usize = 10;
 
 /// The number of a function or a line.
 pub(crate) type Id = u32;
@@ -98,8 +98,9 @@ impl<T: Clone + Eq + std::hash::Hash> Interner<T> {
 }
 
 /// The figures of the last seconds.
-#[derive(Default)]
 pub(crate) struct Model {
+    /// Number of intervals that are kept.
+    window: usize,
     functions: Interner<String>,
     lines: Interner<Line>,
     /// Functions and lines at a code location, innermost first.
@@ -109,6 +110,18 @@ pub(crate) struct Model {
 }
 
 impl Model {
+    /// A model that keeps this many intervals, without any yet.
+    pub(crate) fn of_intervals(window: usize) -> Model {
+        Model {
+            window,
+            functions: Interner::default(),
+            lines: Interner::default(),
+            symbolized: HashMap::default(),
+            intervals: VecDeque::new(),
+            threads: BTreeMap::new(),
+        }
+    }
+
     /// Adds the samples from `from` on, an interval of `wall` ns.
     pub(crate) fn add(&mut self, recording: &Recording, from: usize, wall: u64) {
         self.symbolize(recording, from);
@@ -137,7 +150,7 @@ impl Model {
             }
         }
         self.intervals.push_back(interval);
-        while self.intervals.len() > WINDOW {
+        while self.intervals.len() > self.window {
             self.intervals.pop_front();
         }
         self.threads = (1..)
@@ -340,7 +353,7 @@ mod tests {
 
     #[test]
     fn times_of_functions_callers_and_callees() {
-        let mut model = Model::default();
+        let mut model = Model::of_intervals(WINDOW);
         // 1 calls 2 and 3; 3 calls itself once.
         model.add(&recording(&[(1, &[2, 1], 50), (1, &[3, 3, 1], 30), (1, &[1], 5)]), 0, 100);
         let functions = named(&model, &model.functions(None));
@@ -363,7 +376,7 @@ mod tests {
 
     #[test]
     fn old_intervals_are_dropped() {
-        let mut model = Model::default();
+        let mut model = Model::of_intervals(WINDOW);
         model.add(&recording(&[(1, &[2, 1], 50)]), 0, 100);
         for _ in 0..WINDOW {
             model.add(&recording(&[(1, &[9, 1], 10)]), 0, 100);

@@ -216,6 +216,7 @@ impl Screen {
 #[cfg(test)]
 mod tests {
     use super::super::fixtures::recording;
+    use super::super::model::WINDOW;
     use super::*;
 
     fn press(screen: &mut Screen, model: &Model, keys: &[KeyCode]) {
@@ -230,7 +231,7 @@ mod tests {
 
     /// Thread 1 runs 2 under 1 for 50 ns; thread 2 runs 3 under 1 for 90 ns.
     fn model() -> Model {
-        let mut model = Model::default();
+        let mut model = Model::of_intervals(WINDOW);
         model.add(&recording(&[(1, &[2, 1], 50), (2, &[3, 1], 90)]), 0, 100);
         model
     }

@@ -277,6 +277,7 @@ fn chosen() -> Style {
 #[cfg(test)]
 mod tests {
     use super::super::fixtures::{recording, with_lines};
+    use super::super::model::WINDOW;
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -340,7 +341,7 @@ mod tests {
             ..stackglass_profile::Frame::unknown(1)
         };
         seen.symbols.set(stackglass_profile::LocationId(0), [frame]);
-        let mut model = Model::default();
+        let mut model = Model::of_intervals(WINDOW);
         model.add(&seen, 0, 100);
         let mut screen = Screen { message: evil.clone(), ..Screen::default() };
         let mut all = rendered(&mut screen, &model, 200, 24);
@@ -359,7 +360,7 @@ mod tests {
     #[test]
     fn keys_fit_and_no_size_is_too_small() {
         let mut screen = Screen { head: "server 1234".into(), ..Screen::default() };
-        let model = Model::default();
+        let model = Model::of_intervals(WINDOW);
         for width in [80, 60, 40] {
             let text = rendered(&mut screen, &model, width, 24);
             for word in ["server 1234", "? help  q quit", "own %", "sampling"] {
