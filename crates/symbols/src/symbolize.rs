@@ -9,13 +9,12 @@ use crate::kept;
 use crate::language;
 use crate::locate::{self, Files};
 use crate::mapped::Mapped;
-use crate::perf_map::PerfMaps;
 use crate::sections::Sections;
 use crate::source::Sources;
 use crate::symtab::{self, Symbol};
 use crate::types::{self, Contents, Details};
 use crate::unnamed::{self, Unnamed};
-use crate::{Error, Options, Outcome, Progress, dispatch, parallel, vdso};
+use crate::{Error, Options, Outcome, Progress, dispatch, parallel, perf_map, vdso};
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::recording::Module;
 use stackglass_profile::symbols::{Missing, ModuleNote};
@@ -143,13 +142,12 @@ fn jobs(recording: &mut Recording, allocating: &HashSet<LocationId>, outcome: &m
             _ => homeless.push((location.offset, id)),
         }
     }
-    if !homeless.is_empty() {
-        let compiled = PerfMaps::of(&recording.processes, recording.info.started);
-        for (address, id) in homeless {
-            let frame = compiled.frame(address).unwrap_or_else(|| Frame::unknown(address));
-            outcome.named += usize::from(!frame.func.is_empty());
-            recording.symbols.set(id, [frame]);
-        }
+    let mut compiled = perf_map::names(recording, &homeless.iter().map(|(_, id)| *id).collect());
+    for (address, id) in homeless {
+        let mut frame = Frame::unknown(address);
+        frame.func = compiled.remove(&id).unwrap_or_default();
+        outcome.named += usize::from(!frame.func.is_empty());
+        recording.symbols.set(id, [frame]);
     }
     let by_module = by_module.into_iter();
     by_module
