@@ -9,7 +9,7 @@ use clap::Args;
 use regex::Regex;
 use stackglass_profile::{Recording, command_text};
 use stackglass_report::call_tree::StateFilter;
-use stackglass_report::{HotKey, HotTable, HotText, Pick, Selection, Source, hot};
+use stackglass_report::{CallTrees, HotKey, HotTable, HotText, Pick, Selection, Source, hot, nothing_picked};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -82,6 +82,9 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let input = input::read_for_report(&input::choose(flags.file.as_deref())?)?;
     let name = input.name.clone();
     let mut recording = input.into_recording()?;
+    if let Some(why) = missing(flags, &recording)? {
+        return Err(Failure::new(format!("{name}: {why}")));
+    }
     let had_samples = !recording.samples.is_empty();
     selection(flags).keep_in(&mut recording);
     if recording.samples.is_empty() {
@@ -98,6 +101,16 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     out.flush()?;
     Ok(0)
+}
+
+/// Why there are no samples of the threads and tasks that were asked for.
+fn missing(flags: &Flags, recording: &Recording) -> Result<Option<String>, Failure> {
+    if flags.threads.is_none() && flags.tasks.is_none() {
+        return Ok(None);
+    }
+    let trees = CallTrees::new(Source::Recording(recording)).map_err(Failure::new)?;
+    let [threads, tasks] = [&flags.threads, &flags.tasks].map(|pick| pick.as_ref().unwrap_or(&Pick::All));
+    Ok(nothing_picked(&trees, threads, tasks))
 }
 
 fn selection(flags: &Flags) -> Selection {
