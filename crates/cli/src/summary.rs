@@ -17,6 +17,9 @@ pub(crate) struct SummaryText<'a> {
     pub(crate) taken: usize,
 }
 
+/// Lines for what was allocated on the smallest screen, below the times.
+const LEAST_ALLOCATIONS: usize = 8;
+
 /// The shell's prompt takes a line below the report.
 pub(crate) const PROMPT: usize = 1;
 
@@ -37,20 +40,27 @@ impl SummaryText<'_> {
         let allocated = recording.allocations.were_recorded();
         // A recording of allocations only has no time to show.
         let timed = !allocated || !recording.samples.is_empty();
+        let rows = self.layout.rows.saturating_sub(self.taken);
+        let mut about_memory = Vec::new();
+        if allocated {
+            let allocations = AllocationsText::new().cols(columns).style(style).links(links.clone());
+            // Less than half of the screen: times have to fit above.
+            let rows = if timed { (rows * 2 / 5).max(LEAST_ALLOCATIONS) } else { rows };
+            let allocations = allocations.rows(Some(rows)).everything(self.everything).closing(timed);
+            allocations.write(recording, &mut about_memory)?;
+            if timed {
+                about_memory.insert(0, b'\n');
+            }
+        }
         let mut text = Vec::new();
         if timed {
             let summary = Summary::new().cols(columns).style(style).links(links.clone());
-            let rows = self.layout.rows.saturating_sub(self.taken);
-            let summary = summary.rows(Some(rows)).file(self.file.display().to_string());
+            let below = about_memory.iter().filter(|byte| **byte == b'\n').count();
+            let summary = summary.rows(Some(rows.saturating_sub(below)));
+            let summary = summary.file(self.file.display().to_string());
             summary.everything(self.everything).write(recording, &mut text)?;
         }
-        if allocated {
-            if timed {
-                text.push(b'\n');
-            }
-            let allocations = AllocationsText::new().cols(columns).style(style).links(links.clone());
-            allocations.everything(self.everything).closing(timed).write(recording, &mut text)?;
-        }
+        text.extend(about_memory);
         out.write_all(&text)
     }
 
@@ -62,7 +72,8 @@ impl SummaryText<'_> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let Layout { short_columns: columns, style, ref links, .. } = *self.layout;
-        let text = AllocationsText::new().cols(columns).style(style).links(links.clone());
+        let rows = self.layout.rows.saturating_sub(self.taken);
+        let text = AllocationsText::new().cols(columns).style(style).links(links.clone()).rows(Some(rows));
         text.metric(metric).everything(self.everything).write(recording, out)
     }
 }

@@ -29,6 +29,29 @@ fn types_at_80_columns() {
 }
 
 #[test]
+fn a_small_screen_is_not_exceeded() {
+    let mut recording = allocating(AllocationSampling::Bytes(512_000));
+    recording.allocations.processes[0].lost = 12;
+    let whole = screen(&recording, AllocationsText::new());
+    let header = "   %  count";
+    for rows in 8..=whole.lines().count() {
+        let text = screen(&recording, AllocationsText::new().rows(Some(rows)));
+        assert!(text.lines().count() <= rows, "{rows} lines:\n{text}");
+        assert_eq!(text.lines().next(), whole.lines().next());
+        // What there is room for is used.
+        assert!(
+            text.contains(header) || rows < 12 && text.contains("`stackglass allocs`"),
+            "{rows}:\n{text}"
+        );
+    }
+    assert_eq!(screen(&recording, AllocationsText::new().rows(Some(whole.lines().count()))), whole);
+    assert_eq!(
+        screen(&recording, AllocationsText::new().everything(true).rows(Some(8))).lines().count(),
+        screen(&recording, AllocationsText::new().everything(true)).lines().count()
+    );
+}
+
+#[test]
 fn other_keys_and_metrics() {
     let recording = allocating(AllocationSampling::Every);
     for key in AllocationKey::ALL {

@@ -12,7 +12,6 @@ use crate::text::type_name::shorten_type;
 use crate::{AllocationKey, AllocationTable, Metric, order};
 use foldhash::HashMap;
 use stackglass_profile::{AllocationKind, AllocationSampling, Nanos, Recording, command_text, harmless};
-use std::io::{self, Write};
 
 /// Number of types and lines.
 const SHOWN: usize = 3;
@@ -21,13 +20,12 @@ const NOTICEABLE: f64 = 0.005;
 /// Most columns for the command.
 const COMMAND: usize = 24;
 
-pub(super) fn write(
+pub(super) fn lines(
     text: &AllocationsText,
     recording: &Recording,
     table: &AllocationTable,
     sites: &mut Sites<'_>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+) -> Vec<Line> {
     let mut lines = vec![totals(text, recording, table), peak(recording, table)];
     if table.total.count > 0 {
         lines.extend([at_end(table), shares(table)]);
@@ -42,7 +40,7 @@ pub(super) fn write(
         }
         lines.extend(largest(text, "lines", &own_lines(text, recording, sites), whole));
     }
-    lines.into_iter().try_for_each(|mut line| line.cut(text.cols).write(text.style, out))
+    lines
 }
 
 /// The command, the number of allocations and their bytes.

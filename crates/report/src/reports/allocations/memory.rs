@@ -5,7 +5,6 @@ use crate::queries::allocations::memory::Memory;
 use crate::text::numbers::{bytes_text, duration_text};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::Recording;
-use std::io::{self, Write};
 
 /// The heights of a column.
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -14,23 +13,21 @@ const AROUND: usize = 30;
 /// Most columns of the line.
 const WIDEST: usize = 100;
 
-pub(super) fn write(text: &AllocationsText, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn lines(text: &AllocationsText, recording: &Recording) -> Vec<Line> {
     let width = text.cols.saturating_sub(AROUND).min(WIDEST);
     let memory = Memory::of(&recording.allocations, width);
     let over = format!(" in {}", duration_text(memory.time.0));
     let lines = [("live", &memory.live, &*over), ("RSS", &memory.resident, "")];
-    let known = lines.iter().filter(|(_, values, _)| values.iter().any(|value| *value > 0));
-    for (index, (title, values, over)) in known.enumerate() {
-        if index == 0 {
-            out.write_all(b"\n")?;
-        }
-        let most = values.iter().copied().max().unwrap_or(0);
-        let mut line = Line::new();
-        line.push(Paint::Grey, format!("{title:<5}")).push(Paint::Cyan, sparkline(values, most));
-        line.plain(format!(" max {}{over}", bytes_text(most)));
-        line.cut(text.cols).write(text.style, out)?;
-    }
-    Ok(())
+    let known = lines.into_iter().filter(|(_, values, _)| values.iter().any(|value| *value > 0));
+    known
+        .map(|(title, values, over)| {
+            let most = values.iter().copied().max().unwrap_or(0);
+            let mut line = Line::new();
+            line.push(Paint::Grey, format!("{title:<5}")).push(Paint::Cyan, sparkline(values, most));
+            line.plain(format!(" max {}{over}", bytes_text(most)));
+            line
+        })
+        .collect()
 }
 
 /// One character for each value. Only 0 is blank.

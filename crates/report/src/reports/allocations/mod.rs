@@ -15,6 +15,7 @@ mod table;
 pub use json::write_json;
 
 use crate::queries::allocations::site::Sites;
+use crate::text::style::{Line, Paint};
 use crate::{AllocationKey, AllocationTable, Links, Metric, Style};
 use stackglass_profile::Recording;
 use std::io::{self, Write};
@@ -39,8 +40,11 @@ pub struct AllocationsText {
     metric: Metric,
     everything: bool,
     closing: bool,
+    rows: Option<usize>,
 }
 
+/// Number of rows that the table has on the smallest screen that shows one.
+const FEW_ROWS: usize = 2;
 /// With a smaller share of typed allocations, lines say more than types.
 const FEW_TYPES: f64 = 0.1;
 
@@ -54,6 +58,7 @@ impl Default for AllocationsText {
             metric: Metric::Bytes,
             everything: false,
             closing: false,
+            rows: None,
         }
     }
 }
@@ -106,6 +111,12 @@ impl AllocationsText {
         self
     }
 
+    /// Number of lines that the screen has for it. Without it, nothing is left out to fit a screen.
+    pub fn rows(mut self, rows: Option<usize>) -> AllocationsText {
+        self.rows = rows;
+        self
+    }
+
     /// Writes the report.
     ///
     /// # Errors
@@ -116,13 +127,54 @@ impl AllocationsText {
         if self.key.is_none() && table.typed_share() < FEW_TYPES {
             table = AllocationTable::of(recording, &mut sites, AllocationKey::Site, self.metric);
         }
-        digest::write(self, recording, &table, &mut sites, out)?;
-        if !table.rows.is_empty() || table.mappings.count > 0 {
-            out.write_all(b"\n")?;
-            table::write(self, recording, &table, out)?;
+        let digest = digest::lines(self, recording, &table, &mut sites);
+        let rows = self.rows.filter(|_| !self.everything).unwrap_or(usize::MAX);
+        let mut room = rows.saturating_sub(digest.len());
+        let (table_lines, memory, notes) = self.fitted(recording, &table, &mut room);
+        let mut parts = vec![digest, table_lines, memory, notes];
+        parts.retain(|part| !part.is_empty());
+        for (index, part) in parts.into_iter().enumerate() {
+            if index > 0 {
+                out.write_all(b"\n")?;
+            }
+            part.into_iter().try_for_each(|mut line| line.cut(self.cols).write(self.style, out))?;
         }
-        memory::write(self, recording, out)?;
-        notes::write(self, recording, &table, out)
+        Ok(())
+    }
+
+    /// Table, memory over time, and notes, with the empty lines before them in at most `room` lines. The table has some
+    /// rows before anything else is shown, and the others if there is room left.
+    fn fitted(
+        &self,
+        recording: &Recording,
+        table: &AllocationTable,
+        room: &mut usize,
+    ) -> (Vec<Line>, Vec<Line>, Vec<Line>) {
+        // The empty line, the header, the line that counts what is left out, and [mmap].
+        let around = 3 + usize::from(table.mappings.count > 0);
+        let whole = table::lines(self, recording, table, usize::MAX);
+        if *room < around + FEW_ROWS && *room < whole.len() + 1 {
+            let hint = "all rows: `stackglass allocs`; `stackglass print --all` shows everything";
+            let hint = (*room > 1).then(|| Line::of(Paint::Grey, hint));
+            return (hint.into_iter().collect(), Vec::new(), Vec::new());
+        }
+        let least = (whole.len() + 1).min(around + FEW_ROWS);
+        *room -= least;
+        let mut notes = Vec::new();
+        for note in notes::lines(self, recording, table) {
+            let gap = usize::from(notes.is_empty());
+            if note.len() + gap <= *room {
+                *room -= note.len() + gap;
+                notes.extend(note);
+            }
+        }
+        let mut memory = memory::lines(self, recording);
+        match memory.len() + 1 <= *room {
+            true => *room -= memory.len() + 1,
+            false => memory.clear(),
+        }
+        let most = (least - 1).saturating_add(*room);
+        (table::lines(self, recording, table, most), memory, notes)
     }
 
     fn link(&self, file: &str, line: i64) -> Option<String> {

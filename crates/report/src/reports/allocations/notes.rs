@@ -10,7 +10,6 @@ use stackglass_profile::frame::file_name;
 use stackglass_profile::symbols::Missing;
 use stackglass_profile::{Recording, harmless};
 use std::collections::BTreeSet;
-use std::io::{self, Write};
 
 /// A smaller share of allocations with a type gets a note.
 const TYPED: f64 = 0.9;
@@ -19,12 +18,12 @@ const LATE: u64 = 100_000_000;
 /// Number of modules that a note names.
 const MODULES: usize = 3;
 
-pub(super) fn write(
+/// The lines of each note.
+pub(super) fn lines(
     text: &AllocationsText,
     recording: &Recording,
     table: &AllocationTable,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+) -> Vec<Vec<Line>> {
     let mut notes = Vec::new();
     notes.extend(sampling(recording));
     notes.extend(untyped(recording, table));
@@ -33,17 +32,16 @@ pub(super) fn write(
     if !text.closing {
         notes.extend(recording.info.remarks.iter().map(|remark| harmless(remark).into_owned()));
     }
-    for (number, note) in notes.iter().enumerate() {
-        if number == 0 {
-            out.write_all(b"\n")?;
-        }
-        for (index, part) in wrap(note, text.cols.saturating_sub(6)).into_iter().enumerate() {
+    let lines_of = |note: &String| {
+        let parts = wrap(note, text.cols.saturating_sub(6)).into_iter().enumerate();
+        let line = |(index, part)| {
             let mut line = Line::new();
             line.push(Paint::Yellow, if index == 0 { "note: " } else { "      " }).plain(part);
-            line.cut(text.cols).write(text.style, out)?;
-        }
-    }
-    Ok(())
+            line
+        };
+        parts.map(line).collect()
+    };
+    notes.iter().map(lines_of).collect()
 }
 
 /// Why types are missing, and what to set.

@@ -11,7 +11,6 @@ use crate::text::style::{Line, Paint};
 use crate::text::type_name::shorten_type;
 use crate::{AllocationKey, AllocationTable, Metric};
 use stackglass_profile::{AllocationCounts, Recording, harmless};
-use std::io::{self, Write};
 
 /// Number of rows shown by default.
 const SHOWN: usize = 10;
@@ -54,12 +53,16 @@ fn columns(metric: Metric) -> [Column; 5] {
     ]
 }
 
-pub(super) fn write(
+/// The table in at most `most` lines, which is enough for a row; nothing without rows.
+pub(super) fn lines(
     text: &AllocationsText,
     recording: &Recording,
     table: &AllocationTable,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+    most: usize,
+) -> Vec<Line> {
+    if table.rows.is_empty() && table.mappings.count == 0 {
+        return Vec::new();
+    }
     let columns = columns(text.metric);
     let interval = byte_interval(&recording.allocations);
     let mut header = Line::new();
@@ -75,7 +78,7 @@ pub(super) fn write(
     if let Some(noun) = unusual(text.metric) {
         header.push(Paint::Grey, format!(", by {noun}"));
     }
-    header.cut(text.cols).write(text.style, out)?;
+    let mut lines = vec![header];
     let whole = text.metric.of(&table.total);
     let seen = table.rows.iter().take_while(|row| text.metric.of(&row.counts) > 0).count();
     let shown = match text.everything {
@@ -84,6 +87,8 @@ pub(super) fn write(
         false if seen == table.rows.len() && seen == SHOWN + 1 => seen,
         false => seen.min(SHOWN),
     };
+    let around = 2 + usize::from(table.mappings.count > 0);
+    let shown = if shown + around > most { shown.min(most.saturating_sub(around)) } else { shown };
     for row in &table.rows[..shown] {
         let share = percent(text.metric.of(&row.counts), whole);
         let share = if share >= 99.95 { "100".to_owned() } else { format!("{share:.1}") };
@@ -97,12 +102,13 @@ pub(super) fn write(
         }
         line.push(Paint::Grey, format!(" {:>5}", count_text(row.sites))).plain("  ");
         name(text, recording, table.key, row, &mut line);
-        line.cut(text.cols).write(text.style, out)?;
+        lines.push(line);
     }
     if table.mappings.count > 0 {
         let mut line = numbers("", &columns, &table.mappings);
         line.plain(if interval.is_some() { "            " } else { "      " });
-        line.push(Paint::Grey, "  [mmap] (in no total)").cut(text.cols).write(text.style, out)?;
+        line.push(Paint::Grey, "  [mmap] (in no total)");
+        lines.push(line);
     }
     let hidden = (table.rows.len() - shown) as u64;
     if hidden > 0 {
@@ -114,16 +120,15 @@ pub(super) fn write(
             AllocationKey::Thread => ("thread", "threads"),
             AllocationKey::Size => ("range of sizes", "ranges of sizes"),
         };
-        let mut line = Line::new();
         let share = percent(
             table.rows[shown..].iter().map(|row| text.metric.of(&row.counts)).fold(0, u64::saturating_add),
             whole,
         );
         let what = if hidden == 1 { one } else { many };
         let rest = format!("{} more {what}, {share:.1} % together: --all shows them", grouped(hidden));
-        line.push(Paint::Grey, rest).cut(text.cols).write(text.style, out)?;
+        lines.push(Line::of(Paint::Grey, rest));
     }
-    Ok(())
+    lines
 }
 
 fn numbers(share: &str, columns: &[Column], counts: &AllocationCounts) -> Line {
