@@ -32,8 +32,8 @@ Examples:
 /// Print the report of a recording.
 ///
 /// This is the summary that `record` prints, fitted to the height of the terminal ($LINES; 40 lines in a pipe or file).
-/// The full report is a tree of the CPU time of all threads. It is printed with any of its options below, and for files
-/// without times (.jlprof, folded stacks).
+/// Samples without times (.jlprof, folded stacks) are counted. The full report is a tree of the CPU time of all threads.
+/// It is printed with any of its options below.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -129,8 +129,17 @@ fn write(
     if flags.json {
         return Ok(write_json(flags, &input, metric, out)?);
     }
-    if let Some(recording) = input.timed().filter(|_| !flags.report.given() && !flags.states.given()) {
+    if !flags.report.given() && !flags.states.given() {
         let text = SummaryText { layout, file: path, everything: flags.all, taken: summary::PROMPT };
+        // Samples without times are counted.
+        let counted;
+        let recording = match input.timed() {
+            Some(recording) => recording,
+            None => {
+                counted = input.into_recording().map_err(|failure| io::Error::other(failure.line))?;
+                &counted
+            }
+        };
         match flags.metric.metric {
             None | Some(Metric::Time) => text.write(recording, out)?,
             Some(metric) => text.write_allocations(recording, metric, out)?,

@@ -53,7 +53,7 @@ fn bytes_stand_beside_times() {
         "{text}"
     );
     assert!(
-        text.contains("2 source files not found here, with 0.0 % of the CPU time and 71 % of the bytes:"),
+        text.contains("2 source files not found here, with 0.0 % of CPU time and 71 % of the bytes:"),
         "{text}"
     );
     recording.allocations = Default::default();

@@ -255,7 +255,11 @@ fn advice_fits_the_runtime() {
     };
     let (hint, node) = note("/usr/bin/node", "libc.so.6");
     assert!(hint.starts_with("To see JavaScript functions, run node with --perf-basic-prof\n"), "{hint}");
-    assert!(node.contains("such as node generates at run time (run node with --perf-basic-prof"), "{node}");
+    assert!(
+        node.contains("is in code that node generates, without its callers: run node with --perf"),
+        "{node}"
+    );
+    assert!(hint.contains("that node generates; the first line says what names it"), "{hint}");
     assert!(!node.contains("-XX"), "{node}");
     for (hint, java) in [note("/usr/lib/jvm/bin/java", "libc.so.6"), note("/srv/launcher", "/x/libjvm.so")] {
         assert!(hint.starts_with("To see Java methods"), "{hint}");
@@ -440,4 +444,26 @@ fn the_loop_of_the_interpreter_does_not_hide_python_functions() {
     let at = |name: &str| text.find(name).unwrap_or_else(|| panic!("no {name} in\n{text}"));
     assert!(at("py::outer") < at("py::inner") && at("py::sorter") < at("list_sort"), "{text}");
     assert!(text.contains("under py::outer"), "the verdict:\n{text}");
+}
+
+#[test]
+fn samples_without_times_are_counted() {
+    let mut maker = Maker::new(&[]);
+    let process = maker.process("", &[]);
+    let thread = maker.thread(process, "");
+    for (stack, hits) in [("main > run > parse", 2000), ("main > run > print", 900), ("main", 30)] {
+        let stack = maker.stack(stack);
+        maker.sample(thread, stack, State::Awake, 0);
+        let last = maker.recording.samples.last_mut().unwrap();
+        (last.hits, last.time) = (hits, Nanos(0));
+    }
+    (maker.recording.info.delay, maker.recording.info.wall) = (Nanos(0), Nanos(0));
+    let mut out = Vec::new();
+    Summary::new().rows(Some(24)).file("old.folded").write(&maker.recording, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.starts_with("    %      own  samples  function"), "{text}");
+    assert!(text.contains("\n100.0       30    2 930  main"), "main is no start of Rust here:\n{text}");
+    assert!(text.contains("old.folded  2 930 samples in 1 thread, without times\n"), "{text}");
+    assert!(text.ends_with("99 % of all samples are under run: 68 % parse, 31 % print\n"), "{text}");
+    assert!(![" ms", "CPU", "wall"].iter().any(|word| text.contains(word)), "{text}");
 }

@@ -80,7 +80,11 @@ pub(crate) struct FunctionTable {
 
 impl FunctionTable {
     pub(crate) fn new(recording: &Recording) -> FunctionTable {
-        let mut names = Numbering::new(recording.has_rust());
+        // Converted stacks do not tell languages apart: there, a `main` may be the program itself.
+        let is_start_of_rust = |frame: &Frame| frame.func.starts_with("std::rt::lang_start");
+        let rust = recording.has_rust()
+            && (recording.info.delay.0 > 0 || recording.symbols.frames().iter().any(is_start_of_rust));
+        let mut names = Numbering::new(rust);
         let symbols = &recording.symbols;
         let frames: Vec<TableFrame> =
             symbols.frames().iter().map(|frame| names.shown(frame, &frame.module)).collect();

@@ -5,6 +5,11 @@ pub fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
+/// What a share is of: `of CPU time`, `of the bytes`.
+pub(crate) fn of_all(noun: &str) -> String {
+    if noun.contains("time") { format!("of {noun}") } else { format!("of the {noun}") }
+}
+
 /// A share in percent with two significant digits: `83 %`, `4.2 %`, `0.03 %`. Less than all is never `100 %`.
 pub fn percent_text(part: u64, whole: u64) -> String {
     let percent = percent(part, whole);

@@ -5,7 +5,7 @@ use crate::Metric;
 use crate::metric::Unit;
 use crate::queries::line_times::{Counted, Counts, SeenFile};
 use crate::text::columns::{cut_left, cut_right, width, wrap};
-use crate::text::numbers::{bytes_text, counted, grouped, millis_text, percent, percent_text};
+use crate::text::numbers::{bytes_text, counted, grouped, millis_text, of_all, percent, percent_text};
 use crate::text::short::short_function;
 use crate::text::style::{Line, Paint};
 use stackglass_profile::{Recording, harmless};
@@ -113,7 +113,7 @@ fn closing(
         Some(short) => harmless(&format!("{}/{}", short.prefix, short.rest)).into_owned(),
         None => harmless(&file.file).into_owned(),
     };
-    let noun = annotate.noun();
+    let of_whole = of_all(annotate.noun());
     let is_time = annotate.metric == Metric::Time;
     let mut lines = Vec::new();
     if !absent.is_empty() {
@@ -124,7 +124,7 @@ fn closing(
             false => "",
         };
         lines.push(format!(
-            "{} not found here, with {} of the {noun}{}: {}{more}{library}",
+            "{} not found here, with {} {of_whole}{}: {}{more}{library}",
             counted(absent.len() as u64, "source file", "source files"),
             own(absent),
             bytes(absent),
@@ -133,7 +133,7 @@ fn closing(
     }
     if !left.is_empty() {
         lines.push(format!(
-            "{} with {} of the {noun}{} not shown: --file NAME or --all shows them",
+            "{} with {} {of_whole}{} not shown: --file NAME or --all shows them",
             counted(left.len() as u64, "more file", "more files"),
             own(left),
             bytes(left)
@@ -142,7 +142,7 @@ fn closing(
     if counts.without_lines.hits > 0 && annotate.pattern.is_none() {
         let share = percent_text(counts.measure(counts.without_lines), whole);
         lines.push(format!(
-            "{share} of the {noun} {} in code without source lines",
+            "{share} {of_whole} {} in code without source lines",
             if is_time { "is" } else { "are" }
         ));
     }

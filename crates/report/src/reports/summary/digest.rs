@@ -16,8 +16,12 @@ use stackglass_profile::{End, Recording, State, command_text, harmless};
 const COMMAND: usize = 12;
 
 pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>) -> Vec<Line> {
-    let mut digest = vec![overview(recording, tree, summary.cols), taken(recording, tree)];
-    if let Some(ready) = ready(recording) {
+    let has_times = super::has_times(recording);
+    let mut digest = match has_times {
+        true => vec![overview(recording, tree, summary.cols), taken(recording, tree)],
+        false => vec![counts(summary, recording, tree)],
+    };
+    if let Some(ready) = ready(recording).filter(|_| has_times) {
         let before = digest[1].width();
         match before + 2 + width(&ready) <= summary.cols {
             true => {
@@ -58,6 +62,31 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         digest.extend(verdict::line(recording, tree, summary.cols));
     }
     digest
+}
+
+/// The command or the file, and the number of samples, which have no times.
+fn counts(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>) -> Line {
+    let hits = tree.cpu().hits;
+    let asleep = time_in(recording, State::Asleep);
+    let mut text = counted(hits, "sample", "samples");
+    if !recording.threads.is_empty() {
+        text += &format!(" in {}", counted(recording.threads.len() as u64, "thread", "threads"));
+    }
+    if asleep > 0 {
+        text += &format!("; {} asleep", grouped(asleep));
+    }
+    text += ", without times";
+    let name = match (&recording.info.command[..], &summary.file) {
+        ([], Some(file)) => file.clone(),
+        (command, _) => command_text(command),
+    };
+    let room = summary.cols.saturating_sub(width(&text) + 2).min(30);
+    let mut line = Line::new();
+    if !name.is_empty() && room > 1 {
+        line.push(Paint::Bold, cut_right(&harmless(&name), room).into_owned()).plain("  ");
+    }
+    line.plain(text);
+    line
 }
 
 /// The command, its times, and how it ended. The command is cut if the line is too long.

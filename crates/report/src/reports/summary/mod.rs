@@ -26,7 +26,8 @@ pub use json::write_json;
 use crate::queries::cpu_tree::CpuTree;
 use crate::queries::cut_reasons;
 use crate::{Links, Style};
-use stackglass_profile::Recording;
+use stackglass_profile::{Nanos, Recording};
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Branches below this share of CPU time are hidden.
@@ -34,7 +35,27 @@ const NOTICEABLE: f64 = 0.005;
 
 /// The quantity that percentages refer to.
 fn whole(recording: &Recording) -> &'static str {
-    if recording.is_walltime() { "time" } else { "CPU time" }
+    match () {
+        () if !has_times(recording) => "all samples",
+        () if recording.is_walltime() => "time",
+        () => "CPU time",
+    }
+}
+
+/// Whether samples have times. Converted ones have none, and no delay.
+fn has_times(recording: &Recording) -> bool {
+    recording.info.delay.0 > 0 || recording.samples.is_empty()
+}
+
+/// The recording with a nanosecond for each sample, if samples have no times. Numbers of samples are then shown instead
+/// of times.
+fn with_counts(recording: &Recording) -> Cow<'_, Recording> {
+    if has_times(recording) {
+        return Cow::Borrowed(recording);
+    }
+    let mut recording = recording.clone();
+    recording.samples.iter_mut().for_each(|sample| sample.time = Nanos(u64::from(sample.hits)));
+    Cow::Owned(recording)
 }
 
 /// The summary of a recording.
@@ -106,6 +127,7 @@ impl Summary {
     /// # Errors
     /// When writing fails.
     pub fn write(&self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+        let recording = &*with_counts(recording);
         let tree = CpuTree::build(recording, self.everything);
         for line in screen::lines(self, recording, &tree) {
             line.write(self.style, out)?;
@@ -116,5 +138,6 @@ impl Summary {
 
 /// Notes on what limits the results of a recording and what to do about it, the most important first.
 pub fn notes(recording: &Recording) -> Vec<String> {
+    let recording = &*with_counts(recording);
     notes::all(recording, &CpuTree::build(recording, false))
 }

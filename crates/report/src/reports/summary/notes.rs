@@ -10,13 +10,12 @@ use crate::text::numbers::{counted, duration_text, grouped, percent_text};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{Cut, Recording, Sample, harmless};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Prefix of the counter label of recordings made from outside, by perf events.
 const FROM_OUTSIDE: &str = "sampler: perf events";
 /// Minimum share for a note.
-const NOTICEABLE: f64 = 0.01;
+pub(super) const NOTICEABLE: f64 = 0.01;
 /// Minimum share for a note on something that only makes the result coarser.
 const CONSIDERABLE: f64 = 0.05;
 
@@ -33,6 +32,7 @@ pub(super) fn all(recording: &Recording, tree: &CpuTree<'_>) -> Vec<String> {
     notes.extend(missing(recording, tree));
     notes.extend(recording.info.remarks.iter().map(|remark| harmless(remark).into_owned()));
     notes.extend(few_samples::note(recording, tree));
+    notes.extend(run_time_code::note(recording, cpu));
     notes.extend(cut_stacks(recording, cpu));
     notes.extend(translated(recording));
     notes.extend(poor_names::poor_names(recording, cpu));
@@ -117,6 +117,10 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
             *times.entry(cut).or_default() += sample.time.0;
         }
     }
+    // Code of a known runtime has a note of its own.
+    if run_time_code::note(recording, cpu).is_some() {
+        times.remove(&Cut::NO_MODULE);
+    }
     let all: u64 = times.values().sum();
     if (all as f64) < cpu as f64 * NOTICEABLE || all == 0 {
         return None;
@@ -126,14 +130,14 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
     let mut parts = Vec::new();
     for (cut, time) in times.into_iter().take(3) {
         let (meaning, remedy) = match cut_reason(cut) {
-            Some(reason) if cut == Cut::NO_MODULE => run_time_code::explained(recording, reason),
-            Some(reason) => (Cow::Borrowed(reason.meaning), reason.remedy),
-            None => (Cow::Borrowed("for a reason that this version does not know"), ""),
+            Some(reason) => (reason.meaning, reason.remedy),
+            None => ("for a reason that this version does not know", ""),
         };
         let remedy = if remedy.is_empty() { String::new() } else { format!(" ({remedy})") };
         parts.push(format!("{} {meaning}{remedy}", percent_text(time, cpu)));
     }
-    Some(format!("{} of the CPU time has incomplete stacks: {}", percent_text(all, cpu), parts.join("; ")))
+    let whole = super::whole(recording);
+    Some(format!("{} of {whole} has incomplete stacks: {}", percent_text(all, cpu), parts.join("; ")))
 }
 
 /// Programs that translate other programs while they run them: the samples show the translator.

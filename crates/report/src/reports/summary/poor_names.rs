@@ -42,7 +42,7 @@ pub(super) fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
         }
         let program = recording.processes.iter().any(|process| process.exe == note.module);
         let what = advice(note, program && !is_packaged(&note.module));
-        notes.push((time, format!("{} of the {}: {what}", percent_text(time, cpu), super::whole(recording))));
+        notes.push((time, format!("{} of {}: {what}", percent_text(time, cpu), super::whole(recording))));
     }
     notes.sort_by(|(a, _), (b, _)| order::longest_first(*a, *b));
     notes.into_iter().take(NOTES).map(|(_, note)| note).collect()

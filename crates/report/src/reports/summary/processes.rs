@@ -3,7 +3,7 @@
 use super::Summary;
 use crate::order;
 use crate::queries::cpu_tree::CpuTree;
-use crate::text::numbers::{counted, duration_text, percent, percent_text};
+use crate::text::numbers::{counted, duration_text, grouped, percent, percent_text};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::{Recording, harmless};
 
@@ -42,7 +42,9 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
     if listed == 0 {
         return Vec::new();
     }
+    let has_times = super::has_times(recording);
     let columns = match recording.is_walltime() {
+        _ if !has_times => "    %   samples      pid  process",
         true => "    %      time      pid  process",
         false => "    %       CPU      pid  process",
     };
@@ -55,7 +57,7 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         line.plain(format!(
             "{:>5.1}  {:>8}  {:>7}  ",
             percent(times[*index], cpu),
-            duration_text(times[*index]),
+            if has_times { duration_text(times[*index]) } else { grouped(times[*index]) },
             process.pid
         ));
         line.plain(harmless(&process.command()).into_owned());

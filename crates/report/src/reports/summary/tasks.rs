@@ -5,7 +5,7 @@
 use super::Summary;
 use crate::order;
 use crate::queries::cpu_tree::CpuTree;
-use crate::text::numbers::{counted, duration_text, percent, percent_text};
+use crate::text::numbers::{counted, duration_text, grouped, percent, percent_text};
 use crate::text::style::{Line, Paint};
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::{Recording, StackId, TASKS_MODULE, TaskId, harmless};
@@ -62,7 +62,9 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         }
         sum.tasks.insert(sample.task);
     }
-    if sums.is_empty() {
+    // Samples of Julia all have a task, and none has a name.
+    let has_times = super::has_times(recording);
+    if sums.is_empty() || (!has_times && sums.keys().all(Option::is_none)) {
         return Vec::new();
     }
     for task in &recording.tasks {
@@ -87,7 +89,9 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         return Vec::new();
     }
     let mut header = Line::new();
+    let amount = |time: u64| if has_times { duration_text(time) } else { grouped(time) };
     let columns = match walltime {
+        _ if !has_times => "    %   samples    tasks  name",
         true => "    %      time    tasks  waiting  longest  name",
         false => "    %       CPU    tasks  name",
     };
@@ -95,7 +99,7 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
     let mut lines = vec![header];
     for (kind, sum) in &order[..listed] {
         let mut line = Line::new();
-        let (share, time) = (percent(sum.time, cpu), duration_text(sum.time));
+        let (share, time) = (percent(sum.time, cpu), amount(sum.time));
         line.plain(format!("{share:>5.1}  {time:>8}  {:>7}  ", sum.tasks.len()));
         if walltime {
             let waiting = percent_text(sum.waiting, sum.time);
@@ -124,7 +128,7 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         lines.push(line);
     }
     if noticeable(outside) {
-        let (share, time) = (percent(outside, cpu), duration_text(outside));
+        let (share, time) = (percent(outside, cpu), amount(outside));
         let mut line = Line::new();
         let room = if walltime { 18 } else { 0 };
         line.plain(format!("{share:>5.1}  {time:>8}           {:room$}", ""));

@@ -5,7 +5,7 @@
 
 use super::cut_reasons::cut_reason;
 use super::tree_rows::{self, Row};
-use super::{NOTICEABLE, Summary};
+use super::{NOTICEABLE, Summary, has_times};
 use crate::kinds::Class;
 use crate::queries::cpu_tree::{CpuNode, CpuTree, NodeKind};
 use crate::text::columns::{cut_right, width, wrap};
@@ -19,6 +19,8 @@ const LEVEL: usize = 2;
 
 /// Widths of the columns of numbers.
 struct Columns {
+    /// Samples have times. Otherwise there are no columns of times, and that of own time has numbers of samples.
+    times: bool,
     total: usize,
     own: usize,
     hits: usize,
@@ -31,19 +33,25 @@ const AROUND: usize = 2;
 pub(super) fn lines(summary: &Summary, tree: &CpuTree<'_>, most: usize) -> Vec<Line> {
     let cpu = tree.cpu();
     if cpu.time == 0 {
-        let text = "No CPU time was sampled: nothing ran, or for less than one tick.";
+        let text = match has_times(tree.recording) {
+            true => "No CPU time was sampled: nothing ran, or for less than one tick.",
+            false => "No sample was taken on a CPU.",
+        };
         return wrap(text, summary.cols).into_iter().map(|text| Line::of(Paint::Normal, text)).collect();
     }
     let own = tree.nodes.iter().map(|call| call.own.time).max().unwrap_or(0);
     let columns = Columns {
+        times: has_times(tree.recording),
         total: width(&millis_text(cpu.time)).max(4),
         own: width(&millis_text(own)).max(6),
         hits: width(&grouped(cpu.hits)).max(7),
     };
-    let header = format!(
-        "    %  {:>1$}  {2:>3$}  {4:>5$}  function (a sole callee is not indented)",
-        "ms", columns.total, "own ms", columns.own, "samples", columns.hits
-    );
+    let times = match columns.times {
+        true => format!("{:>1$}  {2:>3$}", "ms", columns.total, "own ms", columns.own),
+        false => format!("{:>1$}", "own", columns.hits),
+    };
+    let header =
+        format!("    %  {times}  {:>1$}  function (a sole callee is not indented)", "samples", columns.hits);
     let mut lines = vec![Line::of(Paint::Grey, header)];
     let rows = tree_rows::all(summary, tree);
     let rows = tree_rows::fit(rows, tree, most.saturating_sub(AROUND).max(1));
@@ -108,18 +116,22 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Row, guides: &Guides, colu
     let share = percent(call.total.time, cpu);
     let own_matters = call.own.time as f64 >= cpu as f64 * NOTICEABLE;
     let weight = if own_matters { Paint::Bold } else { Paint::Normal };
-    let own = if call.own.time > 0 { millis_text(call.own.time) } else { String::new() };
+    let own = match call.own.time {
+        0 => String::new(),
+        time if columns.times => millis_text(time),
+        samples => grouped(samples),
+    };
     // Unaccounted time has no stacks.
     let without_stack =
         matches!(call.what, NodeKind::Unaccounted | NodeKind::Nothing(_)) && call.total.hits == 0;
     let hits = if without_stack { String::new() } else { grouped(call.total.hits) };
     let mut line = Line::new();
-    line.push(weight, format!("{share:>5.1}")).plain(format!(
-        "  {:>1$}",
-        millis_text(call.total.time),
-        columns.total
-    ));
-    line.push(weight, format!("  {own:>0$}", columns.own));
+    line.push(weight, format!("{share:>5.1}"));
+    if columns.times {
+        line.plain(format!("  {:>1$}", millis_text(call.total.time), columns.total));
+    }
+    let room = if columns.times { columns.own } else { columns.hits };
+    line.push(weight, format!("  {own:>room$}"));
     line.push(Paint::Grey, format!("  {hits:>0$}  ", columns.hits));
     let room = summary.cols.saturating_sub(line.width());
     line.push(Paint::Grey, guides.fit(room / 2));

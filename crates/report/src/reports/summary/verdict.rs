@@ -50,7 +50,11 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
         (node, parts) = (caller, largest(named, cpu));
     }
     let call = &tree.nodes[node as usize];
-    let whole = if recording.is_walltime() { "the time" } else { "CPU time" };
+    let (whole, is) = match () {
+        () if !super::has_times(recording) => ("all samples", "are"),
+        () if recording.is_walltime() => ("the time", "is"),
+        () => ("CPU time", "is"),
+    };
     let share = percent_text(call.total.time, cpu);
     // From the most to the least that may fit.
     let mut texts: Vec<Vec<(Paint, String)>> = Vec::new();
@@ -90,7 +94,7 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
             {
                 texts.push(vec![
                     (Paint::Bold, share.clone()),
-                    (Paint::Normal, format!(" of {whole} is in ")),
+                    (Paint::Normal, format!(" of {whole} {is} in ")),
                     (Paint::Bold, name.to_owned()),
                     (Paint::Normal, format!(" itself{caller}")),
                 ]);
@@ -102,7 +106,7 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
                 for (name, caller) in [(&*name, &*caller), (tail(&name), &*caller), (tail(&name), "")] {
                     let start = vec![
                         (Paint::Bold, share.clone()),
-                        (Paint::Normal, format!(" of {whole} is under ")),
+                        (Paint::Normal, format!(" of {whole} {is} under ")),
                         (Paint::Bold, name.to_owned()),
                         (Paint::Normal, caller.to_owned()),
                     ];
@@ -119,10 +123,11 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
             }
         }
         (None, None) => {
+            let split = if is == "is" { "splits" } else { "split" };
             let start = match place(tree, node) {
-                Some(place) => format!("{whole} splits under {place}"),
+                Some(place) => format!("{whole} {split} under {place}"),
                 None if is_unaccounted(tree) => return None,
-                None if is_split(tree) => format!("{whole} splits"),
+                None if is_split(tree) => format!("{whole} {split}"),
                 None => format!("no function has half of {whole}"),
             };
             while !parts.is_empty() {
