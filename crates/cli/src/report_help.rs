@@ -27,6 +27,7 @@ The tree: callers above the functions that they call, hottest first
   ms       CPU time in the function and in all that it calls (in total)
   own ms   CPU time in the function itself (own time)
   samples  number of samples; N samples have an error of about √N
+  own      without times (folded stacks, .jlprof): samples in the function
 Indented lines are callees, with branches; a sole callee is not indented. At the
 right is the hottest line of the function, or its library if lines are unknown.
 Small branches are left out, and counted: --all shows them.
