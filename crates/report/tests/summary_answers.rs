@@ -256,10 +256,14 @@ fn advice_fits_the_runtime() {
     let (hint, node) = note("/usr/bin/node", "libc.so.6");
     assert!(hint.starts_with("To see JavaScript functions, run node with --perf-basic-prof\n"), "{hint}");
     assert!(
-        node.contains("is in code that node generates, without its callers: run node with --perf"),
+        node.contains(
+            "generates, without unwind tables: callers are found by frame pointers; to have all, run node"
+        ),
         "{node}"
     );
-    assert!(hint.contains("that node generates; the first line says what names it"), "{hint}");
+    let says = notes(&hint);
+    assert!(says.contains("node generates, without unwind tables; the first line says what shows"), "{hint}");
+    assert!(!says.contains("incomplete stacks"), "{hint}");
     assert!(!node.contains("-XX"), "{node}");
     for (hint, java) in [note("/usr/lib/jvm/bin/java", "libc.so.6"), note("/srv/launcher", "/x/libjvm.so")] {
         assert!(hint.starts_with("To see Java methods"), "{hint}");

@@ -101,7 +101,7 @@ fn awake(recording: &Recording) -> impl Iterator<Item = &Sample> {
 
 /// Whether a stack that was followed without unwind tables is complete: it begins where threads begin, or in Go, which
 /// keeps frame pointers.
-fn is_complete(recording: &Recording, sample: &Sample) -> bool {
+pub(super) fn is_complete(recording: &Recording, sample: &Sample) -> bool {
     let (mut stack, mut outermost) = (sample.stack, None);
     while let Some((caller, location)) = recording.stacks.frame(stack) {
         (stack, outermost) = (caller, Some(location));
@@ -112,14 +112,14 @@ fn is_complete(recording: &Recording, sample: &Sample) -> bool {
 
 fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
     let mut times: BTreeMap<Cut, u64> = BTreeMap::new();
+    // Generated code has a note of its own.
+    let generating = run_time_code::processes(recording);
     for sample in awake(recording) {
-        if let Some(cut) = sample.cut.filter(|cut| *cut != Cut::NO_RULE || !is_complete(recording, sample)) {
+        let counts = |cut: &Cut| *cut != Cut::NO_RULE || !is_complete(recording, sample);
+        let is_generated = run_time_code::is_cut_there(recording, sample, &generating);
+        if let Some(cut) = sample.cut.filter(|cut| counts(cut) && !is_generated) {
             *times.entry(cut).or_default() += sample.time.0;
         }
-    }
-    // Code of a known runtime has a note of its own.
-    if run_time_code::note(recording, cpu).is_some() {
-        times.remove(&Cut::NO_MODULE);
     }
     let all: u64 = times.values().sum();
     if (all as f64) < cpu as f64 * NOTICEABLE || all == 0 {

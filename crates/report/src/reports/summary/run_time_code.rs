@@ -5,17 +5,37 @@
 //! attributed to a JIT compiler only if the process is known to have one.
 
 use super::interpreters::{self, Runtime};
-use super::notes::NOTICEABLE;
+use super::notes::{NOTICEABLE, is_complete};
 use crate::text::numbers::percent_text;
-use stackglass_profile::{Cut, ProcessIndex, Recording};
-use std::collections::BTreeMap;
+use stackglass_profile::{Cut, ProcessIndex, Recording, Sample};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The note, if the process with the most time in code of no known file has such a runtime.
+/// Processes of a runtime that generates code.
+pub(super) fn processes(recording: &Recording) -> BTreeSet<ProcessIndex> {
+    let all = recording.processes.iter().enumerate();
+    let with_runtime = all.filter(|(_, process)| interpreters::runtime(recording, process).is_some());
+    with_runtime.map(|(index, _)| ProcessIndex(index as u32)).collect()
+}
+
+/// Whether a stack is cut in code that a runtime has generated, or has in its own file like that: without unwind tables.
+pub(super) fn is_cut_there(
+    recording: &Recording,
+    sample: &Sample,
+    processes: &BTreeSet<ProcessIndex>,
+) -> bool {
+    (sample.cut == Some(Cut::NO_MODULE)
+        || sample.cut == Some(Cut::NO_RULE) && !is_complete(recording, sample))
+        && recording.thread(sample.thread).is_some_and(|thread| processes.contains(&thread.process))
+}
+
+/// The note, by the runtime with the most time in such code.
 pub(super) fn note(recording: &Recording, cpu: u64) -> Option<String> {
+    let processes = processes(recording);
     let mut times: BTreeMap<ProcessIndex, u64> = BTreeMap::new();
-    let samples = recording.samples.iter().filter(|sample| sample.state.uses_cpu());
-    for sample in samples.filter(|sample| sample.cut == Some(Cut::NO_MODULE)) {
-        if let Some(thread) = recording.thread(sample.thread) {
+    for sample in recording.samples.iter().filter(|sample| sample.state.uses_cpu()) {
+        if is_cut_there(recording, sample, &processes)
+            && let Some(thread) = recording.thread(sample.thread)
+        {
             *times.entry(thread.process).or_default() += sample.time.0;
         }
     }
@@ -27,17 +47,13 @@ pub(super) fn note(recording: &Recording, cpu: u64) -> Option<String> {
         times.into_iter().max_by_key(|(process, time)| (*time, std::cmp::Reverse(*process)))?;
     let process = recording.processes.get(process.0 as usize)?;
     let runtime @ Runtime { name, .. } = interpreters::runtime(recording, process)?;
-    let share = percent_text(all, cpu);
+    let what = format!(
+        "{} of {} is in code that {name} generates, without unwind tables",
+        percent_text(all, cpu),
+        super::whole(recording)
+    );
     Some(match interpreters::hint(recording) {
-        Some(_) => {
-            format!("{share} of CPU time is in code that {name} generates; the first line says what names it")
-        }
-        // The functions have names, but not all callers.
-        None => {
-            format!(
-                "{share} of CPU time is in code that {name} generates, without its callers: {}",
-                runtime.remedy()
-            )
-        }
+        Some(_) => format!("{what}; the first line says what shows its functions"),
+        None => format!("{what}: callers are found by frame pointers; to have all, {}", runtime.remedy()),
     })
 }

@@ -71,7 +71,7 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
             for name in [&*function.name, tail(&function.name)] {
                 texts.push(vec![
                     (Paint::Bold, percent_text(time, cpu)),
-                    (Paint::Normal, format!(" of {whole} is {place} ")),
+                    (Paint::Normal, format!(" of {whole} {is} {place} ")),
                     (Paint::Bold, name.to_owned()),
                     (Paint::Normal, format!("{itself}, called from several places")),
                 ]);
@@ -81,7 +81,7 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
             let name = generator.unwrap_or_default();
             texts.push(vec![
                 (Paint::Bold, share.clone()),
-                (Paint::Normal, format!(" of {whole} is in code that {name} compiled: see the first line")),
+                (Paint::Normal, format!(" of {whole} {is} in code that {name} compiled: see the first line")),
             ]);
         }
         (None, Some(name)) if node == split && is_itself(call) => {
