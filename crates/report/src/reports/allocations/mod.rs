@@ -169,7 +169,7 @@ impl AllocationsText {
             }
         }
         let mut memory = memory::lines(self, recording);
-        match memory.len() + 1 <= *room {
+        match memory.len() < *room {
             true => *room -= memory.len() + 1,
             false => memory.clear(),
         }

@@ -87,8 +87,12 @@ pub(super) fn lines(
         false if seen == table.rows.len() && seen == SHOWN + 1 => seen,
         false => seen.min(SHOWN),
     };
-    let around = 2 + usize::from(table.mappings.count > 0);
-    let shown = if shown + around > most { shown.min(most.saturating_sub(around)) } else { shown };
+    // The header and [mmap]; and what is left out is counted in a line.
+    let around = 1 + usize::from(table.mappings.count > 0);
+    let shown = match shown + around + usize::from(shown < table.rows.len()) {
+        lines if lines > most => shown.min(most.saturating_sub(around + 1)),
+        _ => shown,
+    };
     for row in &table.rows[..shown] {
         let share = percent(text.metric.of(&row.counts), whole);
         let share = if share >= 99.95 { "100".to_owned() } else { format!("{share:.1}") };
