@@ -328,7 +328,7 @@ fn say_events(name: &str, shown: &str, others: &[EventSamples]) {
     if others.is_empty() {
         return;
     }
-    let others: Vec<&str> = others.iter().map(|other| event_name(other)).collect();
+    let others: Vec<&str> = others.iter().map(event_name).collect();
     let others = others.join(", ");
     message::print(&format!("{name}: {shown} is shown; a flame graph page also has {others}"));
 }
