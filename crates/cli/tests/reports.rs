@@ -124,7 +124,7 @@ fn samples_of_c_code_only_are_shown_as_they_are() {
     jlprof::write(place.file("c.jlprof"), &samples.data, &dictionary).unwrap();
     fs::copy(julia("samples-recorded.jlprof"), place.file("julia.jlprof")).unwrap();
     for (file, same, other) in [("c.jlprof", "--c", "--no-c"), ("julia.jlprof", "--no-c", "--c")] {
-        let printed = place.stdout_of(&["print", file]);
+        let printed = place.stdout_of(&["print", "--format", "tree", file]);
         assert!(printed.lines().count() > 5, "{printed}");
         assert_eq!(printed, place.stdout_of(&["print", file, same]), "{file}");
         assert_ne!(printed, place.stdout_of(&["print", file, other]), "{file}");
@@ -219,7 +219,8 @@ fn malformed_files_of_julia_are_shown_or_refused() {
         let output = place.run(["print".as_ref(), file.as_os_str()]);
         let message = text(&output.stderr);
         match output.status.code() {
-            Some(0) => assert!(text(&output.stdout).starts_with("Overhead"), "{}", file.display()),
+            // The summary, also without samples.
+            Some(0) => assert!(text(&output.stdout).lines().count() > 1, "{}", file.display()),
             Some(125) => {
                 assert_eq!(message.lines().count(), 1, "{message}");
                 assert!(output.stdout.is_empty(), "{}", file.display());
