@@ -98,6 +98,22 @@ fn a_million_blocks() {
     assert!(peak <= 24 * count + (8 << 20), "{peak} bytes for {count} blocks");
 }
 
+/// A thread has been stopped between the two heads that it writes for a split.
+#[test]
+fn chunk_that_is_being_split() {
+    let tools = Tools::build();
+    for (how, changing, gaps) in [("free", 1, 0), ("joined", 1, 0), ("used", 0, 1), ("damage", 0, 1)] {
+        let process = Process::start(Command::new(tools.c("split.c")).arg(how), &tools.registers);
+        process.stop();
+        let heap = live_blocks(&process.image()).unwrap();
+        let report = &heap.report;
+        assert_eq!((report.changing, report.gap_count), (changing, gaps), "{how}: {report:#?}");
+        // The chunks around it.
+        let around: Vec<_> = heap.blocks.iter().filter(|(_, size)| *size == 7000).collect();
+        assert_eq!(around.len(), 2, "{how}: {around:?}");
+    }
+}
+
 #[test]
 fn images_amid_allocations() {
     amid_allocations(6);

@@ -102,6 +102,7 @@ impl<'image, 'words> Walk<'image, 'words> {
     pub fn walk(&mut self, region: &Region) {
         self.window_size = 0;
         let mut chunk = region.start;
+        let mut before = chunk;
         let Some(mut head) = self.head(chunk, region.end) else {
             self.add_gap(chunk..region.end);
             return;
@@ -112,7 +113,7 @@ impl<'image, 'words> Walk<'image, 'words> {
                     if in_use && !self.is_free(chunk) {
                         self.push(chunk + HEAD, next - chunk - 8);
                     }
-                    (chunk, head) = (next, next_head);
+                    (before, chunk, head) = (chunk, next, next_head);
                     continue;
                 }
                 Step::Changing => {
@@ -135,10 +136,12 @@ impl<'image, 'words> Walk<'image, 'words> {
             };
             if is_fence {
                 self.outcome.pieces += 1;
+            } else if self.is_split(before, chunk, next, next_head) {
+                self.outcome.changing += 1;
             } else {
                 self.add_gap(chunk..next);
             }
-            (chunk, head) = (next, next_head);
+            (before, chunk, head) = (next, next, next_head);
         }
     }
 
@@ -175,6 +178,19 @@ impl<'image, 'words> Walk<'image, 'words> {
         // A heap may end in a chunk of 32 bytes that is none: it has no bit of a thread arena.
         let in_use = next_head & BEFORE_IN_USE != 0 && (head & THREAD_ARENA != 0) == region.of_thread_arena;
         Step::To { next, head: next_head, in_use }
+    }
+
+    /// Whether a thread has given the chunk `before` its new size, and has not yet written the head of the rest, from `rest` to
+    /// `next`. glibc writes the two heads in this order (`_int_malloc`, `_int_realloc`).
+    fn is_split(&mut self, before: u64, rest: u64, next: u64, next_head: u64) -> bool {
+        if next_head & BEFORE_IN_USE == 0 {
+            // The chunk was free, or `realloc` joins the free one behind it: the old size is still at the end.
+            let free = self.words.get(next).and_then(|size| next.checked_sub(size));
+            return free.is_some_and(|free| (before..rest).contains(&free));
+        }
+        // `realloc` makes a chunk smaller, and is about to free the rest.
+        let mut registers = self.image.threads.iter().filter_map(|thread| thread.registers);
+        registers.any(|registers| registers.0.contains(&rest))
     }
 
     /// Whether the chunk is in a cache or fast bin. Chunks are asked for by address.
