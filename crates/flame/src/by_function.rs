@@ -1,7 +1,7 @@
 //! Merges the lines of a function: still pictures have one box for a function, as the page has.
 
 use crate::layout::{WeightedBox, lay_out};
-use crate::{FrameId, Graph, GraphBuilder, Status, captions};
+use crate::{FrameId, Graph, GraphBuilder, captions};
 use foldhash::HashMap;
 use stackglass_profile::Frame;
 
@@ -56,16 +56,11 @@ impl Graph {
             }
             let (merged, widest) = (&mut boxes[at as usize], &mut widest[at as usize]);
             several_lines[at as usize] |= self.line(merged.frame) != self.line(node.frame);
-            // Memory management gives a box its colour, which is that of its widest part, as on the page.
-            let mut of_widest = merged.status;
-            if weight > *widest {
-                (*widest, merged.frame, of_widest) = (weight, node.frame, node.status);
-            }
             merged.status |= node.status;
-            if !of_widest.any(Status::MEMORY) {
-                merged.status = merged.status.without(Status::MEMORY);
-            }
             merged.weight = merged.weight.saturating_add(weight);
+            if weight > *widest {
+                (*widest, merged.frame) = (weight, node.frame);
+            }
         }
         for (merged, _) in boxes.iter_mut().zip(several_lines).filter(|(_, several)| *several) {
             merged.frame = builder.frame(&without_line(self, merged.frame));

@@ -4,6 +4,7 @@
 //! functions are passed to [`Paint::new`] or [`Paint::whole`].
 
 use crate::categories::native::is_kernel;
+use crate::status::of_name;
 use crate::{Color, Graph, Node, Status};
 use stackglass_profile::Frame;
 use stackglass_profile::frame::file_name;
@@ -118,7 +119,8 @@ const MEMORY: usize = 5;
 const KERNEL: usize = 6;
 const ROOT: usize = 7;
 
-/// Colours by status and kind of code. Shades distinguish neighbours; a function has the same shade everywhere.
+/// Colours by kind of code. Shades distinguish neighbours; a function has the same shade everywhere. What is hidden below a box
+/// gives it a mark, not a colour: a caller of `malloc` is no memory management.
 impl Default for Paint<'_> {
     fn default() -> Self {
         let mix = |[from, to]: [Rgb; 2], shade: usize| {
@@ -142,12 +144,8 @@ impl Default for Paint<'_> {
                 graph.frames().iter().map(|frame| (kind(frame, rust), shade(&frame.func))).collect();
             let boxes = graph.nodes().iter().map(|node| {
                 let (kind, shade) = frames[node.frame.0 as usize];
-                let kind = match node.status {
-                    _ if node.depth == 0 && graph.frame(node).is_unknown() => ROOT,
-                    status if status.any(Status::MEMORY) => MEMORY,
-                    _ => kind,
-                };
-                kind * SHADES + shade
+                let is_root = node.depth == 0 && graph.frame(node).is_unknown();
+                if is_root { ROOT * SHADES + shade } else { kind * SHADES + shade }
             });
             Painted { swatches: swatches.clone(), boxes: boxes.collect() }
         })
@@ -158,6 +156,9 @@ impl Default for Paint<'_> {
 fn kind(frame: &Frame, rust: bool) -> usize {
     if is_kernel(frame, file_name(&frame.module)) {
         return KERNEL;
+    }
+    if of_name(frame).any(Status::MEMORY) {
+        return MEMORY;
     }
     if frame.func.is_empty() {
         return 4;
