@@ -2,19 +2,15 @@
 
 use super::child::ChildProgram;
 use super::figures::{Figures, REFRESH_INTERVAL};
-use super::live_view::ExitReason;
+use super::live_view::{ExitReason, SIGTSTP};
 use super::model::Model;
-use stackglass_collect::attached;
-use stackglass_collect::session::signals::{Signal, Signals};
+use stackglass_collect::session::signals::Signals;
 use stackglass_report::json::Object;
 use std::io::{self, Write};
 use std::time::Duration;
 
 /// Longest wait for a signal between two drains of the streams.
 const PAUSE: Duration = Duration::from_millis(50);
-
-const SIGHUP: i32 = rustix::process::Signal::HUP.as_raw();
-const SIGTSTP: i32 = rustix::process::Signal::TSTP.as_raw();
 
 /// Writes objects until the process ends, a signal arrives, or nobody reads them any more. Signals are passed on to
 /// `child`.
@@ -37,16 +33,10 @@ pub(super) fn run(
             return ExitReason::Stopped(why);
         }
         let Some(signal) = signals.next(PAUSE) else { continue };
-        match (signal.number, child) {
-            (SIGTSTP, _) => figures.interrupt_for(|| signals.stop_here()),
-            (number, None) if attached::ends(number) => return ExitReason::Signal(number),
-            (_, None) => {}
-            (_, Some(child)) => {
-                child.forward(signal, signals);
-                if matches!(signal, Signal { number: SIGHUP, from_kernel: true, .. }) {
-                    return ExitReason::Signal(SIGHUP);
-                }
-            }
+        if signal.number == SIGTSTP {
+            figures.interrupt_for(|| signals.stop_here());
+        } else if let Some(why) = ExitReason::by_signal(signal, signals, child) {
+            return why;
         }
     }
 }

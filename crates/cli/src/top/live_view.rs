@@ -21,7 +21,7 @@ const KEY_TIMEOUT: Duration = Duration::from_millis(50);
 
 const SIGHUP: i32 = rustix::process::Signal::HUP.as_raw();
 const SIGCONT: i32 = rustix::process::Signal::CONT.as_raw();
-const SIGTSTP: i32 = rustix::process::Signal::TSTP.as_raw();
+pub(super) const SIGTSTP: i32 = rustix::process::Signal::TSTP.as_raw();
 
 /// Why the view ends.
 pub(super) enum ExitReason {
@@ -33,6 +33,24 @@ pub(super) enum ExitReason {
     Signal(i32),
     /// The terminal is gone.
     TerminalGone,
+}
+
+impl ExitReason {
+    /// Passes a signal on to `child`, and returns why the view ends, if it does.
+    pub(super) fn by_signal(
+        signal: Signal,
+        signals: &Signals,
+        child: Option<&ChildProgram>,
+    ) -> Option<ExitReason> {
+        let ends = match child {
+            None => attached::ends(signal.number),
+            Some(child) => {
+                child.forward(signal, signals);
+                signal.number == SIGHUP && signal.from_kernel
+            }
+        };
+        ends.then_some(ExitReason::Signal(signal.number))
+    }
 }
 
 /// Where `s` saves the recording.
@@ -77,16 +95,13 @@ impl LiveView {
                 (refresh, changed) = (REFRESH_INTERVAL, true);
             }
             while let Some(signal) = signals.next(Duration::ZERO) {
-                match (signal.number, child) {
-                    (SIGTSTP, _) => self.suspend(full_screen, signals),
+                match signal.number {
+                    SIGTSTP => self.suspend(full_screen, signals),
                     // Another program may have changed the terminal.
-                    (SIGCONT, _) => drop(full_screen.enter_again()),
-                    (number, None) if attached::ends(number) => return ExitReason::Signal(number),
-                    (_, None) => {}
-                    (_, Some(child)) => {
-                        child.forward(signal, signals);
-                        if matches!(signal, Signal { number: SIGHUP, from_kernel: true, .. }) {
-                            return ExitReason::Signal(SIGHUP);
+                    SIGCONT => drop(full_screen.enter_again()),
+                    _ => {
+                        if let Some(why) = ExitReason::by_signal(signal, signals, child) {
+                            return why;
                         }
                     }
                 }
