@@ -159,9 +159,19 @@ static void family(void)
 
 static void *one_of_many(void *barrier)
 {
+    pid_t id = gettid();
     pthread_barrier_wait(barrier);
     pthread_barrier_wait(barrier);
-    return 0;
+    return (void *)(long)id;
+}
+
+/* A thread that has been joined leaves /proc/self/task a moment later. */
+static void wait_until_gone(long id)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%ld", id);
+    while (access(path, F_OK) == 0)
+        usleep(100);
 }
 
 static void with_threads(void)
@@ -174,8 +184,11 @@ static void with_threads(void)
     pthread_barrier_wait(&barrier);
     threads();
     pthread_barrier_wait(&barrier);
-    for (int i = 0; i < 10; i++)
-        pthread_join(started[i], 0);
+    for (int i = 0; i < 10; i++) {
+        void *id;
+        pthread_join(started[i], &id);
+        wait_until_gone((long)id);
+    }
     threads();
 }
 
