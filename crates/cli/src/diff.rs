@@ -196,6 +196,8 @@ fn draw(
         title +=
             &format!(" ({:+.1} % common to most functions taken off)", (comparison.common - 1.0) * 100.0);
     }
+    // A still has one view, which shows what is gone as well.
+    let (union, both) = (difference.union(), format!("{unit}, before and now together"));
     let written = stackglass_files::write_whole(output, |out| match format {
         Format::Html => Page::new(title)
             .unit(unit)
@@ -205,12 +207,12 @@ fn draw(
             .view(format!("before: {}", before.0), &old)
             .write_to(out),
         Format::Png => {
-            let colors = OneTheme::new(&difference.paint(), &new, false);
-            write_picture(&new, &PictureOptions::new(&colors).title(title).unit(unit).fine(true), out)
-                .map_err(io::Error::other)
+            let colors = OneTheme::new(&difference.paint(), union, false);
+            let options = PictureOptions::new(&colors).title(title).unit(both).fine(true);
+            write_picture(union, &options, out).map_err(io::Error::other)
         }
         Format::Svg | Format::Jlprof => {
-            Svg::new(&new).title(title).unit(unit).paint(difference.paint()).write_to(out)
+            Svg::new(union).title(title).unit(both).paint(difference.paint()).write_to(out)
         }
     });
     written.map_err(|error| Failure::new(format!("cannot write {}: {error}", output.display())))

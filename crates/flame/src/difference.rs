@@ -3,8 +3,9 @@
 //! Boxes are the same if the names on their paths from the root are the same. Lines are ignored, since they move when
 //! programs change. Colours differ in lightness as well as in hue, for readers with red-green colour blindness.
 
+use crate::layout::{WeightedBox, lay_out};
 use crate::paint::{Painted, Swatch};
-use crate::{Graph, Node, NodeId, Paint};
+use crate::{Graph, GraphBuilder, Node, NodeId, Paint};
 use foldhash::HashMap;
 
 /// A change of more than this many standard errors is beyond the noise.
@@ -49,8 +50,9 @@ impl Change {
 pub struct Difference<'a> {
     before: &'a Graph,
     after: &'a Graph,
-    /// By node, for each graph.
-    changes: [Vec<Change>; 2],
+    union: Graph,
+    /// By node, for each of these graphs.
+    changes: [Vec<Change>; 3],
 }
 
 impl<'a> Difference<'a> {
@@ -60,7 +62,8 @@ impl<'a> Difference<'a> {
         let mut paths = Paths::default();
         let of_before = paths.of(before, 0);
         let of_after = paths.of(after, 1);
-        let changes = [of_before, of_after].map(|paths_of| {
+        let of_union = paths.weigh(factor);
+        let changes = [&of_before, &of_after, &of_union].map(|paths_of| {
             let change = |path: &u32| {
                 let [before, after] = paths.samples[*path as usize];
                 let before = before * factor;
@@ -69,20 +72,24 @@ impl<'a> Difference<'a> {
             };
             paths_of.iter().map(change).collect()
         });
-        Difference { before, after, changes }
+        let union = lay_out(paths.builder, &paths.boxes).unwrap_or_default();
+        Difference { before, after, union, changes }
     }
 
-    /// The changes of the nodes of one of the two graphs; empty for other graphs.
+    /// The boxes of both graphs. Their widths are the samples before, scaled, and after together, so that what is gone is shown
+    /// as well as what is new.
+    pub fn union(&self) -> &Graph {
+        &self.union
+    }
+
+    /// The changes of the nodes of one of the two graphs or of their union; empty for other graphs.
     pub fn changes(&self, graph: &Graph) -> &[Change] {
-        let is = |other: &Graph| std::ptr::eq(other.nodes(), graph.nodes());
-        match (is(self.after), is(self.before)) {
-            (true, _) => &self.changes[1],
-            (_, true) => &self.changes[0],
-            _ => &[],
-        }
+        let is = |other: &&Graph| std::ptr::eq(other.nodes(), graph.nodes());
+        let which = [self.before, self.after, &self.union].iter().position(is);
+        which.map_or(&[], |which| &self.changes[which])
     }
 
-    /// Colours for both graphs, and a note for each box.
+    /// Colours for these graphs, and a note for each box.
     pub fn paint(&'a self) -> Paint<'a> {
         let note = |graph: &Graph, node: &Node| {
             let change = self.changes(graph).get(graph.number_of(node)? as usize)?;
@@ -137,13 +144,17 @@ struct Paths<'a> {
     known: HashMap<(u32, &'a str, &'a str), u32>,
     /// By path: samples before and after.
     samples: Vec<[f64; 2]>,
+    /// By path: its box in the union.
+    boxes: Vec<WeightedBox>,
+    /// The frames of these boxes.
+    builder: GraphBuilder,
 }
 
 impl<'a> Paths<'a> {
     /// The path of each node. Adds its samples to the path.
     fn of(&mut self, graph: &'a Graph, side: usize) -> Vec<u32> {
         if self.samples.is_empty() {
-            self.samples.push([0.0; 2]);
+            self.push(graph.root(), graph);
         }
         let mut paths: Vec<u32> = Vec::with_capacity(graph.nodes().len());
         for (number, parent) in (0 as NodeId..).zip(graph.parents()) {
@@ -159,12 +170,39 @@ impl<'a> Paths<'a> {
                 _ => 0,
             };
             if path == next {
-                self.samples.push([0.0; 2]);
+                let above = paths.get(parent as usize).copied().unwrap_or(0);
+                self.boxes[above as usize].children.push(next);
+                self.push(node, graph);
             }
+            self.boxes[path as usize].status |= node.status;
             self.samples[path as usize][side] += node.span.len() as f64;
             paths.push(path);
         }
         paths
+    }
+
+    fn push(&mut self, node: &Node, graph: &Graph) {
+        let frame = self.builder.frame(graph.frame(node));
+        self.boxes.push(WeightedBox { frame, status: node.status, weight: 0, children: Vec::new() });
+        self.samples.push([0.0; 2]);
+    }
+
+    /// Gives the boxes their weights, leaves out those without, and returns their paths in the order of the union's nodes.
+    fn weigh(&mut self, factor: f64) -> Vec<u32> {
+        // Rounded down, so that callees together are no wider than their caller.
+        for (of, [before, after]) in self.boxes.iter_mut().zip(&self.samples) {
+            of.weight = (before * factor) as u64 + *after as u64;
+        }
+        let mut order = Vec::with_capacity(self.boxes.len());
+        let mut open = vec![0];
+        while let Some(path) = open.pop() {
+            let mut children = std::mem::take(&mut self.boxes[path as usize].children);
+            children.retain(|child| self.boxes[*child as usize].weight > 0);
+            open.extend(children.iter().rev());
+            self.boxes[path as usize].children = children;
+            order.push(path);
+        }
+        order
     }
 }
 
@@ -198,6 +236,26 @@ mod tests {
         let then = difference.changes(&before);
         assert_eq!((then[4].before, then[4].after), (100.0, 0.0));
         assert!(difference.changes(&after.clone()).is_empty());
+        let union = difference.union();
+        let boxes = union.nodes().iter().zip(difference.changes(union));
+        let boxes: Vec<_> = boxes
+            .map(|(node, change)| {
+                (node.depth, &*union.frame(node).func, node.span.len(), change.before, change.after)
+            })
+            .collect();
+        assert_eq!(
+            boxes,
+            [
+                (0, "", 2000, 1000.0, 1000.0),
+                (1, "a", 1010, 500.0, 510.0),
+                (2, "x", 500, 400.0, 100.0),
+                (1, "b", 610, 300.0, 310.0),
+                (2, "x", 90, 0.0, 90.0),
+                (1, "gone", 100, 100.0, 0.0),
+            ]
+        );
+        let scaled = Difference::new(&before, &after, 0.5, 1.0);
+        assert_eq!(scaled.union().root().span.len(), 1500);
         let painted = difference.paint().paint(&after);
         assert_eq!(painted.swatches[painted.boxes[2]].meaning, "less than before");
         assert_eq!(painted.swatches[painted.boxes[1]].meaning, "within the noise");

@@ -32,7 +32,7 @@ pub struct ModuleNote {
 }
 
 /// The language of a module, by what helps to get its names.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Language {
     /// It is not known.

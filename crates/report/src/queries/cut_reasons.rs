@@ -37,8 +37,7 @@ pub(crate) const CUT_REASONS: &[CutReason] = &[
         Cut::NO_RULE,
         "no unwind tables",
         "in code without unwind tables",
-        "callers are found by frame pointers only; Rust: -C force-unwind-tables=yes, C: \
-         -fasynchronous-unwind-tables",
+        "callers are found by frame pointers only",
     ),
     reason(Cut::UNREADABLE_STACK, "stack unreadable", "with unreadable stacks", ""),
     reason(Cut::STACK_DID_NOT_GROW, "stack inconsistent", "with inconsistent stacks", ""),

@@ -9,6 +9,7 @@ use crate::text::columns::wrap;
 use crate::text::numbers::{counted, duration_text, grouped, percent_text};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::frame::file_name;
+use stackglass_profile::symbols::Language;
 use stackglass_profile::{Cut, Recording, Sample, harmless};
 use std::collections::BTreeMap;
 
@@ -110,8 +111,29 @@ pub(super) fn is_complete(recording: &Recording, sample: &Sample) -> bool {
     frame.is_some_and(|frame| kinds::is_start(frame, false) || frame.file.ends_with(".go"))
 }
 
+/// The language of the code at which a stack is cut, by its source files, or else by its module.
+fn language(recording: &Recording, sample: &Sample) -> Language {
+    let (mut stack, mut outermost) = (sample.stack, None);
+    while let Some((caller, location)) = recording.stacks.frame(stack) {
+        (stack, outermost) = (caller, Some(location));
+    }
+    let Some(location) = outermost else { return Language::Unknown };
+    let file = recording.symbols.frames_of(location).map(|frame| &*frame.file).find(|file| !file.is_empty());
+    match file.and_then(|file| file.rsplit_once('.')) {
+        Some((_, "rs")) => return Language::Rust,
+        Some((_, "go")) => return Language::Go,
+        Some((_, "c" | "cc" | "cpp" | "cxx" | "h" | "hh" | "hpp")) => return Language::C,
+        _ => {}
+    }
+    let module = recording.stacks.location(location).module;
+    let path = module.and_then(|module| recording.modules.get(module.0 as usize)).map(|module| &module.path);
+    let notes = recording.symbols.notes().iter();
+    notes.filter(|note| Some(&note.module) == path).map(|note| note.language).next().unwrap_or_default()
+}
+
 fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
     let mut times: BTreeMap<Cut, u64> = BTreeMap::new();
+    let mut compilers: BTreeMap<Language, u64> = BTreeMap::new();
     // Generated code has a note of its own.
     let generating = run_time_code::processes(recording);
     for sample in awake(recording) {
@@ -119,12 +141,16 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
         let is_generated = run_time_code::is_cut_there(recording, sample, &generating);
         if let Some(cut) = sample.cut.filter(|cut| counts(cut) && !is_generated) {
             *times.entry(cut).or_default() += sample.time.0;
+            if cut == Cut::NO_RULE {
+                *compilers.entry(language(recording, sample)).or_default() += sample.time.0;
+            }
         }
     }
     let all: u64 = times.values().sum();
     if (all as f64) < cpu as f64 * NOTICEABLE || all == 0 {
         return None;
     }
+    let compiler = compilers.into_iter().max_by_key(|(_, time)| *time).map(|(language, _)| language);
     let mut times: Vec<(Cut, u64)> = times.into_iter().collect();
     times.sort_by(|(_, a), (_, b)| order::longest_first(*a, *b));
     let mut parts = Vec::new();
@@ -133,7 +159,12 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
             Some(reason) => (reason.meaning, reason.remedy),
             None => ("for a reason that this version does not know", ""),
         };
-        let remedy = if remedy.is_empty() { String::new() } else { format!(" ({remedy})") };
+        let flag = match compiler.filter(|_| cut == Cut::NO_RULE) {
+            Some(Language::Rust) => "; compile with -C force-unwind-tables=yes",
+            Some(Language::C) => "; compile with -fasynchronous-unwind-tables",
+            _ => "",
+        };
+        let remedy = if remedy.is_empty() { String::new() } else { format!(" ({remedy}{flag})") };
         parts.push(format!("{} {meaning}{remedy}", percent_text(time, cpu)));
     }
     let whole = super::whole(recording);

@@ -68,13 +68,13 @@ fn advice(note: &ModuleNote, readers_own: bool) -> String {
             format!("{name} has no line tables, so inlined functions and lines are missing: {lines}")
         }
         (Missing::DebugInfo, false) => {
-            format!("{name} has no line tables: install its debug symbols ({PACKAGE})")
+            format!("{name} has no line tables: {PACKAGE}")
         }
         (Missing::Names, true) => {
             format!("{name} is stripped, so functions are named by their addresses: {names}")
         }
         (Missing::Names, false) => format!(
-            "{name} is stripped, so only exported functions have names: install its debug symbols ({PACKAGE})"
+            "{name} is stripped, so only exported functions have names: {PACKAGE}"
         ),
         (Missing::File, _) => format!("{name} could not be read, so its functions have no names"),
         (Missing::Changed, _) => {
@@ -85,7 +85,7 @@ fn advice(note: &ModuleNote, readers_own: bool) -> String {
 
 /// Where to get debug symbols of installed programs and libraries.
 const PACKAGE: &str =
-    "the package ending in -dbgsym, -dbg or -debuginfo, or DEBUGINFOD_URLS=https://debuginfod.elfutils.org";
+    "install its -dbgsym or -debuginfo package, or set DEBUGINFOD_URLS=https://debuginfod.elfutils.org";
 
 /// Whether a file belongs to the system, so that the reader cannot rebuild it.
 fn is_packaged(path: &str) -> bool {

@@ -91,6 +91,15 @@ fn label(kind: &Kind) -> String {
     }
 }
 
+/// Whether a thread waits for processes that it started. The tree shows what these do.
+fn waits_for_child(site: &CallSite) -> bool {
+    const WAITS: [&str; 5] = ["wait", "wait3", "wait4", "waitid", "waitpid"];
+    site.callee.as_deref().is_some_and(|callee| {
+        let name = last_name(callee);
+        WAITS.contains(&name.strip_prefix("__GI_").unwrap_or(name).trim_start_matches('_'))
+    })
+}
+
 fn kinds(recording: &Recording, tree: &CpuTree<'_>, summary: &Summary) -> Vec<Kind> {
     #[derive(Default)]
     struct ThreadTimes {
@@ -125,6 +134,9 @@ fn kinds(recording: &Recording, tree: &CpuTree<'_>, summary: &Summary) -> Vec<Ki
         }
         let longest = sites.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
         let Some((site, _)) = longest else { continue };
+        if !summary.everything && recording.processes.len() > 1 && waits_for_child(&site) {
+            continue;
+        }
         let name = if thread.name.is_empty() {
             format!("thread {number}")
         } else {
