@@ -138,6 +138,57 @@ fn code_without_names_is_that_of_the_runtime() {
 }
 
 #[test]
+fn parts_of_code_without_names_are_the_runtimes() {
+    let (mut maker, thread) = program("/usr/bin/java");
+    awake(&mut maker, thread, "c ! ?", 540);
+    awake(&mut maker, thread, "c libjvm.so! thread_native_entry > c libjvm.so! collect", 260);
+    awake(&mut maker, thread, "c libjvm.so! thread_native_entry > c libjvm.so! compile", 200);
+    assert_eq!(
+        verdict(&maker.recording),
+        "CPU time splits: 54 % code that java compiled, 46 % thread_native_entry"
+    );
+}
+
+#[test]
+fn starts_are_an_answer_where_little_has_a_name() {
+    let (mut maker, thread) = program("stripped");
+    let round = format!("{START} > c stripped! stripped+0x1250");
+    awake(&mut maker, thread, &format!("{round} > c stripped! stripped+0x11b0"), 460);
+    awake(&mut maker, thread, &format!("{round} > c stripped! stripped+0x11e0"), 330);
+    awake(&mut maker, thread, &format!("{round} > c libc.so.6! qsort"), 210);
+    let expected = "100 % under stripped+0x1250: 46 % stripped+0x11b0, 33 % stripped+0x11e0";
+    assert_eq!(verdict(&maker.recording), expected);
+}
+
+#[test]
+fn processes_of_one_program_have_a_table() {
+    let (mut maker, thread) = program("git");
+    for (word, ms) in [("repack", 300), ("pack-objects", 700)] {
+        let process = maker.process("/usr/lib/git-core/git", &["git", word]);
+        let thread = maker.thread(process, "git");
+        for part in 0..20 {
+            awake(&mut maker, thread, &format!("{START} > c git! part_{part} > c git! {word}"), ms / 20);
+        }
+    }
+    awake(&mut maker, thread, &format!("{START} > c git! wait"), 1);
+    let text = screen(&maker.recording, Some(14));
+    assert!(text.lines().count() <= 14 && text.contains("git pack-objects"), "{text}");
+}
+
+#[test]
+fn the_innermost_of_nearly_all_time_is_listed() {
+    let (mut maker, thread) = program("python3");
+    let run = format!("{START} > c app! Py_Main > c app! run_file");
+    awake(&mut maker, thread, &format!("{START} > c app! Py_Main"), 20);
+    awake(&mut maker, thread, &run, 12);
+    awake(&mut maker, thread, &format!("{run} > c app! eval"), 570);
+    awake(&mut maker, thread, &format!("{run} > c app! eval > c app! call"), 398);
+    let text = screen(&maker.recording, None);
+    let total = text.lines().find(|line| line.starts_with("in total")).unwrap_or_default();
+    assert_eq!(total, "in total  97 % run_file → eval, 40 % call");
+}
+
+#[test]
 fn a_stripped_library_lacks_only_the_names_that_it_lacks() {
     let (mut maker, thread) = program("app");
     let library = "/usr/lib/libblas.so.3";

@@ -116,7 +116,8 @@ pub(super) fn named_parts(tree: &CpuTree<'_>, caller: u32, most: u64, least: u64
     parts.push((nameless, UNNAMED.to_owned()));
     parts.push((tree.nodes[caller as usize].own.time, "in itself".to_owned()));
     parts.retain(|(time, name)| *time >= least && (caller != 0 || name != "in itself"));
-    let said: u64 = parts.iter().map(|(time, _)| *time).sum();
+    let unnamed = if nameless >= least { nameless } else { 0 };
+    let said = parts.iter().map(|(time, _)| *time).sum::<u64>() - unnamed;
     // The time without names is not an answer.
-    (said >= most / 2 && nameless < said).then_some(parts)
+    (said >= most / 2).then_some(parts)
 }

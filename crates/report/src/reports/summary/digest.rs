@@ -14,6 +14,8 @@ use stackglass_profile::{End, Recording, State, command_text, harmless};
 
 /// The command gets at least this many columns if it is that long, even if not all numbers fit beside it.
 const COMMAND: usize = 12;
+/// Functions with at least this share of the CPU time pass practically all of it on, or are all there is.
+const NEARLY_ALL: f64 = 0.95;
 
 pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>) -> Vec<Line> {
     let has_times = super::has_times(recording);
@@ -55,6 +57,12 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         {
             entries.retain(|entry| entry.time as f64 >= cpu as f64 * super::NOTICEABLE);
             entries.sort_by(|a, b| order::largest_first((a.time, &a.names), (b.time, &b.names)));
+            if title == "in total" {
+                // Of functions with nearly all time, the innermost says most.
+                let nearly_all =
+                    entries.iter().take_while(|entry| entry.time as f64 >= cpu as f64 * NEARLY_ALL);
+                entries.drain(..nearly_all.count().saturating_sub(1));
+            }
             if !entries.is_empty() {
                 digest.push(hottest(title, &entries, cpu, summary.cols));
             }

@@ -27,13 +27,18 @@ const LINES: usize = 3;
 
 /// All notes, each as one line of text, the most important first.
 pub(super) fn all(recording: &Recording, tree: &CpuTree<'_>) -> Vec<String> {
+    beside(recording, tree, false)
+}
+
+/// The notes beside a first line that says what shows the functions of a runtime, or without such a line.
+pub(super) fn beside(recording: &Recording, tree: &CpuTree<'_>, has_hint: bool) -> Vec<String> {
     let cpu = tree.cpu().time;
     let mut notes = Vec::new();
     notes.extend(buffer_full(recording));
     notes.extend(missing(recording, tree));
     notes.extend(recording.info.remarks.iter().map(|remark| harmless(remark).into_owned()));
     notes.extend(few_samples::note(recording, tree));
-    notes.extend(run_time_code::note(recording, cpu));
+    notes.extend(run_time_code::note(recording, cpu).filter(|_| !has_hint));
     notes.extend(cut_stacks(recording, cpu));
     notes.extend(translated(recording));
     notes.extend(poor_names::poor_names(recording, cpu));
@@ -154,7 +159,8 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
     let mut times: Vec<(Cut, u64)> = times.into_iter().collect();
     times.sort_by(|(_, a), (_, b)| order::longest_first(*a, *b));
     let mut parts = Vec::new();
-    for (cut, time) in times.into_iter().take(3) {
+    times.retain(|(_, time)| *time as f64 >= all as f64 * CONSIDERABLE);
+    for (cut, time) in times.iter().copied().take(3) {
         let (meaning, remedy) = match cut_reason(cut) {
             Some(reason) => (reason.meaning, reason.remedy),
             None => ("for a reason that this version does not know", ""),
@@ -165,7 +171,9 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
             _ => "",
         };
         let remedy = if remedy.is_empty() { String::new() } else { format!(" ({remedy}{flag})") };
-        parts.push(format!("{} {meaning}{remedy}", percent_text(time, cpu)));
+        // The share of a single reason is that of all.
+        let share = if times.len() == 1 { String::new() } else { percent_text(time, cpu) + " " };
+        parts.push(format!("{share}{meaning}{remedy}"));
     }
     let whole = super::whole(recording);
     Some(format!("{} of {whole} has incomplete stacks: {}", percent_text(all, cpu), parts.join("; ")))

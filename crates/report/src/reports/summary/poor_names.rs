@@ -73,9 +73,9 @@ fn advice(note: &ModuleNote, readers_own: bool) -> String {
         (Missing::Names, true) => {
             format!("{name} is stripped, so functions are named by their addresses: {names}")
         }
-        (Missing::Names, false) => format!(
-            "{name} is stripped, so only exported functions have names: {PACKAGE}"
-        ),
+        (Missing::Names, false) => {
+            format!("{name} is stripped, so only exported functions have names: {PACKAGE}")
+        }
         (Missing::File, _) => format!("{name} could not be read, so its functions have no names"),
         (Missing::Changed, _) => {
             format!("{name} has changed since it was profiled, so its functions have no names: record again")

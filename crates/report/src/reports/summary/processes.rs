@@ -5,16 +5,22 @@ use crate::order;
 use crate::queries::cpu_tree::CpuTree;
 use crate::text::numbers::{counted, duration_text, grouped, percent, percent_text};
 use crate::text::style::{Line, Paint};
-use stackglass_profile::{Recording, harmless};
+use stackglass_profile::{Process, Recording, harmless};
 
 /// Number of processes listed by default.
 const LISTED: usize = 6;
 
-/// At most `most` lines; none if even the header and one process do not fit.
-pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>, most: usize) -> Vec<Line> {
-    if recording.processes.len() < 2 {
-        return Vec::new();
-    }
+/// Processes with noticeable CPU time, the busiest first.
+pub(super) fn noticeable<'r>(recording: &'r Recording, tree: &CpuTree<'_>) -> Vec<&'r Process> {
+    let times = times(recording);
+    let least = tree.cpu().time as f64 * super::NOTICEABLE;
+    let is_noticeable = |index: &usize| times[*index] > 0 && times[*index] as f64 >= least;
+    let order = by_time(&times).into_iter().filter(is_noticeable);
+    order.map(|index| &recording.processes[index]).collect()
+}
+
+/// By process: its CPU time.
+fn times(recording: &Recording) -> Vec<u64> {
     let mut times = vec![0_u64; recording.processes.len()];
     for sample in recording.samples.iter().filter(|sample| sample.state.uses_cpu()) {
         if let Some(thread) = recording.thread(sample.thread)
@@ -23,13 +29,28 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
             *time += sample.time.0;
         }
     }
+    times
+}
+
+/// The numbers of the processes, the busiest first.
+fn by_time(times: &[u64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..times.len()).collect();
+    order.sort_by(|a, b| order::largest_first((times[*a], a), (times[*b], b)));
+    order
+}
+
+/// At most `most` lines; none if even the header and one process do not fit.
+pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>, most: usize) -> Vec<Line> {
+    if recording.processes.len() < 2 {
+        return Vec::new();
+    }
+    let times = times(recording);
     // Without CPU time the table would be empty.
     if times.iter().all(|time| *time == 0) && !summary.everything {
         return Vec::new();
     }
     let cpu = tree.cpu().time;
-    let mut order: Vec<usize> = (0..times.len()).collect();
-    order.sort_by(|a, b| order::largest_first((times[*a], a), (times[*b], b)));
+    let order = by_time(&times);
     let noticeable =
         |index: &usize| times[*index] as f64 >= cpu as f64 * super::NOTICEABLE && times[*index] > 0;
     let listed = match summary.everything {
@@ -60,7 +81,7 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
             if has_times { duration_text(times[*index]) } else { grouped(times[*index]) },
             process.pid
         ));
-        line.plain(harmless(&process.command()).into_owned());
+        line.plain(harmless(process.command().trim_end()).into_owned());
         lines.push(line);
     }
     let rest = &order[listed..];

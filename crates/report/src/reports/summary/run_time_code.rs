@@ -47,13 +47,11 @@ pub(super) fn note(recording: &Recording, cpu: u64) -> Option<String> {
         times.into_iter().max_by_key(|(process, time)| (*time, std::cmp::Reverse(*process)))?;
     let process = recording.processes.get(process.0 as usize)?;
     let runtime @ Runtime { name, .. } = interpreters::runtime(recording, process)?;
-    let what = format!(
-        "{} of {} is in code that {name} generates, without unwind tables",
+    Some(format!(
+        "{} of {} is in code that {name} generates, without unwind tables: callers are found by frame pointers; to have \
+         all, {}",
         percent_text(all, cpu),
-        super::whole(recording)
-    );
-    Some(match interpreters::hint(recording) {
-        Some(_) => format!("{what}; the first line says what shows its functions"),
-        None => format!("{what}: callers are found by frame pointers; to have all, {}", runtime.remedy()),
-    })
+        super::whole(recording),
+        runtime.remedy()
+    ))
 }

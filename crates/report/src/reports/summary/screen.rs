@@ -24,9 +24,9 @@ const NOTES: usize = 4;
 
 /// All lines of the summary.
 pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>) -> Vec<Line> {
-    let notes = notes::all(recording, tree);
-    let digest = digest::lines(summary, recording, tree);
     let mut lines = interpreters::hint_lines(recording, summary.cols);
+    let notes = notes::beside(recording, tree, !lines.is_empty());
+    let digest = digest::lines(summary, recording, tree);
     let parts: [Part<'_>; 5] = [
         Box::new(|most| processes::lines(summary, recording, tree, most)),
         Box::new(|most| tasks::lines(summary, recording, tree, most)),
@@ -39,7 +39,7 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         None => whole,
         Some(rows) => {
             let rows = rows.max(FEWEST).saturating_sub(digest.len() + lines.len());
-            fitted(&parts, whole, rows, have_titles(recording))
+            fitted(&parts, whole, rows, are_alike(recording, tree))
         }
     };
     let gaps: Vec<usize> = (0..shown.len()).map(|part| gap(&shown, part)).collect();
@@ -64,10 +64,18 @@ fn height(shown: &[Vec<Line>; 5]) -> usize {
     shown.iter().enumerate().map(|(part, lines)| lines.len() + gap(shown, part)).sum()
 }
 
-/// Whether processes have given themselves different titles, which are only in the table of processes.
-fn have_titles(recording: &Recording) -> bool {
+/// Whether only the table of processes tells them apart: they run one program, by different commands or under titles that they
+/// have given themselves.
+fn are_alike(recording: &Recording, tree: &CpuTree<'_>) -> bool {
     let mut titles = recording.processes.iter().filter_map(|process| process.own_title());
-    titles.next().is_some_and(|first| titles.any(|other| other != first))
+    let have_titles = titles.next().is_some_and(|first| titles.any(|other| other != first));
+    let busy = processes::noticeable(recording, tree);
+    let mut others = busy.iter().skip(1).map(|process| (&process.exe, &process.arguments));
+    let first = busy.first().map(|process| (&process.exe, &process.arguments));
+    let one_program = first.is_some_and(|(exe, arguments)| {
+        others.clone().all(|(other, _)| other == exe) && others.any(|(_, other)| other != arguments)
+    });
+    have_titles || one_program
 }
 
 /// The parts in at most `rows` lines. With `processes`, their table is next to the tree in importance.

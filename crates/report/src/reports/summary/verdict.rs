@@ -64,6 +64,11 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
     };
     let shared = answers::shared(tree, (cpu as f64 * DOMINANT) as u64).filter(|_| !is_answer(tree, node));
     let generator = interpreters::runtime_of_hint(recording);
+    if let Some(name) = generator {
+        for part in &mut parts {
+            *part = part.replace(UNKNOWN_CODE, &format!("code that {name} compiled"));
+        }
+    }
     match (shared, name(tree, node)) {
         (Some((function, is_own)), _) => {
             let time = if is_own { function.own.time } else { function.total.time };
@@ -101,7 +106,10 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
             }
         }
         (None, Some(name)) => {
-            let caller = caller_of_library(tree, node);
+            let is_nameless = answers::function(tree, node).is_some_and(|function| function.by_start);
+            let process = if is_nameless { answers::busy_process(recording) } else { None };
+            let caller =
+                process.map_or_else(|| caller_of_library(tree, node), |process| format!(", in {process}"));
             loop {
                 for (name, caller) in [(&*name, &*caller), (tail(&name), &*caller), (tail(&name), "")] {
                     let start = vec![
@@ -305,7 +313,8 @@ fn telling(tree: &CpuTree<'_>, from: u32) -> u32 {
         let call = &tree.nodes[node as usize];
         let NodeKind::Function(function) = call.what else { break };
         let function = &tree.names.functions[function as usize];
-        if function.class == Class::Own && !function.by_start && !function.is_executor {
+        let is_main = last_name(&function.name) == "main";
+        if function.class == Class::Own && !function.by_start && !function.is_executor && !is_main {
             return node;
         }
         let heavy =
