@@ -430,6 +430,27 @@ test("without scripts there is a still picture", async () => {
   await quiet();
 });
 
+test("opens where the graph begins to say something", async () => {
+  const { page, quiet } = await open(browser, "runtime.html");
+  // The rows at both edges of the view, from the root.
+  const rows = async () => page.evaluate(() => {
+    const area = document.getElementById("scroll"), below = area.scrollHeight - area.scrollTop - area.clientHeight;
+    return [below, below + area.clientHeight, area.scrollTop, area.scrollTop + area.clientHeight].map((y) => Math.round(y / 18));
+  });
+  const [low, high] = await rows();
+  assert.ok(low > 70 && low < 80 && high > 90, `the work begins on row 80 of ${low} to ${high}`);
+  await page.evaluate(() => { document.getElementById("scroll").scrollTop = 1e6; });
+  assert.equal((await rows())[0], 0);
+  await page.click("#reset");
+  await settled(page);
+  assert.deepEqual((await rows()).slice(0, 2), [low, high], "also after a reset");
+  await page.click("#icicle");
+  await settled(page);
+  const [, , first, last] = await rows();
+  assert.ok(first > 70 && first < 80 && last > 90, `rows ${first} to ${last}`);
+  await quiet();
+});
+
 test("a hundred thousand levels", async () => {
   const { page, quiet } = await open(browser, "deep.html");
   await page.focus("#graph");

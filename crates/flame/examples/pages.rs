@@ -48,6 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         folder.join("million.html"),
         Page::new("million").view("all", &self::many(1_000_000)).to_text(),
     )?;
+    fs::write(folder.join("runtime.html"), Page::new("runtime").view("all", &runtime(80)).to_text())?;
     fs::write(folder.join("deep.html"), Page::new("deep").view("all", &deep(100_000)).to_text())?;
     Ok(())
 }
@@ -235,6 +236,22 @@ fn many(count: usize) -> Graph {
         open.push((callee, 0, at));
     }
     builder.finish().expect("there is a root")
+}
+
+/// So many levels that pass all samples on, with three functions above.
+fn runtime(levels: usize) -> Graph {
+    let mut builder = GraphBuilder::default();
+    for level in 0..levels {
+        let frame = builder.frame(&Frame { func: format!("runtime::{level}").into(), ..Frame::unknown(0) });
+        builder.open_at(level, frame, Status::NONE, Span::of_len(1, 90));
+    }
+    for (number, name) in (0..).zip(["parse", "sort", "write"]) {
+        for above in 0..30 {
+            let frame = builder.frame(&Frame { func: format!("{name}::{above}").into(), ..Frame::unknown(0) });
+            builder.open_at(levels + above, frame, Status::NONE, Span::of_len(1 + 30 * number, 30));
+        }
+    }
+    builder.finish().unwrap()
 }
 
 fn deep(levels: usize) -> Graph {

@@ -12,6 +12,8 @@ let targetRange = [0, 1];
 let theme = "auto", redrawRequest = 0, animation = 0, activeItem = 0;
 // Browsers limit the height of elements. Deeper graphs scroll in larger steps.
 const MAX_HEIGHT = 8_000_000;
+// A box with this share of all samples passes practically all on.
+const TRUNK = 0.9;
 
 // The graph that some state shows, in steps.
 function* graphOf({ view, inverted, wall, foreign, byLine }) {
@@ -68,6 +70,20 @@ function scrollTo(offset) {
   const overflow = contentHeight() - main.clientHeight, scrollRange = main.scrollHeight - main.clientHeight;
   main.scrollTop = overflow <= 0 ? 0 : (Math.max(0, Math.min(offset, overflow)) / overflow) * scrollRange;
   redraw();
+}
+
+// Scrolls to where the graph begins to say something. In a program with a deep runtime, a screen of boxes at the root may have all
+// samples: the box where they end is then near the edge.
+function scrollToStart() {
+  const { graph } = scene, height = main.clientHeight, margin = 4 * ROW;
+  let trunk = 0;
+  // Boxes are in the order of their paths.
+  for (let node = 1; node < graph.count; node++) {
+    if (graph.parent[node] === trunk && graph.len[node] >= graph.len[0] * TRUNK) trunk = node;
+  }
+  const rows = graph.depth[trunk], edge = scene.icicle ? 0 : contentHeight();
+  if (rows * ROW < height / 2) return scrollTo(edge);
+  scrollTo(scene.icicle ? rows * ROW - margin : (graph.rows - rows) * ROW + margin - height);
 }
 
 function layout() {
@@ -204,7 +220,7 @@ function showGraph(graph, { step = false, instant = false }) {
     showLegend();
   }
   layout();
-  if (graphChanged || flipped || instant) scrollTo(scene.icicle ? 0 : contentHeight());
+  if (graphChanged || flipped || instant) scrollToStart();
   const [low, high] = state.range ?? spanOf(graph, state.zoom);
   animateTo(low, high, instant || graphChanged);
   if (state.zoom) scrollToRow(graph.depth[state.zoom], true);
@@ -321,7 +337,7 @@ function reset() {
   Object.assign(state, { zoom: 0, range: null, query: "", regex: false });
   scene.focus = -1;
   show({ step: true });
-  scrollTo(scene.icicle ? 0 : contentHeight());
+  scrollToStart();
   announce("Showing the whole graph");
 }
 

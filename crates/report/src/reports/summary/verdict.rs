@@ -239,11 +239,16 @@ fn name(tree: &CpuTree<'_>, node: u32) -> Option<String> {
         NodeKind::Function(function) => {
             let function = &tree.names.functions[function as usize];
             let call = &tree.nodes[node as usize];
-            let is_main = last_name(&function.name) == "main" && call.own.time < call.total.time / 2;
-            (!function.start && !is_main).then(|| function.name.clone())
+            let passes_on = is_main(&function.name) && call.own.time < call.total.time / 2;
+            (!function.start && !passes_on).then(|| function.name.clone())
         }
         _ => None,
     }
+}
+
+/// Whether a function is the program's outermost one. Go's has the name of its package.
+fn is_main(name: &str) -> bool {
+    matches!(last_name(name), "main" | "main.main")
 }
 
 /// Whether one of the outermost functions has half of all time.
@@ -296,9 +301,10 @@ fn caller_of_library(tree: &CpuTree<'_>, node: u32) -> String {
     let mut at = tree.nodes[node as usize].parent;
     while at != 0 {
         if let Some(function) = own(at) {
-            return match last_name(&function.name) {
-                "main" => String::new(),
-                _ => format!(", called from {}", tail(&function.name)),
+            return if is_main(&function.name) {
+                String::new()
+            } else {
+                format!(", called from {}", tail(&function.name))
             };
         }
         at = tree.nodes[at as usize].parent;
@@ -313,8 +319,8 @@ fn telling(tree: &CpuTree<'_>, from: u32) -> u32 {
         let call = &tree.nodes[node as usize];
         let NodeKind::Function(function) = call.what else { break };
         let function = &tree.names.functions[function as usize];
-        let is_main = last_name(&function.name) == "main";
-        if function.class == Class::Own && !function.by_start && !function.is_executor && !is_main {
+        let is_own = function.class == Class::Own && !function.by_start && !function.is_executor;
+        if is_own && !is_main(&function.name) {
             return node;
         }
         let heavy =
