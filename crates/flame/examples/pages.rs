@@ -247,7 +247,8 @@ fn runtime(levels: usize) -> Graph {
     }
     for (number, name) in (0..).zip(["parse", "sort", "write"]) {
         for above in 0..30 {
-            let frame = builder.frame(&Frame { func: format!("{name}::{above}").into(), ..Frame::unknown(0) });
+            let frame =
+                builder.frame(&Frame { func: format!("{name}::{above}").into(), ..Frame::unknown(0) });
             builder.open_at(levels + above, frame, Status::NONE, Span::of_len(1 + 30 * number, 30));
         }
     }

@@ -3,7 +3,7 @@
 
 use super::{Summary, tree_text, verdict};
 use crate::order;
-use crate::queries::cpu_tree::CpuTree;
+use crate::queries::cpu_tree::{CpuTree, NodeKind};
 use crate::queries::function_table::SourceLine;
 use crate::queries::hot_chains::{Chain, chains};
 use crate::text::columns::{cut_right, width};
@@ -11,11 +11,12 @@ use crate::text::numbers::{counted, duration_text, grouped, part_text, percent_t
 use crate::text::short::{cut_name, last_name, shortest_location, tail};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::{End, Recording, State, command_text, harmless};
+use std::collections::BTreeSet;
 
 /// The command gets at least this many columns if it is that long, even if not all numbers fit beside it.
 const COMMAND: usize = 12;
-/// Functions with at least this share of the CPU time pass practically all of it on, or are all there is.
-const NEARLY_ALL: f64 = 0.95;
+/// The share of the CPU time that is nearly all.
+const NEARLY_ALL: f64 = 0.9;
 
 pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>) -> Vec<Line> {
     let has_times = super::has_times(recording);
@@ -39,14 +40,16 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         let functions = &tree.names.functions;
         let names = |name: &str| [tail(name), last_name(name)].map(str::to_owned);
         let own = functions.iter().map(|f| Entry::of(f.own.time, names(&f.name)));
-        let total = chains(tree).into_iter().map(|chain| {
-            let callee = &functions[chain.callee() as usize];
-            // A caller with a name says more than a callee without one.
-            let mut named = chain.0.iter().rev().map(|function| &functions[*function as usize]);
-            let shown = named.find(|function| !function.by_start).unwrap_or(callee);
-            let chain = if std::ptr::eq(shown, callee) { chain_text(tree, &chain) } else { None };
-            Entry { chain, ..Entry::of(callee.total.time, names(&shown.name)) }
-        });
+        let passing = passing(tree);
+        let total =
+            chains(tree).into_iter().filter(|chain| !passing.contains(&chain.callee())).map(|chain| {
+                let callee = &functions[chain.callee() as usize];
+                // A caller with a name says more than a callee without one.
+                let mut named = chain.0.iter().rev().map(|function| &functions[*function as usize]);
+                let shown = named.find(|function| !function.by_start).unwrap_or(callee);
+                let chain = if std::ptr::eq(shown, callee) { chain_text(tree, &chain) } else { None };
+                Entry { chain, ..Entry::of(callee.total.time, names(&shown.name)) }
+            });
         let lines = tree.names.lines.iter().skip(1).map(|line: &SourceLine| {
             let long = tree_text::short_location(recording, &line.file, line.line, 32);
             let names = [long, shortest_location(&line.file, line.line)];
@@ -57,12 +60,6 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         {
             entries.retain(|entry| entry.time as f64 >= cpu as f64 * super::NOTICEABLE);
             entries.sort_by(|a, b| order::largest_first((a.time, &a.names), (b.time, &b.names)));
-            if title == "in total" {
-                // Of functions with nearly all time, the innermost says most.
-                let nearly_all =
-                    entries.iter().take_while(|entry| entry.time as f64 >= cpu as f64 * NEARLY_ALL);
-                entries.drain(..nearly_all.count().saturating_sub(1));
-            }
             if !entries.is_empty() {
                 digest.push(hottest(title, &entries, cpu, summary.cols));
             }
@@ -70,6 +67,29 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         digest.extend(verdict::line(recording, tree, summary.cols));
     }
     digest
+}
+
+/// Functions that pass nearly all CPU time on to another one with nearly all: the innermost of them says most. Those that call
+/// each other in turn are not among them.
+fn passing(tree: &CpuTree<'_>) -> BTreeSet<u32> {
+    let least = tree.cpu().time as f64 * NEARLY_ALL;
+    let (mut functions, mut node) = (Vec::new(), 0);
+    // Callees are ordered by time.
+    while let Some(&next) = tree.nodes[node as usize].children.first()
+        && tree.nodes[next as usize].total.time as f64 >= least
+    {
+        if let NodeKind::Function(function) = tree.nodes[next as usize].what {
+            functions.push(function);
+        }
+        node = next;
+    }
+    let innermost = functions.pop();
+    let count = |of: u32| functions.iter().filter(|function| **function == of).count();
+    functions
+        .iter()
+        .copied()
+        .filter(|function| Some(*function) != innermost && count(*function) == 1)
+        .collect()
 }
 
 /// The command or the file, and the number of samples, which have no times.
