@@ -117,8 +117,8 @@ impl<'a> Difference<'a> {
                 meaning: meaning.to_owned(),
             })
         });
-        let all = graph.root().span.len().max(1) as f64;
         let changes = self.changes(graph);
+        let all = changes.first().map_or(0.0, |root| root.before.max(root.after)).max(1.0);
         let choose = |number: usize| match changes.get(number) {
             Some(change) if change.is_beyond_noise() => {
                 let share = change.difference().abs() / all / DARKEST;
