@@ -30,7 +30,7 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
     let cpu = tree.cpu().time;
     let split = callers_of_system(tree, where_it_splits(tree));
     let mut node = named(tree, split);
-    let mut parts = parts(tree, split);
+    let mut parts = parts(tree, split, node);
     if answers::has_nameless_part(tree, split, (cpu as f64 * PART) as u64)
         && let Some(named) = answers::named_parts(
             tree,
@@ -333,8 +333,8 @@ fn telling(tree: &CpuTree<'_>, from: u32) -> u32 {
     from
 }
 
-/// The largest parts of a node's time: `31 % fill`, `12 % in itself`.
-fn parts(tree: &CpuTree<'_>, node: u32) -> Vec<String> {
+/// The largest parts of a node's time, which is said to be that of `named`: `31 % fill`, `12 % in itself`.
+fn parts(tree: &CpuTree<'_>, node: u32, named: u32) -> Vec<String> {
     let cpu = tree.cpu().time;
     let call = &tree.nodes[node as usize];
     let mut parts: Vec<(u64, String)> = Vec::new();
@@ -352,8 +352,12 @@ fn parts(tree: &CpuTree<'_>, node: u32) -> Vec<String> {
         };
         parts.push((time, name));
     }
+    let itself = match answers::function(tree, node).filter(|_| node != named) {
+        Some(function) => last_name(&function.name),
+        None => "in itself",
+    };
     if node != 0 {
-        parts.push((call.own.time, "in itself".to_owned()));
+        parts.push((call.own.time, itself.to_owned()));
     }
     parts.retain(|(time, _)| *time as f64 >= cpu as f64 * PART);
     // Small parts of a large sum say nothing.
