@@ -2,7 +2,7 @@
 
 use crate::{
     allocs, annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, diff,
-    flamegraph, heap, hot, info, man, peek, print, record, report_help, run, save, top,
+    flamegraph, heap, hot, info, man, peek, print, record, report_help, run, save, tasks, top,
 };
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
@@ -53,6 +53,7 @@ pub(crate) enum Verb {
     Record(record::Flags),
     Run(run::Flags),
     Peek(peek::Flags),
+    Tasks(tasks::Flags),
     Top(top::Flags),
     Print(print::Flags),
     Hot(hot::Flags),

@@ -48,6 +48,7 @@ mod source_files;
 mod states_flag;
 mod status_line;
 mod summary;
+mod tasks;
 mod terminal;
 mod top;
 mod track_allocation;
@@ -72,6 +73,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
         Verb::Record(flags) => record::run(flags),
         Verb::Run(flags) => run::run(flags),
         Verb::Peek(flags) => peek::run(&flags),
+        Verb::Tasks(flags) => tasks::run(&flags),
         Verb::Top(flags) => top::run(&flags),
         Verb::Print(flags) => print::run(&flags),
         Verb::Hot(flags) => hot::run(&flags),

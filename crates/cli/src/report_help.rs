@@ -25,7 +25,8 @@ States of an async task
 The tree: callers above the functions that they call, hottest first
   %        share of all CPU time
   ms       CPU time in the function and in all that it calls (in total)
-  own ms   CPU time in the function itself (own time)
+  own ms   CPU time in the function itself (own time); that of a function of the
+           C library includes what it calls inside of the library
   samples  number of samples; N samples have an error of about √N
   own      without times (folded stacks, .jlprof): samples in the function
 Indented lines are callees, with branches; a sole callee is not indented. At the

@@ -5,6 +5,7 @@
 //!   streams of the preload library.
 //! - [`allocations`]: from the tables in which a program counts its allocations to groups.
 //! - [`heap`]: takes heap snapshots: freezes a process, finds its blocks and roots, and writes the graph.
+//! - [`tasks`]: reads the await stacks of async tasks of a frozen process.
 //! - [`attached`]: records a process that is already running, which the crate `attach` samples.
 //! - [`in_process`]: the collector of the crate `stackglass`, inside the profiled program.
 //! - [`session`]: how a launcher and other commands find each other. [`peeks`]: requests for a report of a running process.
@@ -31,6 +32,8 @@ pub mod peeks;
 pub mod recording;
 #[cfg(feature = "heap")]
 pub mod session;
+#[cfg(feature = "heap")]
+pub mod tasks;
 
 pub use recording::{ProcessImage, Recorder};
 

@@ -22,6 +22,7 @@ pub mod snapshots;
 pub mod stacks;
 pub mod symbols;
 mod task;
+pub mod task_dump;
 mod waiting_tasks;
 pub mod word_buffer;
 

@@ -43,6 +43,7 @@ pub use reports::heap::{self, HeapText};
 pub use reports::hot::{self, HotText};
 pub use reports::peek::{self, Peek};
 pub use reports::summary::{self, Summary};
+pub use reports::tasks::{self, TasksText};
 pub use source::Source;
 pub use text::links::Links;
 pub use text::style::Style;

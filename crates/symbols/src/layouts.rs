@@ -5,6 +5,7 @@
 
 mod block_name;
 mod blocks;
+mod coroutines;
 mod cpp_name;
 mod derived;
 mod describe;
@@ -17,6 +18,7 @@ mod variables;
 mod vtables;
 
 pub use blocks::allocated_blocks;
+pub use coroutines::{Coroutines, PollFunction, SourceLine, is_coroutine};
 pub use locals::{Local, LocalPlace, ReadMemory, StoppedFrame};
 
 use crate::Options;
@@ -161,6 +163,7 @@ pub struct Layouts {
     modules: Vec<ModuleData>,
     /// Types by hashes of their names in one spelling of C++.
     by_cpp_name: OnceLock<HashMap<u64, TypeId>>,
+    coroutines: Coroutines,
     rust_version: Option<RustVersion>,
     /// The main program is written in Rust.
     is_rust: bool,
@@ -170,6 +173,15 @@ pub struct Layouts {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RustVersion(pub u32, pub u32);
 
+/// What is read besides the locals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wanted {
+    /// Types, variables and vtables.
+    Types,
+    /// The same, and coroutines.
+    Coroutines,
+}
+
 /// Hashes names.
 const SPELLINGS: FixedState = FixedState::with_seed(0);
 
@@ -177,7 +189,7 @@ impl Layouts {
     /// Reads the types, variables and vtables of modules: the main program first, then its libraries. Files are found as
     /// by [`symbolize`](crate::symbolize()). A damaged or missing file has no types.
     pub fn read(modules: &[Module], options: &Options) -> Layouts {
-        read::read(modules, options, &[], &|_, _| 0).0
+        read::read(modules, options, &[], &|_, _| 0, Wanted::Types).0
     }
 
     /// The same, and for each of the frames the local variables that have a value there.
@@ -187,7 +199,22 @@ impl Layouts {
         frames: &[StoppedFrame],
         memory: ReadMemory<'_>,
     ) -> (Layouts, Vec<Vec<Local>>) {
-        read::read(modules, options, frames, memory)
+        read::read(modules, options, frames, memory, Wanted::Types)
+    }
+
+    /// The same, and what debug information says of [`Coroutines`].
+    pub fn read_with_coroutines(
+        modules: &[Module],
+        options: &Options,
+        frames: &[StoppedFrame],
+        memory: ReadMemory<'_>,
+    ) -> (Layouts, Vec<Vec<Local>>) {
+        read::read(modules, options, frames, memory, Wanted::Coroutines)
+    }
+
+    /// What debug information says of coroutines, if it was read.
+    pub fn coroutines(&self) -> &Coroutines {
+        &self.coroutines
     }
 
     /// The variables and vtables of a module, by its index in the list that was read.

@@ -5,10 +5,10 @@
 //! [`stackglass_heapgraph`] makes the graph, and [`stackglass_files::heapsnapshot`] writes it.
 
 mod graph;
-mod image;
+pub(crate) mod image;
 mod interpreters;
 mod memory;
-mod module_files;
+pub(crate) mod module_files;
 mod not_copied;
 pub mod output;
 pub mod own;

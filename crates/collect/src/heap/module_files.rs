@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const DELETED: &str = " (deleted)";
 
 /// The modules by paths that find their files from this process.
-pub(super) fn find(image: &Image, modules: &[LoadedModule]) -> Vec<Module> {
+pub(crate) fn find(image: &Image, modules: &[LoadedModule]) -> Vec<Module> {
     let root = std::fs::read_link(format!("/proc/{}/root", image.pid)).unwrap_or_else(|_| "/".into());
     let is_in_other_namespace = {
         let namespace = |task: &str| std::fs::read_link(format!("/proc/{task}/ns/mnt")).ok();

@@ -10,3 +10,4 @@ pub mod hot;
 pub(crate) mod json_head;
 pub mod peek;
 pub mod summary;
+pub mod tasks;

@@ -1,11 +1,13 @@
 //! Second pass: reads one description of each type.
 
+use super::coroutines::is_coroutine;
 use super::derived::{Derived, DerivedTypes};
 use super::entries::{Entries, Entry, Reference, Value};
 use super::index::Budget;
 use super::units::Units;
-use super::{Field, Layout, Shape, TypeId, Variant};
+use super::{Field, Layout, Shape, SourceLine, TypeId, Variant};
 use crate::dwarf::leb::{read_leb, read_signed_leb};
+use crate::dwarf::lines;
 use crate::naming::name_of_symbol;
 use crate::types::short;
 use foldhash::HashMap;
@@ -47,6 +49,8 @@ pub(super) struct Reader<'types, 'data> {
     /// Types of entries without an id of their own.
     known: HashMap<(usize, usize), Option<TypeId>>,
     names: HashMap<Box<[u8]>, Arc<str>>,
+    /// Paths of source files by unit and number.
+    files: HashMap<(usize, u64), Option<Arc<str>>>,
 }
 
 /// The parts of a struct.
@@ -57,11 +61,20 @@ struct Parts {
     /// Offset of the variant part of a Rust enum.
     variants: Option<usize>,
     partial: bool,
+    is_coroutine: bool,
+    /// Source lines of the variants of a coroutine.
+    lines: Vec<Option<SourceLine>>,
 }
 
 impl<'types, 'data> Reader<'types, 'data> {
     pub fn new(types: &'types Types<'types, 'data>) -> Reader<'types, 'data> {
-        Reader { types, cursors: HashMap::default(), known: HashMap::default(), names: HashMap::default() }
+        Reader {
+            types,
+            cursors: HashMap::default(),
+            known: HashMap::default(),
+            names: HashMap::default(),
+            files: HashMap::default(),
+        }
     }
 
     fn cursor(&mut self, unit: usize) -> Option<&mut Entries<'types, 'data>> {
@@ -94,22 +107,24 @@ impl<'types, 'data> Reader<'types, 'data> {
     }
 
     /// The layout of the type with an id, which is described at an offset.
-    pub fn layout(&mut self, id: TypeId, unit: usize, offset: usize) -> Layout {
+    /// Also the source lines of the variants of a coroutine.
+    pub fn layout(&mut self, id: TypeId, unit: usize, offset: usize) -> (Layout, Vec<Option<SourceLine>>) {
         let (name, size) = self.types.named[id.0 as usize].clone();
-        let mut parts = Parts::default();
+        let mut parts = Parts { is_coroutine: is_coroutine(&name), ..Parts::default() };
         let shape = self.shape(unit, offset, &mut parts).unwrap_or(Shape::Plain);
         let size = match shape {
             Shape::Pointer { .. } if size == 0 => self.address_size(unit),
             _ => size,
         };
-        Layout {
+        let layout = Layout {
             short_name: short(&name).into(),
             name,
             size,
             shape,
             arguments: parts.arguments,
             partial: parts.partial,
-        }
+        };
+        (layout, parts.lines)
     }
 
     fn address_size(&mut self, unit: usize) -> u64 {
@@ -128,7 +143,7 @@ impl<'types, 'data> Reader<'types, 'data> {
                 self.parts(unit, &entry, parts);
                 let fields = std::mem::take(&mut parts.fields);
                 match parts.variants {
-                    Some(variants) => self.variants(unit, variants, fields, &mut parts.arguments)?,
+                    Some(variants) => self.variants(unit, variants, fields, parts)?,
                     None => Shape::Struct(fields),
                 }
             }
@@ -211,7 +226,7 @@ impl<'types, 'data> Reader<'types, 'data> {
         unit: usize,
         offset: usize,
         common: Vec<Field>,
-        arguments: &mut Vec<(Arc<str>, TypeId)>,
+        parts: &mut Parts,
     ) -> Option<Shape> {
         let part = self.read(unit, offset)?;
         let encoding = self.cursor(unit)?.unit().encoding();
@@ -249,15 +264,29 @@ impl<'types, 'data> Reader<'types, 'data> {
             let name = this.text(unit, member.name);
             let start = member.offset(encoding).unwrap_or(0);
             let Parts { mut fields, arguments: found, .. } = this.struct_of(unit, member.a_type, start);
-            if arguments.is_empty() {
-                *arguments = found;
+            if parts.arguments.is_empty() {
+                parts.arguments = found;
             }
             if this.types.fields.take(fields.len() + common.len()) {
                 fields.extend_from_slice(&common);
                 variants.push(Variant { name, values, fields });
+                if parts.is_coroutine {
+                    parts.lines.push(this.line(unit, member.file, member.line));
+                }
             }
         });
         Some(Shape::Enum { tag, variants })
+    }
+
+    /// A line of a file by its number in the line table of a unit.
+    pub fn line(&mut self, unit: usize, file: u64, line: u64) -> Option<SourceLine> {
+        let line = u32::try_from(line).ok().filter(|line| *line > 0)?;
+        let units = &self.types.units.units;
+        let path = self.files.entry((unit, file)).or_insert_with(|| {
+            let of = &units[unit];
+            lines::path(of.unit.with(of.dwarf), file).map(Arc::from)
+        });
+        Some(SourceLine { file: path.clone()?, line })
     }
 
     /// The struct of a variant, which begins at an offset in the value.

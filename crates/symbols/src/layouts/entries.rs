@@ -62,6 +62,8 @@ pub(super) struct Entry<'data> {
     pub count: Option<u64>,
     pub upper_bound: Option<i64>,
     pub encoding: u64,
+    /// Number of the file of the declaration in the unit's line table.
+    pub file: u64,
     pub line: u64,
 }
 
@@ -279,6 +281,12 @@ impl<'unit, 'data> Entries<'unit, 'data> {
                         entry.encoding = u64::from(encoding.0);
                     }
                 }
+                gimli::DW_AT_decl_file => {
+                    entry.file = match value {
+                        AttributeValue::FileIndex(file) => file,
+                        _ => attribute.udata_value().unwrap_or(0),
+                    }
+                }
                 gimli::DW_AT_decl_line => entry.line = attribute.udata_value().unwrap_or(0),
                 _ => {}
             }
@@ -322,6 +330,7 @@ fn is_read(name: gimli::DwAt) -> bool {
             | gimli::DW_AT_count
             | gimli::DW_AT_upper_bound
             | gimli::DW_AT_encoding
+            | gimli::DW_AT_decl_file
             | gimli::DW_AT_decl_line
     )
 }
@@ -370,6 +379,7 @@ impl Entry<'_> {
             count: None,
             upper_bound: None,
             encoding: 0,
+            file: 0,
             line: 0,
         }
     }

@@ -5,7 +5,7 @@
 
 use super::entries::{Entries, Entry, Head, Reference, Value};
 use super::units::TypeUnit;
-use super::variables;
+use super::{Wanted, variables};
 use crate::dwarf::names::has_paths;
 use foldhash::fast::FixedState;
 use foldhash::{HashMap, HashSet};
@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Deepest nesting of entries that are read.
 const DEEPEST: usize = 64;
+
+/// Name of the variable that holds what an `.await` waits for.
+const AWAITED: &[u8] = b"__awaitee";
 
 /// Longest name of a type; types with longer names have no name.
 const LONGEST_NAME: usize = 16 << 10;
@@ -72,6 +75,12 @@ pub(super) struct UnitIndex {
     pub variables: Vec<FoundVariable>,
     /// Signatures of types without a name that a `typedef` may name, and the hash of that name.
     pub typedefs: Vec<(u64, u64)>,
+    /// Functions that poll tasks: address and name.
+    pub polls: Vec<(u64, String)>,
+    /// Functions of coroutines in implementations: path without the last part, and symbol.
+    pub coroutines: Vec<(String, String)>,
+    /// Variables that are awaited: type, number of the file, line.
+    pub awaited: Vec<(Reference, u64, u64)>,
 }
 
 /// What remains of a number of bytes or entries that files of this size may lead to.
@@ -102,6 +111,7 @@ pub(super) fn index(
     unit: &TypeUnit<'_, '_>,
     known: &mut HashSet<u64>,
     budget: &Budget,
+    wanted: Wanted,
 ) -> UnitIndex {
     let mut found = UnitIndex::default();
     let Some(entries) = Entries::new(&unit.unit, unit.dwarf) else { return found };
@@ -111,6 +121,7 @@ pub(super) fn index(
         entries,
         has_paths: has_paths(language),
         is_rust: language == Some(gimli::DW_LANG_Rust),
+        wanted,
         budget,
         known,
         found: &mut found,
@@ -153,6 +164,7 @@ struct Walk<'walk, 'data> {
     entries: Entries<'walk, 'data>,
     has_paths: bool,
     is_rust: bool,
+    wanted: Wanted,
     budget: &'walk Budget,
     known: &'walk mut HashSet<u64>,
     found: &'walk mut UnitIndex,
@@ -271,6 +283,7 @@ impl<'data> Walk<'_, 'data> {
                 }
                 self.enter(head, &named, None)
             }
+            gimli::DW_TAG_subprogram if self.wanted == Wanted::Coroutines => self.rust_function(head),
             gimli::DW_TAG_lexical_block if !self.is_rust => {
                 let after = self.entries.skip(head)?;
                 self.descend(head, after, None)
@@ -280,6 +293,53 @@ impl<'data> Walk<'_, 'data> {
                 self.entries.skip_children(head, after)
             }
         }
+    }
+
+    /// Looks for what concerns coroutines in a function of Rust.
+    fn rust_function(&mut self, head: Head) -> Option<usize> {
+        let entry = self.entries.entry(head)?;
+        let mut name = self.entries.text(entry.name);
+        // A function that is inlined somewhere, too, has its name in another entry.
+        if let (true, Some(Reference::Unit(origin))) = (name.is_empty(), entry.origin)
+            && let Some(origin) = self.entries.read(origin)
+        {
+            name = self.entries.text(origin.name);
+        }
+        if name.starts_with(b"poll<")
+            && self.budget.take(name.len())
+            && let Some(range) = self.entries.code(head).ranges.first()
+        {
+            self.found.polls.push((range.start, String::from_utf8_lossy(name).into_owned()));
+        }
+        if !name.starts_with(b"{async_") || !head.has_children {
+            return self.entries.skip_children(head, entry.end);
+        }
+        let symbol = self.entries.text(entry.linkage_name);
+        if self.path.contains("{impl#") && self.budget.take(self.path.len() + symbol.len()) {
+            let symbol = String::from_utf8_lossy(symbol).into_owned();
+            self.found.coroutines.push((self.path.clone(), symbol));
+        }
+        let mut at = entry.end;
+        let mut depth = 1usize;
+        while depth > 0 {
+            let head = self.entries.head(at)?;
+            at = self.entries.skip(head)?;
+            match head.tag {
+                None => depth -= 1,
+                Some(tag) => {
+                    depth += usize::from(head.has_children);
+                    if tag == gimli::DW_TAG_variable {
+                        let entry = self.entries.entry(head)?;
+                        if self.entries.text(entry.name) == AWAITED
+                            && let Some(a_type) = entry.a_type
+                        {
+                            self.found.awaited.push((a_type, entry.file, entry.line));
+                        }
+                    }
+                }
+            }
+        }
+        Some(at)
     }
 
     /// Goes to the children of an entry that is part of their paths.

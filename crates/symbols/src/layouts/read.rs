@@ -8,7 +8,10 @@ use super::index::{self, Budget, Found, FoundVariable, Name, UnitIndex};
 use super::locals::{self, Local, ReadMemory, StoppedFrame};
 use super::units::{self, TypeUnit, Units};
 use super::variables::{self, Place};
-use super::{Layout, Layouts, ModuleData, TypeId, Variable, Vtable, vtables};
+use super::{
+    Coroutines, Layout, Layouts, ModuleData, PollFunction, SourceLine, TypeId, Variable, Vtable, Wanted,
+    vtables,
+};
 use crate::elf::Elf;
 use crate::locate;
 use crate::naming::name_of_symbol;
@@ -25,12 +28,13 @@ pub(super) fn read(
     options: &Options,
     frames: &[StoppedFrame],
     memory: ReadMemory<'_>,
+    wanted: Wanted,
 ) -> (Layouts, Vec<Vec<Local>>) {
     let threads = options.threads();
     let files =
         parallel::map(threads, modules, || (), |(), module| locate::files_of(module, options), &mut |_| ());
     let (mut layouts, locals) = units::with_units(modules, &files, options, |units| {
-        of_units(units, modules.len(), threads, frames, memory)
+        of_units(units, modules.len(), threads, frames, memory, wanted)
     });
     for (data, files) in layouts.modules.iter_mut().zip(&files) {
         let file = files.program.as_ref().or(files.debug.as_ref());
@@ -59,6 +63,7 @@ struct Job {
     /// Types by id and unit offset.
     types: Vec<(TypeId, usize)>,
     variables: Vec<FoundVariable>,
+    awaited: Vec<(Reference, u64, u64)>,
 }
 
 /// What the second pass finds in a unit.
@@ -68,6 +73,8 @@ struct Described {
     statics: Vec<Variable>,
     thread_locals: Vec<Variable>,
     vtables: Vec<Vtable>,
+    lines: Vec<(TypeId, Vec<Option<SourceLine>>)>,
+    macro_calls: Vec<(TypeId, SourceLine)>,
 }
 
 fn of_units(
@@ -76,6 +83,7 @@ fn of_units(
     threads: usize,
     frames: &[StoppedFrame],
     memory: ReadMemory<'_>,
+    wanted: Wanted,
 ) -> (Layouts, Vec<Vec<Local>>) {
     let bytes =
         units.units.iter().map(|unit| unit.unit.unit.header.length_including_self() as u64).sum::<u64>();
@@ -88,7 +96,7 @@ fn of_units(
         threads,
         &order,
         HashSet::default,
-        |known, unit| index::index(*unit, &units.units[*unit], known, &names),
+        |known, unit| index::index(*unit, &units.units[*unit], known, &names, wanted),
         &mut |_| (),
     );
     let mut indexes: Vec<UnitIndex> = order.iter().map(|_| UnitIndex::default()).collect();
@@ -97,15 +105,30 @@ fn of_units(
     }
     let (mut types, places) = number(units, &mut indexes, most as usize);
     types.fields = Budget::new(bytes.max(1 << 12));
+    let mut coroutines = Coroutines::default();
+    for (unit, index) in indexes.iter_mut().enumerate() {
+        let module = units.units[unit].module;
+        let polls = std::mem::take(&mut index.polls).into_iter();
+        let polls = polls.map(|(address, name)| PollFunction { module, address, name: name.into() });
+        coroutines.polls.extend(polls);
+        for (path, symbol) in std::mem::take(&mut index.coroutines) {
+            coroutines.add_function(path, &symbol);
+        }
+    }
     let mut jobs: Vec<Job> = indexes
         .into_iter()
         .enumerate()
-        .map(|(unit, index)| Job { unit, types: Vec::new(), variables: index.variables })
+        .map(|(unit, index)| Job {
+            unit,
+            types: Vec::new(),
+            variables: index.variables,
+            awaited: index.awaited,
+        })
         .collect();
     for (id, (unit, offset)) in places.into_iter().enumerate() {
         jobs[unit].types.push((TypeId(id as u32), offset));
     }
-    jobs.retain(|job| !job.types.is_empty() || !job.variables.is_empty());
+    jobs.retain(|job| !job.types.is_empty() || !job.variables.is_empty() || !job.awaited.is_empty());
     jobs.sort_by_key(|job| std::cmp::Reverse(job.types.len() + job.variables.len()));
     let described = parallel::map(
         threads,
@@ -120,6 +143,10 @@ fn of_units(
         for (id, layout) in described.layouts {
             all[id.0 as usize] = Some(layout);
         }
+        if wanted == Wanted::Coroutines {
+            coroutines.lines.extend(described.lines);
+            coroutines.macro_calls.extend(described.macro_calls);
+        }
         let data = &mut data[units.units[job.unit].module];
         data.statics.append(&mut described.statics);
         data.thread_locals.append(&mut described.thread_locals);
@@ -129,7 +156,7 @@ fn of_units(
     let derived = types.derived.into_inner().unwrap_or_else(PoisonError::into_inner).into_layouts();
     let rust_version = units.units.iter().find_map(TypeUnit::rust_version);
     let is_rust = units.units.iter().any(|unit| unit.module == 0 && unit.rust_version().is_some());
-    let mut layouts = Layouts { modules: data, rust_version, is_rust, ..Layouts::default() };
+    let mut layouts = Layouts { modules: data, coroutines, rust_version, is_rust, ..Layouts::default() };
     for layout in all.into_iter().flatten().chain(derived) {
         layouts.add(layout);
     }
@@ -199,7 +226,18 @@ fn describe(reader: &mut describe::Reader<'_, '_>, job: &Job) -> Described {
     let unit = job.unit;
     let mut found = Described::default();
     for (id, offset) in &job.types {
-        found.layouts.push((*id, reader.layout(*id, unit, *offset)));
+        let (layout, lines) = reader.layout(*id, unit, *offset);
+        found.layouts.push((*id, layout));
+        if !lines.is_empty() {
+            found.lines.push((*id, lines));
+        }
+    }
+    for (a_type, file, line) in &job.awaited {
+        if let (Some(type_id), Some(line)) =
+            (reader.type_id(unit, Some(*a_type)), reader.line(unit, *file, *line))
+        {
+            found.macro_calls.push((type_id, line));
+        }
     }
     for variable in &job.variables {
         if let (Name::Path(name), Place::Static(address)) = (&variable.name, variable.place)

@@ -4,14 +4,15 @@
 use super::{Summary, tree_text, verdict};
 use crate::order;
 use crate::queries::cpu_tree::{CpuTree, NodeKind};
+use crate::queries::cut_reasons::no_stack_text;
 use crate::queries::function_table::SourceLine;
 use crate::queries::hot_chains::{Chain, chains};
 use crate::text::columns::{cut_right, width};
 use crate::text::numbers::{counted, duration_text, grouped, part_text, percent_text, setting_text};
 use crate::text::short::{cut_name, last_name, shortest_location, tail};
 use crate::text::style::{Line, Paint};
-use stackglass_profile::{End, Recording, State, command_text, harmless};
-use std::collections::BTreeSet;
+use stackglass_profile::{End, Recording, State, Thread, command_text, harmless};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The command gets at least this many columns if it is that long, even if not all numbers fit beside it.
 const COMMAND: usize = 12;
@@ -40,6 +41,8 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         let functions = &tree.names.functions;
         let names = |name: &str| [tail(name), last_name(name)].map(str::to_owned);
         let own = functions.iter().map(|f| Entry::of(f.own.time, names(&f.name)));
+        let own =
+            own.chain(without_stack(tree).into_iter().map(|(name, time)| Entry::of(time, names(&name))));
         let passing = passing(tree);
         let total =
             chains(tree).into_iter().filter(|chain| !passing.contains(&chain.callee())).map(|chain| {
@@ -67,6 +70,17 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         digest.extend(verdict::line(recording, tree, summary.cols));
     }
     digest
+}
+
+/// CPU time of samples without functions, by the reason.
+fn without_stack(tree: &CpuTree<'_>) -> BTreeMap<String, u64> {
+    let mut times = BTreeMap::new();
+    for node in &tree.nodes {
+        if let NodeKind::Nothing(cut) = node.what {
+            *times.entry(no_stack_text(cut)).or_default() += node.own.time;
+        }
+    }
+    times
 }
 
 /// Functions that pass nearly all CPU time on to another one with nearly all: the innermost of them says most. Those that call
@@ -168,7 +182,9 @@ fn ready(recording: &Recording) -> Option<String> {
 fn taken(recording: &Recording, tree: &CpuTree<'_>) -> Line {
     let hits = tree.cpu().hits;
     let asleep = time_in(recording, State::Asleep);
-    let processes = match recording.processes.len() {
+    // A process that calls exec is one process of two programs.
+    let distinct: BTreeSet<u32> = recording.processes.iter().map(|process| process.pid).collect();
+    let processes = match distinct.len() {
         0 | 1 => String::new(),
         several => format!(" of {} processes", grouped(several as u64)),
     };
@@ -176,7 +192,7 @@ fn taken(recording: &Recording, tree: &CpuTree<'_>) -> Line {
     let (what, of) = match recording.is_walltime() {
         true => (counted(hits, "sample", "samples"), sampled_tasks(recording)),
         false => {
-            let threads = counted(recording.threads.len() as u64, "thread", "threads");
+            let threads = counted(distinct_threads(recording), "thread", "threads");
             (counted(hits, "sample", "samples"), format!("in {threads}"))
         }
     };
@@ -185,6 +201,12 @@ fn taken(recording: &Recording, tree: &CpuTree<'_>) -> Line {
         line.plain(format!("; {} asleep", duration_text(asleep)));
     }
     line
+}
+
+/// Threads by their ids: one that calls exec is one thread of two programs.
+fn distinct_threads(recording: &Recording) -> u64 {
+    let pid = |thread: &Thread| recording.processes.get(thread.process.0 as usize).map(|process| process.pid);
+    recording.threads.iter().map(|thread| (pid(thread), thread.tid)).collect::<BTreeSet<_>>().len() as u64
 }
 
 /// `of one of 3 tasks each`.

@@ -88,8 +88,8 @@ fn fitted(parts: &[Part<'_>; 5], whole: [Vec<Line>; 5], rows: usize, processes: 
     // First the tree as far as it must have room, then a few lines of each other part, the most important first, then
     // the tree again, and what it leaves over.
     let first = [
-        (TREE, (rows / 2).saturating_sub(if processes { 2 } else { 0 })),
-        (PROCESSES, if processes { few } else { 0 }),
+        (TREE, (rows / 2).saturating_sub(if processes { 3 } else { 0 })),
+        (PROCESSES, if processes { few + 1 } else { 0 }),
         (SLEEPING, (rows / 6).max(2)),
         (NOTES, few),
         (TASKS, few + 1),

@@ -1,0 +1,195 @@
+//! Which types lead to futures, and which to guards of locks. Others are never looked into.
+
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+use stackglass_symbols::layouts::{Layouts, Shape, TypeId, is_coroutine};
+use std::cell::RefCell;
+
+/// What a value may contain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    /// A coroutine, or a `dyn Future`.
+    Future = 1,
+    /// A guard of a lock of tokio.
+    Guard = 2,
+}
+
+const BOTH: u8 = Part::Future as u8 | Part::Guard as u8;
+
+/// How a type is looked into.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    Coroutine,
+    /// A guard of a lock.
+    Guard,
+    /// A pointer to a `dyn` future or stream.
+    Dynamic,
+    /// A boxed slice.
+    Slice,
+    /// `FuturesUnordered`.
+    Unordered,
+    /// A `Vec` of elements of this type.
+    Vector(TypeId),
+    Other,
+}
+
+/// Types that lead to futures or guards.
+pub(crate) struct Futures<'a> {
+    layouts: &'a Layouts,
+    known: RefCell<HashMap<TypeId, u8>>,
+}
+
+impl<'a> Futures<'a> {
+    pub fn new(layouts: &'a Layouts) -> Futures<'a> {
+        Futures { layouts, known: RefCell::new(HashMap::new()) }
+    }
+
+    /// Whether a value of this type may contain such a part.
+    pub fn lead_to(&self, part: Part, type_id: TypeId) -> bool {
+        if let Some(known) = self.known.borrow().get(&type_id) {
+            return known & part as u8 != 0;
+        }
+        self.find(type_id);
+        self.known.borrow().get(&type_id).is_some_and(|known| known & part as u8 != 0)
+    }
+
+    /// Finds what all types within a type lead to. Types may contain pointers to each other, so what is found is passed on
+    /// until nothing changes.
+    fn find(&self, root: TypeId) {
+        let mut known = self.known.borrow_mut();
+        let mut found: HashMap<TypeId, u8> = HashMap::new();
+        let mut users: HashMap<TypeId, Vec<(TypeId, u8)>> = HashMap::new();
+        let mut open = vec![root];
+        let mut seen = HashSet::new();
+        let mut changed = Vec::new();
+        while let Some(type_id) = open.pop() {
+            if !seen.insert(type_id) {
+                continue;
+            }
+            if let Some(known) = known.get(&type_id) {
+                found.insert(type_id, *known);
+                changed.push(type_id);
+                continue;
+            }
+            let own = self.parts_of(type_id, &mut |part, mask| {
+                users.entry(part).or_default().push((type_id, mask));
+                open.push(part);
+            });
+            found.insert(type_id, own);
+            changed.push(type_id);
+        }
+        while let Some(type_id) = changed.pop() {
+            let parts = found.get(&type_id).copied().unwrap_or(0);
+            for (user, mask) in users.get(&type_id).into_iter().flatten() {
+                let of_user = found.entry(*user).or_insert(0);
+                if *of_user | parts & mask != *of_user {
+                    *of_user |= parts & mask;
+                    changed.push(*user);
+                }
+            }
+        }
+        known.extend(found);
+    }
+
+    /// What a type is by itself. `visit` receives the types of its parts, and what of them counts.
+    fn parts_of(&self, type_id: TypeId, visit: &mut dyn FnMut(TypeId, u8)) -> u8 {
+        let layout = self.layouts.get(type_id);
+        let future = Part::Future as u8;
+        let mut own = 0;
+        match form(self.layouts, type_id) {
+            Form::Coroutine => own = future,
+            Form::Guard => return Part::Guard as u8,
+            Form::Dynamic => return BOTH,
+            Form::Unordered => {
+                own = future;
+                layout.arguments.iter().for_each(|(_, argument)| visit(*argument, BOTH));
+            }
+            Form::Vector(element) => {
+                visit(element, BOTH);
+                return 0;
+            }
+            Form::Slice => {
+                if let Some(element) = element_of(self.layouts, type_id) {
+                    visit(element, BOTH);
+                }
+                return 0;
+            }
+            Form::Other => {}
+        }
+        match &layout.shape {
+            Shape::Struct(fields) => fields.iter().for_each(|field| visit(field.type_id, BOTH)),
+            Shape::Enum { variants, .. } => {
+                let fields = variants.iter().flat_map(|variant| &variant.fields);
+                fields.for_each(|field| visit(field.type_id, BOTH));
+            }
+            Shape::Pointer { target: Some(target) } if is_owner(&layout.name) => visit(*target, BOTH),
+            // A reference may lead to the futures of a macro, but holds nothing.
+            Shape::Pointer { target: Some(target) } if layout.name.starts_with("&mut ") => {
+                visit(*target, future);
+            }
+            Shape::Array { element, .. } => visit(*element, BOTH),
+            _ => {}
+        }
+        own
+    }
+}
+
+/// How a type is looked into.
+pub(crate) fn form(layouts: &Layouts, type_id: TypeId) -> Form {
+    let layout = layouts.get(type_id);
+    let name = &*layout.name;
+    if is_coroutine(name) {
+        return Form::Coroutine;
+    }
+    let Shape::Struct(fields) = &layout.shape else { return Form::Other };
+    let has = |wanted: &str| fields.iter().any(|field| &*field.name == wanted);
+    if has("vtable") && fields.len() == 2 {
+        let is_future = |name: &str| {
+            name.contains("dyn ") && (name.contains("future::Future") || name.contains("stream::Stream"))
+        };
+        return match is_future(name) || fields.iter().any(|field| is_future(&layouts.get(field.type_id).name))
+        {
+            true => Form::Dynamic,
+            false => Form::Other,
+        };
+    }
+    if has("data_ptr") && has("length") {
+        return match is_owner(name) || name.starts_with("&mut ") {
+            true => Form::Slice,
+            false => Form::Other,
+        };
+    }
+    if name.starts_with("alloc::vec::Vec<") {
+        let element = layout.arguments.iter().find(|(name, _)| &**name == "T");
+        return element.map_or(Form::Other, |(_, element)| Form::Vector(*element));
+    }
+    if name.starts_with("futures_util::stream::futures_unordered::FuturesUnordered<") {
+        return Form::Unordered;
+    }
+    if is_guard(name) {
+        return Form::Guard;
+    }
+    Form::Other
+}
+
+/// Whether values of a type with this name own what they point to, and wake it.
+fn is_owner(name: &str) -> bool {
+    name.starts_with("alloc::boxed::Box<") || name.starts_with("core::pin::Pin<")
+}
+
+/// Whether this is a guard of `Mutex`, `RwLock` or `Semaphore`.
+fn is_guard(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix("tokio::sync::") else { return false };
+    let path = rest.split('<').next().unwrap_or(rest);
+    let last = path.rsplit("::").next().unwrap_or(path);
+    last.ends_with("Guard") || matches!(last, "SemaphorePermit" | "OwnedSemaphorePermit")
+}
+
+/// The type of the elements of a boxed slice.
+pub(crate) fn element_of(layouts: &Layouts, type_id: TypeId) -> Option<TypeId> {
+    let Shape::Struct(fields) = &layouts.get(type_id).shape else { return None };
+    let pointer = fields.iter().find(|field| &*field.name == "data_ptr")?;
+    match layouts.get(pointer.type_id).shape {
+        Shape::Pointer { target } => target,
+        _ => None,
+    }
+}

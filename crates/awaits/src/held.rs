@@ -1,0 +1,177 @@
+//! The guards of locks that a suspended future holds: values in its live variables.
+//!
+//! rustc stores a variable in a suspended coroutine if it may be needed after the `.await`. A guard that was moved away only
+//! on some paths may be stored although it is gone.
+
+use crate::futures::{Form, Part, form};
+use crate::names;
+use crate::values::Value;
+use crate::walk::Walker;
+use stackglass_profile::task_dump::SharedKind;
+use stackglass_symbols::layouts::Shape;
+use std::sync::Arc;
+
+/// Deepest nesting of values.
+const DEEPEST: u32 = 200;
+/// Most values of one task.
+const MOST_VALUES: u32 = 20_000;
+/// Most elements of a list.
+const MOST_ELEMENTS: u64 = 10_000;
+/// The semaphore inside all locks of tokio.
+const SEMAPHORE: &str = "tokio::sync::batch_semaphore::Semaphore";
+
+/// A guard of a lock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Held {
+    pub kind: SharedKind,
+    /// Address of the lock's semaphore.
+    pub address: u64,
+    /// The `.await` during which the guard is held.
+    pub line: Option<(Arc<str>, u32)>,
+}
+
+type Line = Option<(Arc<str>, u32)>;
+
+/// The guards that a future holds.
+pub(crate) fn guards(walker: &Walker<'_>, future: Value) -> Vec<Held> {
+    let mut search = Search { walker, left: MOST_VALUES, found: Vec::new() };
+    search.look_into(future, &None, 0);
+    search.found
+}
+
+struct Search<'a, 'w> {
+    walker: &'w Walker<'a>,
+    left: u32,
+    found: Vec<Held>,
+}
+
+impl Search<'_, '_> {
+    fn look_into(&mut self, value: Value, line: &Line, depth: u32) {
+        if !self.walker.types.lead_to(Part::Guard, value.type_id) || depth > DEEPEST || self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        let values = self.walker.values;
+        let layout = values.layout(value.type_id);
+        let field = |offset: u64, type_id| {
+            value.address.checked_add(offset).map(|address| Value { type_id, address })
+        };
+        match form(values.layouts, value.type_id) {
+            Form::Guard => {
+                if let Some(address) = self.semaphore(value, 4) {
+                    self.found.push(Held { kind: kind(&layout.name), address, line: line.clone() });
+                }
+                return;
+            }
+            Form::Coroutine => {
+                let Some((index, variant)) = values.active(value) else { return };
+                let is_over = matches!(index, 1 | 2);
+                let own = self.walker.line(value, index);
+                let line = if index > 2 && own.is_some() { &own } else { line };
+                for part in variant.fields.iter().filter(|_| !is_over) {
+                    if let Some(part) = field(part.offset, part.type_id) {
+                        self.look_into(part, line, depth + 1);
+                    }
+                }
+                return;
+            }
+            Form::Dynamic => {
+                if let Some(inner) = self.walker.dynamic(value) {
+                    self.look_into(inner, line, depth + 1);
+                }
+                return;
+            }
+            Form::Slice => {
+                if let Some((first, count)) = values.slice(value) {
+                    self.elements(first, count, line, depth);
+                }
+                return;
+            }
+            Form::Vector(element) => {
+                let first = values.path(value, &["buf"]).and_then(|buffer| values.target(buffer));
+                let count = values.field(value, "len").and_then(|len| values.word(len));
+                if let (Some(first), Some(count)) = (first, count) {
+                    self.elements(Value { type_id: element, ..first }, count, line, depth);
+                }
+                return;
+            }
+            Form::Unordered | Form::Other => {}
+        }
+        match &layout.shape {
+            Shape::Struct(fields) => {
+                for part in fields {
+                    if let Some(part) = field(part.offset, part.type_id) {
+                        self.look_into(part, line, depth + 1);
+                    }
+                }
+            }
+            Shape::Enum { .. } => {
+                let Some((_, variant)) = values.active(value) else { return };
+                for part in &variant.fields {
+                    if let Some(part) = field(part.offset, part.type_id) {
+                        self.look_into(part, line, depth + 1);
+                    }
+                }
+            }
+            Shape::Array { element, count } => {
+                self.elements(Value { type_id: *element, ..value }, *count, line, depth);
+            }
+            // Only owning pointers lead to guards.
+            Shape::Pointer { .. } => {
+                if let Some(target) = values.target(value) {
+                    self.look_into(target, line, depth + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn elements(&mut self, first: Value, count: u64, line: &Line, depth: u32) {
+        let size = self.walker.values.layout(first.type_id).size;
+        for number in 0..count.min(MOST_ELEMENTS) {
+            let at = number.checked_mul(size).and_then(|offset| first.address.checked_add(offset));
+            let Some(address) = at.filter(|_| self.left > 0) else { return };
+            self.look_into(Value { address, ..first }, line, depth + 1);
+        }
+    }
+
+    /// The semaphore that a guard leads to.
+    fn semaphore(&self, value: Value, depth: u32) -> Option<u64> {
+        let values = self.walker.values;
+        if values.name(value) == SEMAPHORE {
+            return Some(value.address);
+        }
+        match &values.layout(value.type_id).shape {
+            Shape::Struct(fields) if depth > 0 => fields.iter().find_map(|field| {
+                let name = &values.layout(field.type_id).name;
+                let leads =
+                    [SEMAPHORE, "tokio::sync::", "&", "alloc::sync::Arc<", "core::ptr::", "*", "Data"];
+                // The protected data may hold other locks.
+                if !leads.iter().any(|begin| name.starts_with(begin))
+                    && !name.starts_with("alloc::sync::ArcInner<")
+                {
+                    return None;
+                }
+                let address = value.address.checked_add(field.offset)?;
+                self.semaphore(Value { type_id: field.type_id, address }, depth)
+            }),
+            Shape::Pointer { .. } if depth > 0 => {
+                let target = values.target(value)?;
+                let name = values.name(target);
+                let leads = name.starts_with("tokio::sync::")
+                    || name.starts_with("alloc::sync::ArcInner<tokio::sync::");
+                leads.then(|| self.semaphore(target, depth - 1)).flatten()
+            }
+            _ => None,
+        }
+    }
+}
+
+fn kind(guard: &str) -> SharedKind {
+    let path = names::without_arguments(guard);
+    match path {
+        path if path.contains("Mutex") => SharedKind::Mutex,
+        path if path.contains("RwLock") || path.contains("rwlock") => SharedKind::RwLock,
+        _ => SharedKind::Semaphore,
+    }
+}

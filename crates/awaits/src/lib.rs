@@ -1,0 +1,22 @@
+//! From a frozen process to the await stacks of its async tasks.
+//!
+//! An `async` function that waits is a value in memory: an enum whose variant says at which `.await` it is suspended, with the
+//! awaited future inside. Debug information describes these types ([`Coroutines`](stackglass_symbols::layouts::Coroutines)), so
+//! a stack of `.await`s is read from memory alone. Nothing is executed in the process.
+//!
+//! [`tasks`] finds the tasks of tokio's runtimes by the runtimes' own lists. [`walk`](mod@walk) follows one future. [`held`] finds the
+//! guards of locks that a future holds, [`deadlocks`] the tasks that wait for each other.
+//!
+//! Memory of the process is hostile input: each pointer may be wrong, each list may be endless.
+#![forbid(unsafe_code)]
+
+pub mod deadlocks;
+mod futures;
+mod held;
+mod memory;
+mod names;
+mod tokio;
+mod values;
+mod walk;
+
+pub use tokio::{Process, tasks};

@@ -1,0 +1,80 @@
+//! Names of futures as a programmer writes them.
+
+use stackglass_symbols::layouts::Coroutines;
+use std::sync::Arc;
+
+/// The function of a coroutine: `app::main::{async_fn_env#0}<T>` is `app::main`.
+pub(crate) fn function(coroutine: &str, coroutines: &Coroutines) -> Arc<str> {
+    let path = without_arguments(coroutine);
+    let (function, own) = path.rsplit_once("::").unwrap_or(("", path));
+    let written = coroutines.written_path(function);
+    let function = written.as_deref().unwrap_or(function);
+    let kind = own.trim_start_matches('{').split("_env#").next().unwrap_or(own);
+    let number = own.split("_env#").nth(1).map_or("", |number| number.trim_end_matches('}'));
+    match kind {
+        "async_fn" => function.into(),
+        "async_block" => format!("{function}::{{async block#{number}}}").into(),
+        "async_closure" => format!("{function}::{{async closure#{number}}}").into(),
+        _ => path.into(),
+    }
+}
+
+/// A closure as the function that has it: `app::main::{closure_env#1}` is `app::main::{closure#1}`.
+pub(crate) fn closure(name: &str) -> Arc<str> {
+    without_arguments(name).replace("{closure_env#", "{closure#").into()
+}
+
+/// A type without its arguments: `tokio::sync::oneshot::Receiver<u32>` is `tokio::sync::oneshot::Receiver`.
+pub(crate) fn without_arguments(name: &str) -> &str {
+    match name.strip_suffix('>') {
+        // Arguments end the name; the bracket that opens them is the first outside of braces and other brackets.
+        Some(_) => {
+            let mut depth = 0usize;
+            let bytes = name.as_bytes();
+            for at in (0..bytes.len()).rev() {
+                match bytes[at] {
+                    b'>' if at > 0 && bytes[at - 1] == b'-' => {}
+                    b'>' => depth += 1,
+                    b'<' => {
+                        depth = depth.saturating_sub(1);
+                        if depth == 0 {
+                            return if at == 0 { name } else { &name[..at] };
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            name
+        }
+        None => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_coroutines() {
+        let function = |name| function(name, &Coroutines::default());
+        assert_eq!(&*function("app::main::{async_fn_env#0}"), "app::main");
+        assert_eq!(
+            &*function("app::{impl#2}::go::{async_fn_env#0}<fn(u8) -> a::B, x::Y<Z>>"),
+            "app::{impl#2}::go"
+        );
+        assert_eq!(&*function("app::main::{async_block_env#3}<T>"), "app::main::{async block#3}");
+        assert_eq!(
+            &*function("app::main::{async_block#0}::{async_closure_env#1}"),
+            "app::main::{async_block#0}::{async closure#1}"
+        );
+    }
+
+    #[test]
+    fn arguments_are_left_out() {
+        assert_eq!(without_arguments("a::B<c::D<E>, F>"), "a::B");
+        assert_eq!(without_arguments("a::B"), "a::B");
+        assert_eq!(without_arguments("&mut a::B<c>"), "&mut a::B");
+        assert_eq!(without_arguments("<>"), "<>");
+        assert_eq!(without_arguments(">"), ">");
+    }
+}

@@ -1,0 +1,194 @@
+//! The tasks of tokio's runtimes.
+//!
+//! A task is one block: a header with its state and a vtable, its future, and links of the list of all tasks of its runtime.
+//! The vtables are words in read-only data that hold the address of a function that polls tasks. A sweep of the heap finds
+//! blocks with such vtables; the first live one leads to the runtime's own list, which has all tasks and no others. Fields are
+//! found by their names, so their order does not matter.
+//!
+//! Source: `tokio/src/runtime/task/` of tokio 1.43 to 1.54.
+
+mod cells;
+mod headers;
+mod lists;
+mod roots;
+mod sweep;
+
+pub(crate) use headers::Headers;
+
+use crate::futures::Futures;
+use crate::held::{self, Held};
+use crate::memory::Pages;
+use crate::values::Values;
+use crate::walk::{Walked, Walker};
+use crate::{deadlocks, names};
+use cells::{Cells, Stage};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+use stackglass_heapgraph::image::Image;
+use stackglass_heapgraph::modules::LoadedModule;
+use stackglass_profile::task_dump::{AsyncRuntime, DumpedTask, Lock, TaskDump, TaskState, WaitTarget};
+use stackglass_symbols::layouts::{Layouts, Local, TypeId, is_coroutine};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A process, and what is known of it.
+pub struct Process<'a> {
+    /// Its memory.
+    pub image: &'a Image,
+    /// Its modules.
+    pub modules: &'a [LoadedModule],
+    /// Types of these modules, read with coroutines.
+    pub layouts: &'a Layouts,
+    /// The local variables of each frame of some threads, innermost frame first.
+    pub locals: &'a [Vec<Vec<Local>>],
+    /// Kernel ids of these threads.
+    pub tids: &'a [u32],
+}
+
+/// Finds the tasks of a process. It has none if its debug information has no types, or if it does not use tokio.
+pub fn tasks(process: &Process<'_>) -> TaskDump {
+    let Process { image, modules, layouts, .. } = *process;
+    let values = Values { layouts, pages: Pages::new(image) };
+    let types = Futures::new(layouts);
+    let vtables = vtables(layouts, modules);
+    let headers = Headers::new(layouts);
+    let walker = Walker { values: &values, types: &types, vtables: &vtables, headers };
+    let cells = Cells::find(&values, modules);
+    let swept = sweep::cells(image, &cells);
+    let lists = lists::of_schedulers(&values, &cells, &swept);
+    let version = version(layouts);
+    let mut dump = TaskDump { pid: image.pid, ..TaskDump::default() };
+    let mut held: Vec<(usize, Held)> = Vec::new();
+    let mut seen = HashSet::new();
+    for list in &lists {
+        let runtime = dump.runtimes.len();
+        let version = version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+        dump.runtimes.push(AsyncRuntime { name: format!("tokio{version}, {}", list.kind) });
+        for header in &list.tasks {
+            if seen.insert(*header) {
+                add(&walker, &cells, *header, Some(runtime), &mut dump, &mut held);
+            }
+        }
+    }
+    for header in swept.iter().filter(|header| !seen.contains(*header)) {
+        let is_blocking = cells.at(&values, *header).is_some_and(|cell| cell.is_blocking);
+        if is_blocking {
+            add(&walker, &cells, *header, None, &mut dump, &mut held);
+        }
+    }
+    roots::add(process, &walker, &mut dump, &mut held);
+    dump.locks = locks(&dump.tasks, held);
+    dump.deadlocks = deadlocks::find(&dump.tasks, &dump.locks);
+    dump
+}
+
+/// Adds the task with a header at an address.
+fn add(
+    walker: &Walker<'_>,
+    cells: &Cells<'_>,
+    header: u64,
+    runtime: Option<usize>,
+    dump: &mut TaskDump,
+    held: &mut Vec<(usize, Held)>,
+) {
+    let Some(cell) = cells.at(walker.values, header) else { return };
+    let state = cell.state(walker.values);
+    let id = cell.id(walker.values).unwrap_or(0);
+    let (state, future) = match cell.stage(walker.values) {
+        Some(Stage::Running(future)) if !state.is_complete => (
+            match (cell.is_blocking, state.is_running, state.is_notified) {
+                (true, ..) => TaskState::Blocking,
+                (_, true, _) => TaskState::Running,
+                (_, _, true) => TaskState::Ready,
+                _ => TaskState::Waiting,
+            },
+            Some(future),
+        ),
+        // A function that runs was moved out of its cell.
+        Some(Stage::Consumed) if cell.is_blocking && !state.is_complete => (TaskState::Blocking, None),
+        _ if cell.is_blocking => return,
+        _ => (TaskState::Finished, None),
+    };
+    let mut name = task_name(walker, cell.future_type);
+    // A worker of the runtime is such a function, too.
+    if cell.is_blocking && name.starts_with("tokio::runtime::scheduler::") {
+        return;
+    }
+    // The state of a future that is polled changes; it is on the stack of its worker.
+    let readable = future.filter(|_| matches!(state, TaskState::Waiting | TaskState::Ready));
+    let Walked { stack, waits } = match readable {
+        Some(future) => walker.walk(future),
+        None => Walked { stack: Vec::new(), waits: Vec::new() },
+    };
+    if let Some(future) = readable {
+        held.extend(held::guards(walker, future).into_iter().map(|held| (dump.tasks.len(), held)));
+    }
+    // The type of a `Pin<Box<dyn Future>>` says nothing.
+    if let [outermost] = &stack[..]
+        && !is_coroutine(&walker.values.layout(cell.future_type).name)
+    {
+        name = outermost.function.clone();
+    }
+    dump.tasks.push(DumpedTask { id, runtime, state, name, stack, waits });
+}
+
+/// A name for tasks of a future's type.
+fn task_name(walker: &Walker<'_>, future: TypeId) -> Arc<str> {
+    let name = &walker.values.layout(future).name;
+    // The function of `spawn_blocking` is in a struct of its own.
+    let inner = name.strip_prefix("tokio::runtime::blocking::task::BlockingTask<");
+    match inner.and_then(|inner| inner.strip_suffix('>')) {
+        Some(function) => names::closure(function),
+        None if is_coroutine(name) => names::function(name, walker.values.layouts.coroutines()),
+        None => names::without_arguments(name).into(),
+    }
+}
+
+/// Vtables by their address in the process.
+fn vtables(layouts: &Layouts, modules: &[LoadedModule]) -> Vec<(u64, TypeId)> {
+    let mut all = Vec::new();
+    for (number, module) in modules.iter().enumerate() {
+        let of_module = layouts.module(number).vtables.iter().filter(|vtable| !vtable.of_class);
+        all.extend(of_module.map(|vtable| (vtable.address.wrapping_add(module.bias()), vtable.type_id)));
+    }
+    all.sort_unstable();
+    all
+}
+
+/// The version of tokio, from the path of its sources.
+fn version(layouts: &Layouts) -> Option<String> {
+    layouts.coroutines().files().find_map(|file| {
+        let (_, rest) = file.split_once("/tokio-")?;
+        let (version, rest) = rest.split_once('/')?;
+        let is_version =
+            version.split('.').count() >= 3 && version.starts_with(|char: char| char.is_ascii_digit());
+        (is_version && rest.starts_with("src/")).then(|| version.to_owned())
+    })
+}
+
+/// What tasks hold and wait for, together.
+fn locks(tasks: &[DumpedTask], held: Vec<(usize, Held)>) -> Vec<Lock> {
+    let mut found: BTreeMap<u64, Lock> = BTreeMap::new();
+    let mut of = HashMap::new();
+    for (index, task) in tasks.iter().enumerate() {
+        for wait in &task.waits {
+            let WaitTarget::Shared { kind, address } = wait.target else { continue };
+            let new = || Lock { kind, address, holders: Vec::new(), waiters: Vec::new() };
+            let lock = found.entry(address).or_insert_with(new);
+            if lock.waiters.last() != Some(&index) {
+                lock.waiters.push(index);
+            }
+            of.insert(address, ());
+        }
+    }
+    for (task, held) in held {
+        let Held { kind, address, line } = held;
+        let new = || Lock { kind, address, holders: Vec::new(), waiters: Vec::new() };
+        let lock = found.entry(address).or_insert_with(new);
+        // The guard knows best what it is of.
+        lock.kind = kind;
+        if !lock.holders.iter().any(|(holder, _)| *holder == task) {
+            lock.holders.push((task, line));
+        }
+    }
+    found.into_values().filter(|lock| !lock.waiters.is_empty()).collect()
+}

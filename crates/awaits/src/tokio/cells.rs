@@ -1,0 +1,195 @@
+//! The blocks of tasks: `Cell<T, S>`, by the vtable in their headers.
+
+use super::headers::Headers;
+use crate::values::{Value, Values};
+use foldhash::{HashMap, HashMapExt};
+use stackglass_heapgraph::modules::LoadedModule;
+use stackglass_symbols::layouts::{Shape, TypeId};
+
+/// Type of the block of a task, without its arguments.
+const CELL: &str = "tokio::runtime::task::core::Cell";
+/// Bits of the state of a task, of tokio 0.3 and later (`runtime/task/state.rs`).
+const RUNNING: u64 = 0b1;
+const COMPLETE: u64 = 0b10;
+const NOTIFIED: u64 = 0b100;
+const REFERENCE_SHIFT: u32 = 6;
+/// More references than a program can have.
+const MOST_REFERENCES: u64 = 1 << 32;
+/// Bytes of read-only data that are read at once.
+const CHUNK: usize = 1 << 20;
+
+/// The type of a task.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    cell: TypeId,
+    is_blocking: bool,
+}
+
+/// The types of the program's tasks, by the address of their vtables.
+pub(super) struct Cells<'a> {
+    by_vtable: HashMap<u64, Kind>,
+    pub headers: Headers,
+    values: &'a Values<'a>,
+}
+
+/// A task.
+pub(super) struct TaskCell {
+    cell: Value,
+    pub is_blocking: bool,
+    /// The type of its future.
+    pub future_type: TypeId,
+    stage: Value,
+}
+
+/// What the block of a task holds.
+pub(super) enum Stage {
+    /// Its future.
+    Running(Value),
+    /// Its result, which is not collected.
+    Finished,
+    /// Nothing.
+    Consumed,
+}
+
+/// The state of a task.
+pub(super) struct State {
+    pub is_running: bool,
+    pub is_complete: bool,
+    pub is_notified: bool,
+}
+
+impl<'a> Cells<'a> {
+    /// Finds the vtables of tasks in the read-only data of the modules.
+    pub fn find(values: &'a Values<'a>, modules: &[LoadedModule]) -> Cells<'a> {
+        let layouts = values.layouts;
+        let headers = Headers::new(layouts);
+        let mut by_vtable = HashMap::new();
+        for (number, module) in modules.iter().enumerate() {
+            let mut polls: HashMap<u64, Option<Kind>> = HashMap::new();
+            for poll in layouts.coroutines().polls().iter().filter(|poll| poll.module == number) {
+                let Some(arguments) = poll.name.strip_prefix("poll") else { continue };
+                let Some(cell) = layouts.by_name(&format!("{CELL}{arguments}")) else { continue };
+                let is_blocking = arguments.contains("tokio::runtime::blocking::schedule::BlockingSchedule");
+                let kind = Kind { cell, is_blocking };
+                // The linker may have kept one of several functions with the same code. Then the type is not known.
+                let address = poll.address.wrapping_add(module.bias());
+                let known = polls.entry(address).or_insert(Some(kind));
+                if known.is_some_and(|known| known.cell != cell) {
+                    *known = None;
+                }
+            }
+            if let Some(offset) = headers.poll.filter(|_| !polls.is_empty()) {
+                find_vtables(values, module, offset, &polls, &mut by_vtable);
+            }
+        }
+        Cells { by_vtable, headers, values }
+    }
+
+    /// Whether there are no tasks that could be read.
+    pub fn is_empty(&self) -> bool {
+        self.by_vtable.is_empty()
+    }
+
+    /// Whether this is the address of a vtable of a task.
+    pub fn is_vtable(&self, word: u64) -> bool {
+        self.by_vtable.contains_key(&word)
+    }
+
+    /// Whether an address is in a module, where vtables are. Tasks of a library without debug information have one, too.
+    pub fn is_readable(&self, vtable: u64) -> bool {
+        let mapping = self.values.pages.image().mapping(vtable);
+        mapping.is_some_and(|mapping| mapping.inode != 0 && !mapping.executable)
+    }
+
+    /// The task with a header at an address.
+    pub fn at(&self, values: &Values<'_>, header: u64) -> Option<TaskCell> {
+        let kind = self.by_vtable.get(&self.headers.vtable(values, header)?)?;
+        let cell = Value { type_id: kind.cell, address: header };
+        let stage = values.unwrapped(values.path(cell, &["core", "stage"])?);
+        let Shape::Enum { variants, .. } = &self.values.layout(stage.type_id).shape else { return None };
+        let running = variants.iter().find(|variant| &*variant.name == "Running")?;
+        let future_type = running.fields.first()?.type_id;
+        Some(TaskCell { cell, is_blocking: kind.is_blocking, future_type, stage })
+    }
+
+    /// The runtime's part of a task.
+    pub fn scheduler(&self, values: &Values<'_>, header: u64) -> Option<Value> {
+        let kind = self.by_vtable.get(&self.headers.vtable(values, header)?)?;
+        values.path(Value { type_id: kind.cell, address: header }, &["core", "scheduler"])
+    }
+}
+
+impl TaskCell {
+    /// Its id.
+    pub fn id(&self, values: &Values<'_>) -> Option<u64> {
+        values.word(values.path(self.cell, &["core", "task_id"])?)
+    }
+
+    fn state_word(&self, values: &Values<'_>) -> Option<u64> {
+        values.word(values.path(self.cell, &["header", "state"])?)
+    }
+
+    /// Whether its count of references is possible. Freed blocks often have others.
+    pub fn has_references(&self, values: &Values<'_>) -> bool {
+        let count = self.state_word(values).map(|state| state >> REFERENCE_SHIFT);
+        count.is_some_and(|count| (1..MOST_REFERENCES).contains(&count))
+    }
+
+    /// Its state.
+    pub fn state(&self, values: &Values<'_>) -> State {
+        let word = self.state_word(values).unwrap_or(COMPLETE);
+        State {
+            is_running: word & RUNNING != 0,
+            is_complete: word & COMPLETE != 0,
+            is_notified: word & NOTIFIED != 0,
+        }
+    }
+
+    /// What it holds.
+    pub fn stage(&self, values: &Values<'_>) -> Option<Stage> {
+        let (_, variant) = values.active(self.stage)?;
+        match &*variant.name {
+            "Running" => {
+                let field = variant.fields.first()?;
+                let address = self.stage.address.checked_add(field.offset)?;
+                Some(Stage::Running(Value { type_id: field.type_id, address }))
+            }
+            "Finished" => Some(Stage::Finished),
+            _ => Some(Stage::Consumed),
+        }
+    }
+}
+
+/// The words of a module's read-only data that hold the address of a function that polls.
+fn find_vtables(
+    values: &Values<'_>,
+    module: &LoadedModule,
+    poll_offset: u64,
+    polls: &HashMap<u64, Option<Kind>>,
+    found: &mut HashMap<u64, Kind>,
+) {
+    let image = values.pages.image();
+    let range = module.module.range();
+    let is_constant = |mapping: &&stackglass_heapgraph::image::Mapping| {
+        mapping.readable
+            && !mapping.executable
+            && mapping.path == module.path
+            && range.contains(&mapping.range.start)
+    };
+    let mut bytes = vec![0; CHUNK];
+    for mapping in image.mappings.iter().filter(is_constant) {
+        let mut at = mapping.range.start;
+        while at < mapping.range.end {
+            let size = (mapping.range.end - at).min(CHUNK as u64) as usize;
+            let read = image.memory.read(at, &mut bytes[..size]);
+            for (number, word) in bytes[..read].chunks_exact(8).enumerate() {
+                let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+                if let Some(Some(kind)) = polls.get(&word) {
+                    let address = at + number as u64 * 8;
+                    found.insert(address.wrapping_sub(poll_offset), *kind);
+                }
+            }
+            at += size as u64;
+        }
+    }
+}

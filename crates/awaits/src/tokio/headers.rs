@@ -1,0 +1,51 @@
+//! Headers of tasks: the part that all tasks have alike.
+
+use crate::values::Values;
+use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
+
+/// Offsets in headers and vtables, where they are known.
+pub(crate) struct Headers {
+    /// Of the pointer to the vtable in a header.
+    vtable: Option<u64>,
+    /// In a vtable, of the word that has the offset of the id from the header.
+    id_offset: Option<u64>,
+    /// In a vtable, of the word that has the offset of the trailer.
+    pub trailer_offset: Option<u64>,
+    /// In a vtable, of the address of the function that polls.
+    pub poll: Option<u64>,
+}
+
+impl Headers {
+    pub fn new(layouts: &Layouts) -> Headers {
+        let field = |name: &str, field: &str| offset(layouts, layouts.by_name(name)?, field);
+        const VTABLE: &str = "tokio::runtime::task::raw::Vtable";
+        Headers {
+            vtable: field("tokio::runtime::task::core::Header", "vtable"),
+            id_offset: field(VTABLE, "id_offset"),
+            trailer_offset: field(VTABLE, "trailer_offset"),
+            poll: field(VTABLE, "poll"),
+        }
+    }
+
+    /// The vtable of the task with a header at an address.
+    pub fn vtable(&self, values: &Values<'_>, header: u64) -> Option<u64> {
+        values.pages.word(header.checked_add(self.vtable?)?)
+    }
+
+    /// Offset of the pointer to the vtable.
+    pub fn vtable_offset(&self) -> Option<u64> {
+        self.vtable
+    }
+
+    /// The id of the task with a header at an address.
+    pub fn id(&self, values: &Values<'_>, header: u64) -> Option<u64> {
+        let vtable = self.vtable(values, header)?;
+        let offset = values.pages.word(vtable.checked_add(self.id_offset?)?)?;
+        values.pages.word(header.checked_add(offset)?).filter(|id| *id != 0)
+    }
+}
+
+fn offset(layouts: &Layouts, type_id: TypeId, field: &str) -> Option<u64> {
+    let Shape::Struct(fields) = &layouts.get(type_id).shape else { return None };
+    fields.iter().find(|known| &*known.name == field).map(|known| known.offset)
+}

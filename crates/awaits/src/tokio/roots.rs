@@ -1,0 +1,77 @@
+//! The futures of `block_on`: local variables on the stacks of threads.
+
+use super::Process;
+use crate::held::{self, Held};
+use crate::values::Value;
+use crate::walk::Walker;
+use stackglass_profile::task_dump::{AwaitPoint, DumpedTask, TaskDump, TaskState};
+use stackglass_symbols::layouts::{LocalPlace, is_coroutine};
+use std::collections::HashSet;
+
+/// Adds them. A thread has one at most: the outermost.
+pub(super) fn add(
+    process: &Process<'_>,
+    walker: &Walker<'_>,
+    dump: &mut TaskDump,
+    held: &mut Vec<(usize, Held)>,
+) {
+    for (thread, frames) in process.locals.iter().enumerate() {
+        let mut seen = HashSet::new();
+        let mut best: Option<(Value, usize)> = None;
+        for local in frames.iter().rev().flatten() {
+            let Some(future) = future_of(walker, local.type_id, &local.place) else { continue };
+            if !seen.insert((future.type_id, future.address)) {
+                continue;
+            }
+            let walked = walker.walk(future);
+            let suspended = walked.stack.iter().any(|frame| matches!(frame.point, AwaitPoint::Await(_)));
+            if suspended && best.is_none() {
+                best = Some((future, walked.stack.len()));
+            }
+        }
+        let Some((future, _)) = best else { continue };
+        let walked = walker.walk(future);
+        held.extend(held::guards(walker, future).into_iter().map(|held| (dump.tasks.len(), held)));
+        let name = walked.stack.first().map_or_else(|| "".into(), |frame| frame.function.clone());
+        dump.tasks.push(DumpedTask {
+            id: 0,
+            runtime: None,
+            state: TaskState::BlockOn(process.tids.get(thread).copied().unwrap_or(0)),
+            name,
+            stack: walked.stack,
+            waits: walked.waits,
+        });
+    }
+}
+
+/// The coroutine that a local variable is or leads to.
+fn future_of(
+    walker: &Walker<'_>,
+    type_id: stackglass_symbols::layouts::TypeId,
+    place: &LocalPlace,
+) -> Option<Value> {
+    let values = walker.values;
+    let name = &values.layout(type_id).name;
+    match place {
+        LocalPlace::Memory(address) => {
+            let mut value = Value { type_id, address: *address };
+            for _ in 0..4 {
+                let name = &values.layout(value.type_id).name;
+                if is_coroutine(name) {
+                    return Some(value);
+                }
+                if !name.starts_with("core::pin::Pin<") && !name.starts_with("&mut ") {
+                    return None;
+                }
+                value = values.target(value)?;
+            }
+            None
+        }
+        LocalPlace::Bytes(bytes) if name.starts_with("core::pin::Pin<&mut ") || name.starts_with("&mut ") => {
+            let address = u64::from_le_bytes(*bytes.first_chunk::<8>()?);
+            let target = values.pointed_type(type_id)?;
+            is_coroutine(&values.layout(target).name).then_some(Value { type_id: target, address })
+        }
+        LocalPlace::Bytes(_) => None,
+    }
+}

@@ -1,0 +1,347 @@
+//! Follows one future through memory: its await stack.
+
+use crate::futures::{Form, Futures, Part, form};
+use crate::names;
+use crate::tokio::Headers;
+use crate::values::{Value, Values};
+use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, Wait, WaitTarget};
+use stackglass_symbols::layouts::{Shape, TypeId};
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+/// Deepest nesting of values.
+const DEEPEST: u32 = 400;
+/// Most values of one task.
+const MOST_VALUES: u32 = 50_000;
+/// Most elements of a list of futures.
+const MOST_ELEMENTS: u64 = 10_000;
+/// Name of the field of a suspended coroutine that holds what it awaits.
+const AWAITED: &str = "__awaitee";
+
+/// What walks need.
+pub(crate) struct Walker<'a> {
+    pub values: &'a Values<'a>,
+    pub types: &'a Futures<'a>,
+    /// Types by the address of their vtable, sorted.
+    pub vtables: &'a [(u64, TypeId)],
+    pub headers: Headers,
+}
+
+/// An await stack.
+pub(crate) struct Walked {
+    pub stack: Vec<AwaitFrame>,
+    pub waits: Vec<Wait>,
+}
+
+/// One walk.
+struct Walk<'a, 'w> {
+    walker: &'w Walker<'a>,
+    left: Cell<u32>,
+    waits: RefCell<Vec<Wait>>,
+}
+
+/// Where a walk is.
+#[derive(Clone, Copy)]
+struct Place<'n> {
+    depth: u32,
+    /// No timeout and no other branch is around.
+    is_only: bool,
+    /// Name of the coroutine that awaits.
+    within: &'n str,
+}
+
+impl Place<'_> {
+    fn deeper(self) -> Self {
+        Place { depth: self.depth + 1, ..self }
+    }
+
+    fn among_others(self) -> Self {
+        Place { is_only: false, ..self.deeper() }
+    }
+}
+
+impl<'a> Walker<'a> {
+    /// The await stack of a future.
+    pub fn walk(&self, future: Value) -> Walked {
+        let walk = Walk { walker: self, left: Cell::new(MOST_VALUES), waits: RefCell::default() };
+        let mut stack = Vec::new();
+        let place = Place { depth: 0, is_only: true, within: "" };
+        walk.future(future, place, &mut stack);
+        Walked { stack, waits: walk.waits.into_inner() }
+    }
+
+    /// The line in which a coroutine is suspended, by the index of its state.
+    pub fn line(&self, coroutine: Value, state: usize) -> Option<(Arc<str>, u32)> {
+        let Shape::Enum { variants, .. } = &self.values.layout(coroutine.type_id).shape else { return None };
+        let awaited = variants.get(state)?.fields.iter().find(|field| &*field.name == AWAITED);
+        let coroutines = self.values.layouts.coroutines();
+        let mut line = coroutines.line(coroutine.type_id, state);
+        // The body of a macro is in another file.
+        if let (Some(field), Some(own), Some(found)) = (awaited, coroutines.line(coroutine.type_id, 0), line)
+            && own.file != found.file
+        {
+            line = coroutines.macro_call(field.type_id).or(line);
+        }
+        line.map(|line| (line.file.clone(), line.line))
+    }
+
+    /// The type and the address of a value behind a `dyn` pointer.
+    pub fn dynamic(&self, pointer: Value) -> Option<Value> {
+        let Shape::Struct(fields) = &self.values.layout(pointer.type_id).shape else { return None };
+        let vtable = self.values.word(self.values.field(pointer, "vtable")?)?;
+        let data = fields.iter().find(|field| &*field.name != "vtable")?;
+        let address = self.values.pages.word(pointer.address.checked_add(data.offset)?)?;
+        let at = self.vtables.binary_search_by_key(&vtable, |(address, _)| *address).ok()?;
+        Some(Value { type_id: self.vtables[at].1, address })
+    }
+}
+
+impl<'a> Walk<'a, '_> {
+    fn values(&self) -> &'a Values<'a> {
+        self.walker.values
+    }
+
+    /// The frames of a future; a leaf if no coroutine is found in it.
+    fn future(&self, value: Value, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
+        let before = out.len();
+        self.look_into(value, place, out);
+        if out.len() == before {
+            out.push(self.leaf(value, place, 0));
+        }
+    }
+
+    /// The frames of all coroutines in a value.
+    fn look_into(&self, value: Value, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
+        if !self.walker.types.lead_to(Part::Future, value.type_id) {
+            return;
+        }
+        let left = self.left.get();
+        if place.depth > DEEPEST || left == 0 {
+            out.push(lost("", if left == 0 { "too many values" } else { "nested too deep" }));
+            return;
+        }
+        self.left.set(left - 1);
+        let values = self.values();
+        let layout = values.layout(value.type_id);
+        match form(values.layouts, value.type_id) {
+            Form::Coroutine => return out.push(self.coroutine(value, place)),
+            Form::Dynamic => {
+                return match self.walker.dynamic(value) {
+                    Some(inner) => self.future(inner, place.deeper(), out),
+                    None => out.push(lost(&layout.name, "its type is not in the debug information")),
+                };
+            }
+            Form::Slice => {
+                let Some((first, count)) = values.slice(value) else { return };
+                return self.elements(first, count, place, out);
+            }
+            Form::Vector(element) => {
+                let first = values.path(value, &["buf"]).and_then(|buffer| values.target(buffer));
+                let count = values.field(value, "len").and_then(|len| values.word(len));
+                if let (Some(first), Some(count)) = (first, count) {
+                    let first = Value { type_id: element, ..first };
+                    self.elements(first, count, place, out);
+                }
+                return;
+            }
+            Form::Unordered => return self.unordered(value, place, out),
+            Form::Guard | Form::Other => {}
+        }
+        match &layout.shape {
+            Shape::Struct(fields) => {
+                let place = if keeps_only(&layout.name) { place.deeper() } else { place.among_others() };
+                for field in fields {
+                    if let Some(address) = value.address.checked_add(field.offset) {
+                        self.look_into(Value { type_id: field.type_id, address }, place, out);
+                    }
+                }
+            }
+            Shape::Enum { .. } => {
+                let Some((_, variant)) = values.active(value) else { return };
+                for field in &variant.fields {
+                    if let Some(address) = value.address.checked_add(field.offset) {
+                        self.look_into(Value { type_id: field.type_id, address }, place.among_others(), out);
+                    }
+                }
+            }
+            Shape::Array { element, count } => {
+                self.elements(Value { type_id: *element, ..value }, *count, place, out);
+            }
+            Shape::Pointer { .. } => match values.target(value) {
+                Some(target) if is_tuple(&values.layout(target.type_id).name) => {
+                    self.branches(target, place, out);
+                }
+                Some(target) => self.look_into(target, place.deeper(), out),
+                None => out.push(lost(&layout.name, "the pointer is not valid")),
+            },
+            _ => {}
+        }
+    }
+
+    fn elements(&self, first: Value, count: u64, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
+        let size = self.values().layout(first.type_id).size;
+        for number in 0..count.min(MOST_ELEMENTS) {
+            let Some(address) = number.checked_mul(size).and_then(|offset| first.address.checked_add(offset))
+            else {
+                return;
+            };
+            self.look_into(Value { address, ..first }, place.among_others(), out);
+            if self.left.get() == 0 {
+                return;
+            }
+        }
+    }
+
+    /// A coroutine: the line in which it is suspended, and what it awaits.
+    fn coroutine(&self, value: Value, place: Place<'_>) -> AwaitFrame {
+        let values = self.values();
+        let layout = values.layout(value.type_id);
+        let function = names::function(&layout.name, values.layouts.coroutines());
+        let Some((index, variant)) = values.active(value) else {
+            return lost(&function, "its state is not valid");
+        };
+        // rustc's order: not started, returned, panicked, suspended at the first await, …
+        match index {
+            0 => return AwaitFrame { function, point: AwaitPoint::NotStarted, children: Vec::new() },
+            1 | 2 => return AwaitFrame { function, point: AwaitPoint::Finished, children: Vec::new() },
+            _ => {}
+        }
+        let awaited = variant.fields.iter().find(|field| &*field.name == AWAITED);
+        let line = self.walker.line(value, index);
+        let mut children = Vec::new();
+        match awaited {
+            Some(field) => {
+                if let Some(address) = value.address.checked_add(field.offset) {
+                    let inner = Value { type_id: field.type_id, address };
+                    self.future(inner, Place { within: &layout.name, ..place.deeper() }, &mut children);
+                }
+            }
+            None => children.push(lost("", "the awaited future is not in the debug information")),
+        }
+        AwaitFrame { function, point: AwaitPoint::Await(line), children }
+    }
+
+    /// The futures of `select!` and `join!`: each element of a tuple is one. Those that have finished are left out.
+    fn branches(&self, tuple: Value, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
+        let values = self.values();
+        let Shape::Struct(fields) = &values.layout(tuple.type_id).shape else { return };
+        for field in fields {
+            let Some(address) = tuple.address.checked_add(field.offset) else { return };
+            let branch = Value { type_id: field.type_id, address };
+            if let Some(branch) = self.unfinished(branch) {
+                self.future(branch, place.among_others(), out);
+            }
+        }
+    }
+
+    /// The future in a `MaybeDone`. Its other variants have no future.
+    fn unfinished(&self, mut value: Value) -> Option<Value> {
+        let values = self.values();
+        for _ in 0..8 {
+            let is_coroutine = form(values.layouts, value.type_id) == Form::Coroutine;
+            if is_coroutine || !matches!(values.layout(value.type_id).shape, Shape::Enum { .. }) {
+                return Some(value);
+            }
+            let variant = values.active(value)?.1;
+            if matches!(&*variant.name, "Done" | "Gone" | "None") {
+                return None;
+            }
+            let field = variant.fields.first()?;
+            value = Value { type_id: field.type_id, address: value.address.checked_add(field.offset)? };
+        }
+        Some(value)
+    }
+
+    /// The futures of `FuturesUnordered`: a list through all of its tasks.
+    fn unordered(&self, value: Value, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
+        let values = self.values();
+        let mut task = values.field(value, "head_all").and_then(|head| values.target(head));
+        let mut count = 0;
+        while let Some(now) = task {
+            if let Some(future) = values.field(now, "future") {
+                self.look_into(future, place.among_others(), out);
+            }
+            count += 1;
+            if count >= MOST_ELEMENTS || self.left.get() == 0 {
+                return out.push(lost("", "too many futures"));
+            }
+            task = values.field(now, "next_all").and_then(|next| values.target(next));
+        }
+    }
+
+    /// A future in which there is no coroutine: its own type, without pointers around it.
+    fn leaf(&self, value: Value, place: Place<'_>, depth: u32) -> AwaitFrame {
+        let values = self.values();
+        let layout = values.layout(value.type_id);
+        if depth < 8 {
+            let inner = match &layout.shape {
+                _ if form(values.layouts, value.type_id) == Form::Dynamic => self.walker.dynamic(value),
+                Shape::Struct(fields) if is_wrapper(&layout.name) => {
+                    let large = fields.iter().find(|field| values.layout(field.type_id).size > 0);
+                    large.and_then(|field| {
+                        let address = value.address.checked_add(field.offset)?;
+                        Some(Value { type_id: field.type_id, address })
+                    })
+                }
+                Shape::Pointer { .. } if is_wrapper(&layout.name) || layout.name.starts_with("&mut ") => {
+                    values.target(value)
+                }
+                _ => None,
+            };
+            if let Some(inner) = inner {
+                return self.leaf(inner, place, depth + 1);
+            }
+        }
+        if let Some(target) = self.target(value, place) {
+            self.waits.borrow_mut().push(Wait { target, is_only: place.is_only });
+        }
+        let function: Arc<str> = names::without_arguments(&layout.name).into();
+        AwaitFrame { function, point: AwaitPoint::Leaf, children: Vec::new() }
+    }
+
+    /// What a leaf waits for.
+    fn target(&self, leaf: Value, place: Place<'_>) -> Option<WaitTarget> {
+        let values = self.values();
+        let shared = |kind, field: &str| {
+            let address = values.target(values.field(leaf, field)?)?.address;
+            Some(WaitTarget::Shared { kind, address })
+        };
+        match names::without_arguments(values.name(leaf)) {
+            "tokio::runtime::task::join::JoinHandle" => {
+                let header = values.target(values.field(leaf, "raw")?)?;
+                Some(WaitTarget::Task(self.walker.headers.id(values, header.address)?))
+            }
+            "tokio::sync::batch_semaphore::Acquire" => {
+                let kind = match place.within {
+                    within if within.starts_with("tokio::sync::mutex::") => SharedKind::Mutex,
+                    within if within.starts_with("tokio::sync::rwlock::") => SharedKind::RwLock,
+                    _ => SharedKind::Semaphore,
+                };
+                shared(kind, "semaphore")
+            }
+            "tokio::sync::notify::Notified" => shared(SharedKind::Notify, "notify"),
+            "tokio::sync::oneshot::Receiver" => shared(SharedKind::Oneshot, "inner"),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a struct only passes on what its one future does.
+fn keeps_only(name: &str) -> bool {
+    is_wrapper(name) || name.starts_with("tracing::instrument::Instrumented<")
+}
+
+fn is_wrapper(name: &str) -> bool {
+    name.starts_with("core::pin::Pin<")
+        || name.starts_with("alloc::boxed::Box<")
+        || name.starts_with("tokio::task::coop::Coop<")
+        || name.starts_with("core::mem::manually_drop::ManuallyDrop<")
+}
+
+fn is_tuple(name: &str) -> bool {
+    name.starts_with('(')
+}
+
+fn lost(function: &str, why: &'static str) -> AwaitFrame {
+    AwaitFrame { function: function.into(), point: AwaitPoint::Lost(why), children: Vec::new() }
+}

@@ -1,0 +1,72 @@
+//! `stackglass tasks PID`: what every async task of a process waits for, line by line.
+
+use crate::failure::{Failure, Outcome};
+use crate::terminal::LayoutFlags;
+use crate::values::process_id;
+use clap::Args;
+use stackglass_collect::tasks::{self, TasksOptions};
+use stackglass_procfs::status::process_of;
+use stackglass_report::TasksText;
+use std::io::Write;
+
+const EXAMPLES: &str = "\
+Examples:
+  stackglass tasks 1234             tasks with equal await stacks, most first
+  stackglass tasks $(pidof server) --tree
+  stackglass tasks 1234 --json | jq '.groups[0]'
+
+Works on tokio programs that run, without preparation: the process is copied,
+which takes some milliseconds, and the copy is read. Nothing runs in the
+program. Its own crate needs full debug information: `debug = 2` (or `true`) in
+the Cargo profile that it is built with. Dependencies may have none.";
+
+/// Print what every async task of a process waits for, line by line.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    /// Id of the process
+    #[arg(value_parser = process_id)]
+    pid: u32,
+
+    /// One tree of all await stacks, from the outermost function on
+    #[arg(long, conflicts_with = "json")]
+    tree: bool,
+
+    /// All groups, all ids, and all frames of libraries
+    #[arg(long, conflicts_with = "json")]
+    all: bool,
+
+    /// Read the process itself, which stands still meanwhile, instead of a copy
+    #[arg(long)]
+    stop: bool,
+
+    /// Print one JSON object (docs/json.md)
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    layout: LayoutFlags,
+}
+
+pub(crate) fn run(flags: &Flags) -> Outcome {
+    let pid = process_of(flags.pid);
+    let options = TasksOptions { stop: flags.stop, ..TasksOptions::default() };
+    let read = tasks::read(pid, &options).map_err(Failure::new)?;
+    for remark in &read.dump.remarks {
+        crate::message::print(remark);
+    }
+    let layout = flags.layout.of_stdout();
+    let rows = (layout.terminal && !flags.all).then_some(layout.rows);
+    let text =
+        TasksText::new().cols(layout.short_columns).rows(rows).style(layout.style).everything(flags.all);
+    let mut out = Vec::new();
+    match (flags.json, flags.tree) {
+        (true, _) => stackglass_report::tasks::write_json(&read.dump, &mut out)?,
+        (_, true) => text.tree(&read.dump, &mut out)?,
+        (_, false) => text.groups(&read.dump, &mut out)?,
+    }
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(&out)?;
+    stdout.flush()?;
+    Ok(0)
+}

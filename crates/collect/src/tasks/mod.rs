@@ -1,0 +1,83 @@
+//! The async tasks of another process, each with its await stack.
+//!
+//! The process is copied ([`stackglass_attach::frozen`]), and the copy is read ([`stackglass_awaits`]). Where no copy can be
+//! had, the process itself can be read while it stands still.
+
+use crate::heap::{image, module_files};
+use stackglass_attach::frozen::{self, FreezeError, FrozenProcess, Pause};
+use stackglass_awaits::Process;
+use stackglass_heapgraph::{locals, modules, roots, stacks};
+use stackglass_profile::task_dump::TaskDump;
+use stackglass_symbols::Options;
+
+/// Why there are no await stacks.
+#[derive(Debug, thiserror::Error)]
+pub enum TasksError {
+    /// The process cannot be frozen.
+    #[error(transparent)]
+    Freeze(#[from] FreezeError),
+    /// It ended meanwhile.
+    #[error("process {0} has ended while its tasks were read")]
+    Ended(u32),
+    /// Its copy ended meanwhile.
+    #[error(
+        "the copy of process {0} ended while it was read: memory is short, or the process has executed another program (`tasks --stop` needs no copy)"
+    )]
+    CopyEnded(u32),
+}
+
+/// How tasks are read.
+#[derive(Clone, Debug, Default)]
+pub struct TasksOptions {
+    /// Read the process itself, which stands still meanwhile, instead of a copy.
+    pub stop: bool,
+    /// How types are found.
+    pub symbols: Options,
+}
+
+/// Tasks, and what reading them cost.
+#[derive(Clone, Debug, Default)]
+pub struct TasksRead {
+    /// The tasks.
+    pub dump: TaskDump,
+    /// How long the process was held up.
+    pub pause: Pause,
+}
+
+/// Reads the tasks of a process.
+///
+/// # Errors
+/// [`TasksError`].
+pub fn read(pid: u32, options: &TasksOptions) -> Result<TasksRead, TasksError> {
+    let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
+    let process = freeze(pid, &frozen::Options::default())?;
+    let dump = dump(&process, options);
+    if !process.is_alive() {
+        return Err(match stackglass_procfs::process::is_alive(pid) {
+            true => TasksError::CopyEnded(pid),
+            false => TasksError::Ended(pid),
+        });
+    }
+    Ok(TasksRead { dump, pause: process.pause() })
+}
+
+fn dump(process: &FrozenProcess, options: &TasksOptions) -> TaskDump {
+    let image = image::of(process);
+    let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
+    let modules = modules::find(&image, &executable);
+    let files = module_files::find(&image, &modules);
+    let threads = roots::thread_stacks(&image, &modules);
+    let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
+    let frames = stacks::frames(&image, &modules, &states);
+    let (layouts, locals) = locals::read_with_coroutines(&image, &modules, &files, &options.symbols, &frames);
+    let tids: Vec<u32> = threads.iter().map(|thread| image.threads[thread.index].tid).collect();
+    let mut dump = stackglass_awaits::tasks(&Process {
+        image: &image,
+        modules: &modules,
+        layouts: &layouts,
+        locals: &locals,
+        tids: &tids,
+    });
+    dump.program = executable.rsplit('/').next().unwrap_or(&executable).to_owned();
+    dump
+}

@@ -1,0 +1,162 @@
+//! The async tasks of a process at one moment, each with its await stack: the chain of `.await`s in which it is suspended.
+
+use std::sync::Arc;
+
+/// The tasks of a process at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskDump {
+    /// The process.
+    pub pid: u32,
+    /// Its program: the last part of the path.
+    pub program: String,
+    /// Its runtimes.
+    pub runtimes: Vec<AsyncRuntime>,
+    /// Its tasks, by runtime and id.
+    pub tasks: Vec<DumpedTask>,
+    /// Locks that a task holds or waits for.
+    pub locks: Vec<Lock>,
+    /// Tasks that wait for each other.
+    pub deadlocks: Vec<Deadlock>,
+    /// Remarks for the user.
+    pub remarks: Vec<String>,
+}
+
+/// A runtime or local set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AsyncRuntime {
+    /// What it is: `tokio 1.54.1, multi-thread`.
+    pub name: String,
+}
+
+/// A task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DumpedTask {
+    /// The runtime's id of it. 0 for the future of `block_on`.
+    pub id: u64,
+    /// Index of its runtime; `None` if it is not known.
+    pub runtime: Option<usize>,
+    /// What it does.
+    pub state: TaskState,
+    /// Its function: that of the outermost future.
+    pub name: Arc<str>,
+    /// Its await stack, outermost first. More than one where the outermost future is a combination of several.
+    pub stack: Vec<AwaitFrame>,
+    /// What it waits for, as far as it is known.
+    pub waits: Vec<Wait>,
+}
+
+/// What a task does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum TaskState {
+    /// It waits.
+    Waiting,
+    /// It was woken, and waits for a worker.
+    Ready,
+    /// A worker polls it. Its stack is that of the worker.
+    Running,
+    /// It has ended; its result was not collected yet.
+    Finished,
+    /// It is a function of `spawn_blocking`, not a future.
+    Blocking,
+    /// It is the future of a `block_on`, on the stack of a thread with this kernel id.
+    BlockOn(u32),
+}
+
+/// A future in an await stack.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AwaitFrame {
+    /// The `async` function or block, or the type of a future that is no coroutine.
+    pub function: Arc<str>,
+    /// Where it is.
+    pub point: AwaitPoint,
+    /// The futures that it waits for: several in `join!` and `select!`.
+    pub children: Vec<AwaitFrame>,
+}
+
+/// Where a future is in its function.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AwaitPoint {
+    /// Suspended in this line of a file; `None` if the line is not known.
+    Await(Option<(Arc<str>, u32)>),
+    /// Not polled yet.
+    NotStarted,
+    /// It has returned.
+    Finished,
+    /// Not a coroutine: the future that the runtime or a library wakes.
+    Leaf,
+    /// The chain continues, but cannot be followed: why not.
+    Lost(&'static str),
+}
+
+/// What a task waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Wait {
+    /// What it is.
+    pub target: WaitTarget,
+    /// It is all that the task waits for: no timeout and no other branch wakes it.
+    pub is_only: bool,
+}
+
+/// Another task, or something that tasks share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitTarget {
+    /// The end of the task with this id.
+    Task(u64),
+    /// A lock or channel.
+    Shared {
+        /// What it is.
+        kind: SharedKind,
+        /// Its address in the process.
+        address: u64,
+    },
+}
+
+/// Something that tasks share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SharedKind {
+    /// `tokio::sync::Mutex`.
+    Mutex,
+    /// `tokio::sync::RwLock`.
+    RwLock,
+    /// `tokio::sync::Semaphore`, or the capacity of a channel.
+    Semaphore,
+    /// `tokio::sync::Notify`.
+    Notify,
+    /// `tokio::sync::oneshot`.
+    Oneshot,
+}
+
+impl SharedKind {
+    /// Its name as a programmer writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SharedKind::Mutex => "Mutex",
+            SharedKind::RwLock => "RwLock",
+            SharedKind::Semaphore => "Semaphore",
+            SharedKind::Notify => "Notify",
+            SharedKind::Oneshot => "oneshot channel",
+        }
+    }
+}
+
+/// Something that tasks share, with those that hold it and those that wait for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// What it is.
+    pub kind: SharedKind,
+    /// Its address in the process.
+    pub address: u64,
+    /// Tasks with a guard of it, by index in [`TaskDump::tasks`], and the place of the `.await` across which the guard is held.
+    pub holders: Vec<(usize, Option<(Arc<str>, u32)>)>,
+    /// Tasks that wait for it, by index.
+    pub waiters: Vec<usize>,
+}
+
+/// A cycle of tasks, each of which waits for the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deadlock {
+    /// The tasks, by index in [`TaskDump::tasks`].
+    pub tasks: Vec<usize>,
+    /// What each of them waits for.
+    pub via: Vec<WaitTarget>,
+}

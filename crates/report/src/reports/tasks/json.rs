@@ -1,0 +1,106 @@
+//! Tasks for programs, as documented in `docs/json.md`.
+
+use super::groups::{groups, state_word};
+use crate::text::json::Object;
+use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, TaskDump, TaskState, WaitTarget};
+use std::io::{self, Write};
+
+/// Writes the tasks of a process as one object.
+///
+/// # Errors
+/// When writing fails.
+pub fn write_json(dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
+    let runtime = dump.runtimes.first().map(|runtime| &*runtime.name);
+    let groups = groups(dump).into_iter().map(|group| {
+        let ids = group.tasks.iter().map(|task| dump.tasks[*task].id).filter(|id| *id != 0);
+        let thread = match group.state {
+            TaskState::BlockOn(tid) => Some(u64::from(tid)),
+            _ => None,
+        };
+        Object::new()
+            .number("count", group.tasks.len() as u64)
+            .raw("ids", numbers(ids))
+            .text("state", state_word(group.state))
+            .text("name", &group.name)
+            .number_or_null("tid", thread)
+            .raw("stack", branches(group.stack))
+    });
+    let name = |index: &usize| dump.tasks[*index].id;
+    let deadlocks = dump.deadlocks.iter().map(|deadlock| {
+        let via: Vec<String> = deadlock.via.iter().map(|target| target_text(*target)).collect();
+        Object::new()
+            .raw("tasks", numbers(deadlock.tasks.iter().map(name)))
+            .texts("via", via.iter().map(String::as_str))
+    });
+    let locks = dump.locks.iter().map(|lock| {
+        let holders = lock.holders.iter().map(|(task, line)| {
+            Object::new()
+                .number("task", dump.tasks[*task].id)
+                .text_or_null("file", line.as_ref().map(|(file, _)| &**file))
+                .number_or_null("line", line.as_ref().map(|(_, line)| u64::from(*line)))
+        });
+        Object::new()
+            .text("kind", lock.kind.name())
+            .text("address", &format!("{:#x}", lock.address))
+            .list("holders", holders)
+            .raw("waiters", numbers(lock.waiters.iter().map(name)))
+    });
+    let object = Object::new()
+        .number("pid", u64::from(dump.pid))
+        .text_or_null("runtime", runtime)
+        .texts("runtimes", dump.runtimes.iter().map(|runtime| &*runtime.name))
+        .number("tasks", dump.tasks.len() as u64)
+        .list("groups", groups)
+        .list("deadlocks", deadlocks)
+        .list("locks", locks)
+        .texts("remarks", dump.remarks.iter().map(String::as_str));
+    writeln!(out, "{}", object.end())
+}
+
+/// `Mutex 0x7f00`, `task 12`.
+pub(super) fn target_text(target: WaitTarget) -> String {
+    match target {
+        WaitTarget::Task(id) => format!("task {id}"),
+        WaitTarget::Shared { kind, address } => format!("{} {address:#x}", kind.name()),
+    }
+}
+
+fn numbers(numbers: impl Iterator<Item = u64>) -> String {
+    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+    format!("[{}]", numbers.join(","))
+}
+
+/// A stack, outermost frame first. Where it branches, the last element has the branches.
+fn branches(frames: &[AwaitFrame]) -> String {
+    let mut elements = Vec::new();
+    let mut now = frames;
+    while let [frame] = now {
+        elements.push(object(frame).end());
+        now = &frame.children;
+    }
+    if !now.is_empty() {
+        let branches: Vec<String> =
+            now.iter().map(|frame| self::branches(std::slice::from_ref(frame))).collect();
+        elements.push(Object::new().raw("branches", format!("[{}]", branches.join(","))).end());
+    }
+    format!("[{}]", elements.join(","))
+}
+
+fn object(frame: &AwaitFrame) -> Object {
+    let (file, line, note) = match &frame.point {
+        AwaitPoint::Await(Some((file, line))) => (Some(&**file), Some(u64::from(*line)), None),
+        AwaitPoint::Await(None) => (None, None, None),
+        AwaitPoint::NotStarted => (None, None, Some("not started".to_owned())),
+        AwaitPoint::Finished => (None, None, Some("finished".to_owned())),
+        AwaitPoint::Leaf => (None, None, Some("leaf".to_owned())),
+        AwaitPoint::Lost(why) => (None, None, Some(format!("not followed: {why}"))),
+    };
+    let object = Object::new()
+        .text("function", &frame.function)
+        .text_or_null("file", file)
+        .number_or_null("line", line);
+    match note {
+        Some(note) => object.text("note", &note),
+        None => object,
+    }
+}

@@ -1,0 +1,78 @@
+//! The async tasks of a process, grouped by equal await stacks: as text, as a tree and for programs.
+
+mod groups;
+mod json;
+mod text;
+
+pub use groups::{TaskGroup, groups};
+pub use json::write_json;
+
+use crate::Style;
+use stackglass_profile::task_dump::TaskDump;
+use std::io::{self, Write};
+
+/// How tasks are written.
+#[derive(Clone, Debug)]
+pub struct TasksText {
+    style: Style,
+    cols: usize,
+    rows: Option<usize>,
+    everything: bool,
+}
+
+impl TasksText {
+    /// Without colours, for 80 columns.
+    pub fn new() -> TasksText {
+        TasksText { style: Style::Plain, cols: 80, rows: None, everything: false }
+    }
+
+    /// Sets the width in columns.
+    #[must_use]
+    pub fn cols(mut self, cols: usize) -> TasksText {
+        self.cols = cols.max(40);
+        self
+    }
+
+    /// Sets the height in lines, so that the report fits a screen.
+    #[must_use]
+    pub fn rows(mut self, rows: Option<usize>) -> TasksText {
+        self.rows = rows;
+        self
+    }
+
+    /// With colours or without.
+    #[must_use]
+    pub fn style(mut self, style: Style) -> TasksText {
+        self.style = style;
+        self
+    }
+
+    /// All groups, all ids, and all frames of libraries.
+    #[must_use]
+    pub fn everything(mut self, everything: bool) -> TasksText {
+        self.everything = everything;
+        self
+    }
+
+    /// Writes groups of tasks with equal await stacks, the largest first.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn groups(&self, dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
+        text::write(self, dump, false, out)
+    }
+
+    /// Writes one tree of all await stacks: equal frames from the outermost on are one.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn tree(&self, dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
+        text::write(self, dump, true, out)
+    }
+}
+
+impl Default for TasksText {
+    fn default() -> TasksText {
+        TasksText::new()
+    }
+}

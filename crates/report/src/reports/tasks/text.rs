@@ -1,0 +1,382 @@
+//! Tasks as text.
+
+use super::TasksText;
+use super::groups::{TaskGroup, groups, is_library, state_word};
+use super::json::target_text;
+use crate::text::columns::{cut_left, pad_right, width};
+use crate::text::numbers::{counted, grouped};
+use crate::text::style::{Line, Paint};
+use stackglass_profile::harmless;
+use stackglass_profile::task_dump::{
+    AwaitFrame, AwaitPoint, Deadlock, Lock, TaskDump, TaskState, WaitTarget,
+};
+use std::io::{self, Write};
+
+/// Columns of `file.rs:123`.
+const PLACE: usize = 18;
+/// Columns before places.
+const INDENT: usize = 7;
+/// Most groups of the short report.
+const GROUPS: usize = 20;
+/// Most ids, deadlocks and locks that are named.
+const NAMED: usize = 4;
+
+pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn Write) -> io::Result<()> {
+    let groups = groups(dump);
+    head(text, dump, groups.len(), out)?;
+    for deadlock in dump.deadlocks.iter().take(if text.everything { usize::MAX } else { NAMED }) {
+        write_deadlock(text, dump, deadlock, out)?;
+    }
+    if tree {
+        let mut stacks: Vec<Merged<'_>> = Vec::new();
+        for group in &groups {
+            let count = group.tasks.len();
+            if group.stack.is_empty() {
+                continue;
+            }
+            group.stack.iter().for_each(|frame| merge(&mut stacks, frame, count));
+        }
+        out.write_all(b"\n")?;
+        sort(&mut stacks);
+        write_tree(text, &stacks, "", out)?;
+        return Ok(());
+    }
+    let mut lines_left = match text.everything {
+        true => usize::MAX,
+        false => text.rows.map_or(usize::MAX, |rows| rows.saturating_sub(5)),
+    };
+    let most = if text.everything { usize::MAX } else { GROUPS };
+    let mut shown = 0;
+    for group in groups.iter().take(most) {
+        let mut buffer = Vec::new();
+        write_group(text, dump, group, &mut buffer)?;
+        let lines = buffer.iter().filter(|byte| **byte == b'\n').count();
+        if lines > lines_left && shown > 0 {
+            break;
+        }
+        lines_left = lines_left.saturating_sub(lines);
+        out.write_all(&buffer)?;
+        shown += 1;
+    }
+    let rest: usize = groups[shown..].iter().map(|group| group.tasks.len()).sum();
+    if rest > 0 {
+        out.write_all(b"\n")?;
+        let more = counted((groups.len() - shown) as u64, "more group", "more groups");
+        let tasks = counted(rest as u64, "task", "tasks");
+        Line::of(Paint::Grey, format!("{more} with {tasks}: --all shows them, --tree one tree of all"))
+            .cut(text.cols)
+            .write(text.style, out)?;
+    }
+    Ok(())
+}
+
+/// `app (1234): 2 003 tasks, 2 001 wait at 2 places · tokio 1.54.1, multi-thread`.
+fn head(text: &TasksText, dump: &TaskDump, groups: usize, out: &mut dyn Write) -> io::Result<()> {
+    let tasks = dump.tasks.iter().filter(|task| !matches!(task.state, TaskState::BlockOn(_))).count();
+    let mut line = Line::new();
+    line.push(
+        Paint::Bold,
+        format!("{}: {}", harmless(&dump.program), counted(tasks as u64, "task", "tasks")),
+    );
+    let states = [
+        (TaskState::Waiting, "waiting"),
+        (TaskState::Ready, "ready"),
+        (TaskState::Running, "running"),
+        (TaskState::Blocking, "blocking"),
+        (TaskState::Finished, "finished"),
+    ];
+    let counts: Vec<String> = states
+        .iter()
+        .map(|(state, word)| (dump.tasks.iter().filter(|task| task.state == *state).count(), word))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{} {word}", grouped(count as u64)))
+        .collect();
+    if !counts.is_empty() {
+        line.plain(format!(" ({})", counts.join(", ")));
+    }
+    line.plain(format!(" in {}", counted(groups as u64, "group", "groups")));
+    line.cut(text.cols).write(text.style, out)?;
+    let runtimes: Vec<&str> = dump.runtimes.iter().map(|runtime| &*runtime.name).collect();
+    if !runtimes.is_empty() {
+        Line::of(Paint::Grey, runtimes.join("; ")).cut(text.cols).write(text.style, out)?;
+    }
+    Ok(())
+}
+
+/// `deadlock: task 12 (app::a) waits for Mutex 0x10, held by task 15 (app::b), which waits …`.
+fn write_deadlock(
+    text: &TasksText,
+    dump: &TaskDump,
+    deadlock: &Deadlock,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut parts = Vec::new();
+    for (task, via) in deadlock.tasks.iter().zip(&deadlock.via).take(NAMED) {
+        parts.push(format!("{} waits for {}", task_text(dump, *task), target_text(*via)));
+    }
+    if deadlock.tasks.len() > NAMED {
+        parts.push(format!("{} more", deadlock.tasks.len() - NAMED));
+    }
+    let of = match deadlock.tasks.len() {
+        1 => "a task waits for itself".to_owned(),
+        count => format!("{count} tasks wait for each other"),
+    };
+    let mut line = Line::new();
+    line.push(Paint::Red, "deadlock: ").push(Paint::Bold, of);
+    line.cut(text.cols).write(text.style, out)?;
+    for (number, part) in parts.iter().enumerate() {
+        let lock = deadlock.via.get(number).and_then(|via| match via {
+            WaitTarget::Shared { address, .. } => dump.locks.iter().find(|lock| lock.address == *address),
+            WaitTarget::Task(_) => None,
+        });
+        let held = lock.map(|lock| holders_text(dump, lock)).unwrap_or_default();
+        Line::of(Paint::Normal, format!("  {part}{held}")).cut(text.cols).write(text.style, out)?;
+    }
+    Ok(())
+}
+
+/// `task 12 (app::worker)`.
+fn task_text(dump: &TaskDump, index: usize) -> String {
+    let task = &dump.tasks[index];
+    match task.state {
+        TaskState::BlockOn(tid) => format!("block_on of thread {tid}"),
+        _ => format!("task {} ({})", task.id, harmless(&task.name)),
+    }
+}
+
+/// `, held by task 15 at main.rs:40`.
+fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
+    let holder = |(task, line): &(usize, Option<(std::sync::Arc<str>, u32)>)| {
+        let place = line.as_ref().map(|(file, line)| format!(" at {}", place_text(file, *line)));
+        let task = &dump.tasks[*task];
+        let name = match task.state {
+            TaskState::BlockOn(tid) => format!("block_on of thread {tid}"),
+            _ => format!("task {}", task.id),
+        };
+        format!("{name}{}", place.unwrap_or_default())
+    };
+    match &lock.holders[..] {
+        [] => String::new(),
+        [one] => format!(", held by {}", holder(one)),
+        [one, rest @ ..] => format!(", held by {} and {} more", holder(one), rest.len()),
+    }
+}
+
+fn place_text(file: &str, line: u32) -> String {
+    format!("{}:{line}", harmless(file.rsplit('/').next().unwrap_or(file)))
+}
+
+fn write_group(
+    text: &TasksText,
+    dump: &TaskDump,
+    group: &TaskGroup<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    out.write_all(b"\n")?;
+    let count = group.tasks.len() as u64;
+    let mut line = Line::new();
+    match group.state {
+        TaskState::BlockOn(tid) => {
+            line.push(Paint::Bold, format!("block_on of thread {tid}"));
+        }
+        state => {
+            line.push(Paint::Bold, counted(count, "task", "tasks"));
+            line.plain(format!(" {}", state_word(state)));
+        }
+    }
+    line.plain("  ").push(Paint::Cyan, harmless(&group.name));
+    let ids: Vec<u64> = group.tasks.iter().map(|task| dump.tasks[*task].id).filter(|id| *id != 0).collect();
+    let ids = ids_text(&ids, text.everything);
+    if !ids.is_empty() && line.width() + ids.len() + 2 <= text.cols {
+        let space = text.cols - line.width() - ids.len();
+        line.plain(" ".repeat(space)).push(Paint::Grey, &ids);
+        line.write(text.style, out)?;
+    } else {
+        line.cut(text.cols).write(text.style, out)?;
+        if !ids.is_empty() {
+            let line = format!("{:INDENT$}{ids}", "");
+            let most = if text.everything { usize::MAX } else { text.cols };
+            Line::of(Paint::Grey, line).cut(most).write(text.style, out)?;
+        }
+    }
+    write_frames(text, group.stack, "", out)?;
+    match group.state {
+        TaskState::Running => note(text, "a worker runs it: `stackglass peek` shows the stack", out)?,
+        TaskState::Blocking => note(text, "a function of spawn_blocking, on a thread of its own", out)?,
+        _ => {}
+    }
+    write_waits(text, dump, group, out)
+}
+
+fn note(text: &TasksText, note: &str, out: &mut dyn Write) -> io::Result<()> {
+    Line::of(Paint::Grey, format!("{:INDENT$}{note}", "")).cut(text.cols).write(text.style, out)
+}
+
+/// `ids 1, 2, 3, …`.
+fn ids_text(ids: &[u64], all: bool) -> String {
+    let most = if all { usize::MAX } else { NAMED };
+    let mut texts: Vec<String> = ids.iter().take(most).map(u64::to_string).collect();
+    if ids.len() > most {
+        texts.push("…".to_owned());
+    }
+    match ids.len() {
+        0 => String::new(),
+        1 => format!("id {}", texts.join(", ")),
+        _ => format!("ids {}", texts.join(", ")),
+    }
+}
+
+/// Frames below each other; where a stack branches, a tree.
+fn write_frames(text: &TasksText, frames: &[AwaitFrame], stem: &str, out: &mut dyn Write) -> io::Result<()> {
+    for (number, frame) in frames.iter().enumerate() {
+        let is_last = number + 1 == frames.len();
+        let (own, below) = match (frames.len(), is_last) {
+            (1, _) => (stem.to_owned(), stem.to_owned()),
+            (_, false) => (format!("{stem}├ "), format!("{stem}│ ")),
+            (_, true) => (format!("{stem}└ "), format!("{stem}  ")),
+        };
+        // Frames of libraries that follow each other without a branch are one row.
+        let mut last = frame;
+        let mut folded = 0;
+        if !text.everything && is_library(frame) {
+            while let [next] = &last.children[..] {
+                if !is_library(next) {
+                    break;
+                }
+                last = next;
+                folded += 1;
+            }
+        }
+        let lead = Line::of(Paint::Normal, " ".repeat(INDENT));
+        frame_line(text, lead, frame, folded, &own).write(text.style, out)?;
+        write_frames(text, &last.children, &below, out)?;
+    }
+    Ok(())
+}
+
+/// Adds the place and the function of a frame to what leads the line.
+fn frame_line(text: &TasksText, mut line: Line, frame: &AwaitFrame, folded: usize, stem: &str) -> Line {
+    let place = match &frame.point {
+        AwaitPoint::Await(Some((file, line))) => place_text(file, *line),
+        AwaitPoint::Await(None) => "?".to_owned(),
+        _ => String::new(),
+    };
+    let place = cut_left(&place, PLACE).into_owned();
+    line.push(if is_library(frame) { Paint::Grey } else { Paint::Normal }, pad_right(&place, PLACE));
+    line.plain(format!(" {stem}"));
+    let (note, paint) = match &frame.point {
+        AwaitPoint::Await(_) if is_library(frame) => (String::new(), Paint::Grey),
+        AwaitPoint::Await(_) => (String::new(), Paint::Normal),
+        AwaitPoint::NotStarted => (" (not polled yet)".to_owned(), Paint::Normal),
+        AwaitPoint::Finished => (" (has returned)".to_owned(), Paint::Grey),
+        AwaitPoint::Leaf => (String::new(), Paint::Cyan),
+        AwaitPoint::Lost(why) => (format!(" (not followed: {why})"), Paint::Grey),
+    };
+    let note = if folded > 0 { format!("{note} … +{folded}") } else { note };
+    let room = text.cols.saturating_sub(line.width() + width(&note));
+    let function = harmless(&frame.function);
+    let shown = match text.everything {
+        true => function.into_owned(),
+        false => cut_left(&function, room).into_owned(),
+    };
+    line.push(paint, shown).push(Paint::Grey, note);
+    line
+}
+
+/// What the tasks of a group wait for, and what holds it.
+fn write_waits(
+    text: &TasksText,
+    dump: &TaskDump,
+    group: &TaskGroup<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut targets: Vec<(WaitTarget, usize)> = Vec::new();
+    let mut seen = std::collections::HashMap::new();
+    for wait in group.tasks.iter().flat_map(|task| &dump.tasks[*task].waits) {
+        let at = *seen.entry(wait.target).or_insert_with(|| {
+            targets.push((wait.target, 0));
+            targets.len() - 1
+        });
+        targets[at].1 += 1;
+    }
+    targets.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let is_told = |target: &WaitTarget| match target {
+        WaitTarget::Task(_) => true,
+        WaitTarget::Shared { address, .. } => dump
+            .locks
+            .iter()
+            .any(|lock| lock.address == *address && (!lock.holders.is_empty() || lock.waiters.len() > 1)),
+    };
+    let most = if text.everything { usize::MAX } else { NAMED };
+    let told: Vec<&(WaitTarget, usize)> = targets.iter().filter(|(target, _)| is_told(target)).collect();
+    for (target, count) in told.iter().take(most) {
+        let lock = match target {
+            WaitTarget::Shared { address, .. } => dump.locks.iter().find(|lock| lock.address == *address),
+            WaitTarget::Task(_) => None,
+        };
+        let held = lock.map(|lock| holders_text(dump, lock)).unwrap_or_default();
+        let all = lock.map_or(0, |lock| lock.waiters.len());
+        let waiters = match all {
+            0 | 1 => String::new(),
+            _ if all == *count => format!(" ({} wait)", grouped(all as u64)),
+            _ => format!(" ({} of {} that wait)", grouped(*count as u64), grouped(all as u64)),
+        };
+        let mut line = Line::new();
+        line.plain(format!("{:INDENT$}", "")).push(Paint::Bold, "waits for ");
+        line.plain(format!("{}{held}{waiters}", target_text(*target)));
+        line.cut(text.cols).write(text.style, out)?;
+    }
+    if told.len() > most {
+        let more = told.len() - most;
+        note(text, &format!("… and for {more} more: --all shows them"), out)?;
+    }
+    Ok(())
+}
+
+/// Equal frames of several groups.
+struct Merged<'a> {
+    frame: &'a AwaitFrame,
+    count: usize,
+    children: Vec<Merged<'a>>,
+}
+
+fn merge<'a>(into: &mut Vec<Merged<'a>>, frame: &'a AwaitFrame, count: usize) {
+    let same =
+        |known: &Merged<'_>| known.frame.function == frame.function && known.frame.point == frame.point;
+    let at = match into.iter().position(same) {
+        Some(at) => at,
+        None => {
+            into.push(Merged { frame, count: 0, children: Vec::new() });
+            into.len() - 1
+        }
+    };
+    let merged = &mut into[at];
+    merged.count += count;
+    frame.children.iter().for_each(|child| merge(&mut merged.children, child, count));
+}
+
+fn sort(merged: &mut [Merged<'_>]) {
+    merged.sort_by_key(|merged| std::cmp::Reverse(merged.count));
+    merged.iter_mut().for_each(|merged| sort(&mut merged.children));
+}
+
+fn write_tree(text: &TasksText, merged: &[Merged<'_>], stem: &str, out: &mut dyn Write) -> io::Result<()> {
+    for merged in merged {
+        let mut last = merged;
+        let mut folded = 0;
+        if !text.everything && is_library(merged.frame) {
+            while let [next] = &last.children[..] {
+                if !is_library(next.frame) || next.count != merged.count {
+                    break;
+                }
+                last = next;
+                folded += 1;
+            }
+        }
+        let lead = Line::of(Paint::Bold, format!("{:>INDENT$} ", grouped(merged.count as u64)));
+        let mut line = frame_line(text, lead, merged.frame, folded, stem);
+        line.cut(if text.everything { usize::MAX } else { text.cols }).write(text.style, out)?;
+        write_tree(text, &last.children, &format!("{stem} "), out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! A program whose tasks wait at places that are known beforehand.
+//!
+//! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N` adds
+//! tasks, `awaits busy N` tasks that never rest, `awaits deadlock` tasks that wait for each other, `awaits hang` a server in which
+//! all requests wait for one. The last line is `READY`.
+//!
+//! A stack is written as names of lines, outermost first, with `>` between them: the comment `// @name` marks a line. Branches
+//! are in parentheses. `!Type` is a future that is no coroutine, `!*` any such future.
+
+mod deadlocks;
+mod hang;
+mod never_rest;
+mod shapes;
+
+use std::future::Future;
+use std::io::Write;
+use std::time::Duration;
+
+/// Longer than any test.
+pub const HOUR: Duration = Duration::from_secs(3600);
+
+/// Starts a task, and prints what is known of it.
+pub fn start<F>(name: &str, stack: &str, future: F)
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    let task = tokio::spawn(future);
+    println!("{name} {} {stack}", task.id());
+}
+
+/// Says that all tasks are started.
+pub fn ready() {
+    println!("READY");
+    let _ = std::io::stdout().flush();
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let number = |at: usize| words.get(at).and_then(|word| word.parse().ok()).unwrap_or(1);
+    if words.first() == Some(&"local") {
+        return shapes::local();
+    }
+    let mut builder = match words.first() {
+        Some(&"current-thread") => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = builder.worker_threads(2).enable_all().build().expect("a runtime can be made");
+    runtime.block_on(async {
+        match words[..] {
+            ["many", ..] => shapes::many(number(1)),
+            ["busy", ..] => never_rest::start_tasks(number(1)),
+            ["deadlock"] => deadlocks::start_tasks().await,
+            ["hang"] => hang::serve().await,
+            _ => shapes::all().await,
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        ready();
+        tokio::time::sleep(HOUR).await; // @block_on
+    });
+}

@@ -1,0 +1,35 @@
+//! Tasks that are polled all the time: two chains that alternate.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub fn start_tasks(count: u64) {
+    for _ in 0..count {
+        crate::start("busy", "busy>*", busy(Arc::default()));
+    }
+}
+
+async fn busy(round: Arc<AtomicU64>) {
+    loop {
+        match round.fetch_add(1, Ordering::Relaxed) & 1 {
+            0 => left(1).await,         // @busy_left
+            _ => right([7; 200]).await, // @busy_right
+        }
+    }
+}
+
+async fn left(count: u32) {
+    for _ in 0..count {
+        tokio::task::yield_now().await; // @left
+    }
+}
+
+async fn right(numbers: [u64; 200]) {
+    for _ in 0..2 {
+        deep(numbers[3]).await; // @right
+    }
+}
+
+async fn deep(_number: u64) {
+    Box::pin(tokio::task::yield_now()).await; // @deep
+}
