@@ -133,7 +133,7 @@ fn code_without_names_is_that_of_the_runtime() {
     awake(&mut maker, thread, "c libjvm.so! Compile::Compile", 200);
     assert_eq!(
         verdict(&maker.recording),
-        "80 % of CPU time is in code that java compiled: see the first line"
+        "80 % of CPU time is in or under code that java compiled: see the first line"
     );
 }
 

@@ -82,9 +82,12 @@ const RUNTIMES: &[Runtime] = &[
 ];
 
 impl Runtime {
-    /// How to get complete stacks and names.
-    pub fn remedy(&self) -> &'static str {
-        self.remedy
+    /// How to get complete stacks and names; `None` if the options of it are among the arguments.
+    pub fn remedy_for(&self, process: &Process) -> Option<&'static str> {
+        let mut options = self.remedy.split(' ').filter(|word| word.starts_with(['-', '+'])).peekable();
+        let has = |option: &str| process.arguments.iter().any(|argument| argument == option);
+        let is_followed = options.peek().is_some() && options.all(has);
+        (!is_followed).then_some(self.remedy)
     }
 }
 
@@ -160,6 +163,10 @@ fn processes_with_names(recording: &Recording) -> BTreeSet<ProcessIndex> {
 
 /// The runtime that a process is, or that it has loaded.
 pub(super) fn runtime(recording: &Recording, process: &Process) -> Option<&'static Runtime> {
+    // Python 2 shows its functions to no profiler.
+    if file_name(&process.exe).starts_with("python2") {
+        return None;
+    }
     let exe = file_name(&process.exe).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     let by_name = RUNTIMES.iter().find(|runtime| runtime.executables.contains(&exe));
     by_name.or_else(|| {

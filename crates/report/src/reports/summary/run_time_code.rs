@@ -47,11 +47,11 @@ pub(super) fn note(recording: &Recording, cpu: u64) -> Option<String> {
         times.into_iter().max_by_key(|(process, time)| (*time, std::cmp::Reverse(*process)))?;
     let process = recording.processes.get(process.0 as usize)?;
     let runtime @ Runtime { name, .. } = interpreters::runtime(recording, process)?;
+    let advice = runtime.remedy_for(process).map(|remedy| format!("; to have all, {remedy}"));
     Some(format!(
-        "{} of {} is in code that {name} generates, without unwind tables: callers are found by frame pointers; to have \
-         all, {}",
+        "{} of {} is in code that {name} generates, without unwind tables: callers are found by frame pointers{}",
         percent_text(all, cpu),
         super::whole(recording),
-        runtime.remedy()
+        advice.unwrap_or_default()
     ))
 }

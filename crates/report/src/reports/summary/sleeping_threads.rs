@@ -22,6 +22,8 @@ struct Kind {
     names: Vec<String>,
     awake: u64,
     asleep: u64,
+    /// Of this, at the call site.
+    at_site: u64,
     site: CallSite,
 }
 
@@ -38,7 +40,7 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
     let labels: Vec<String> = kinds[..listed].iter().map(label).collect();
     let wide = labels.iter().map(|label| width(label)).max().unwrap_or(0).min(summary.cols / 3);
     for (kind, label) in kinds.iter().zip(&labels) {
-        let share = percent(kind.asleep, kind.asleep + kind.awake);
+        let share = percent(kind.at_site, kind.asleep + kind.awake);
         let mut line = Line::new();
         line.push(Paint::Grey, pad_right(&cut_right(label, wide), wide));
         line.push(Paint::Grey, format!("  asleep  {share:>3.0} % in "));
@@ -133,7 +135,7 @@ fn kinds(recording: &Recording, tree: &CpuTree<'_>, summary: &Summary) -> Vec<Ki
             *sites.entry(call_site(recording, &tree.names, *stack)).or_default() += time;
         }
         let longest = sites.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
-        let Some((site, _)) = longest else { continue };
+        let Some((site, at_site)) = longest else { continue };
         if !summary.everything && recording.processes.len() > 1 && waits_for_child(&site) {
             continue;
         }
@@ -147,12 +149,13 @@ fn kinds(recording: &Recording, tree: &CpuTree<'_>, summary: &Summary) -> Vec<Ki
             false => name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned(),
         };
         let at = *index.entry((stem, site.clone())).or_insert_with(|| {
-            kinds.push(Kind { names: Vec::new(), awake: 0, asleep: 0, site });
+            kinds.push(Kind { names: Vec::new(), awake: 0, asleep: 0, at_site: 0, site });
             kinds.len() - 1
         });
         kinds[at].names.push(name);
         kinds[at].awake += own.awake;
         kinds[at].asleep += own.asleep;
+        kinds[at].at_site += at_site;
     }
     kinds.sort_by(|a, b| order::longest_first(a.asleep, b.asleep));
     kinds

@@ -25,8 +25,15 @@ const UNKNOWN_CODE: &str = "[unknown code]";
 /// Number of parts named.
 const PARTS: usize = 3;
 
+/// A verdict needs as many samples.
+const FEWEST: u64 = 5;
+
 /// The verdict in at most `cols` columns.
 pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Option<Line> {
+    // A few samples say little; a note says so.
+    if super::has_times(recording) && tree.cpu().hits < FEWEST {
+        return None;
+    }
     let cpu = tree.cpu().time;
     let split = callers_of_system(tree, where_it_splits(tree));
     let mut node = named(tree, split);
@@ -86,7 +93,10 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
             let name = generator.unwrap_or_default();
             texts.push(vec![
                 (Paint::Bold, share.clone()),
-                (Paint::Normal, format!(" of {whole} {is} in code that {name} compiled: see the first line")),
+                (
+                    Paint::Normal,
+                    format!(" of {whole} {is} in or under code that {name} compiled: see the first line"),
+                ),
             ]);
         }
         (None, Some(name)) if node == split && is_itself(call) => {
@@ -359,6 +369,15 @@ fn parts(tree: &CpuTree<'_>, node: u32, named: u32) -> Vec<String> {
     if node != 0 {
         parts.push((call.own.time, itself.to_owned()));
     }
+    // Several processes may have time without a stack.
+    let mut merged: Vec<(u64, String)> = Vec::new();
+    for (time, name) in parts {
+        match merged.iter_mut().find(|(_, known)| *known == name) {
+            Some((sum, _)) => *sum += time,
+            None => merged.push((time, name)),
+        }
+    }
+    let mut parts = merged;
     parts.retain(|(time, _)| *time as f64 >= cpu as f64 * PART);
     // Small parts of a large sum say nothing.
     if parts.iter().map(|(time, _)| *time).sum::<u64>() < call.total.time / 2 {
