@@ -16,6 +16,7 @@ pub mod program;
 mod record;
 mod run;
 pub mod start;
+mod stolen_time;
 pub mod stream_file;
 mod stream_peeks;
 pub(crate) mod takeover;

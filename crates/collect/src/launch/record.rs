@@ -9,7 +9,7 @@ use super::start::{self, Child};
 use super::stream_peeks::StreamPeeks;
 use super::takeover::Takeover;
 use super::unsampled::CpuTimes;
-use super::{LaunchError, Library, Options, own_allocator, unaccounted_cpu};
+use super::{LaunchError, Library, Options, own_allocator, stolen_time, unaccounted_cpu};
 use crate::allocations::AllocationSettings;
 use crate::allocations::drain::AllocationDrain;
 use crate::recording::machine::machine;
@@ -122,6 +122,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     let mut program = RecordedProgram {
         backend,
         cpu_times,
+        stolen_before: stolen_time::so_far(),
         allocations,
         snapshots,
         takeover,
@@ -141,6 +142,8 @@ struct RecordedProgram {
     backend: Backend,
     /// To name processes without samples.
     cpu_times: CpuTimes,
+    /// What the host had taken from the machine before.
+    stolen_before: Nanos,
     allocations: Option<AllocationDrain>,
     /// Heap snapshots during the recording.
     snapshots: Option<HeapSnapshots>,
@@ -291,6 +294,10 @@ impl RecordedProgram {
         let end = ended.map_or(End::Running, |(end, _)| end);
         let mut kernel_cpu = ended.map(|(_, cpu)| cpu);
         let mut reasons = unaccounted_cpu::reasons(options, is_early, was_cleared);
+        if let Some(kernel) = kernel_cpu.filter(|_| reasons.is_empty()) {
+            let stolen = stolen_time::so_far().0.saturating_sub(self.stolen_before.0);
+            stolen_time::remove(&mut recording, kernel, Nanos(stolen));
+        }
         // What options leave out is no surprise.
         if let Some(kernel) =
             kernel_cpu.filter(|_| reasons.is_empty() && options.time && !recording.info.full)
