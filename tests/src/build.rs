@@ -51,6 +51,12 @@ pub fn workloads() -> &'static Path {
     PATH.get_or_init(|| built("WORKLOADS_BIN", "workloads", "workloads"))
 }
 
+/// The program with tasks that wait: `$AWAITS_BIN`, or built with the profile of the tests.
+pub fn awaits() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| built("AWAITS_BIN", "awaits", "awaits"))
+}
+
 /// The host of this name, compiled as in distributions: optimised, with line tables, without frame pointers.
 pub fn host(name: &str, language: Language) -> PathBuf {
     host_with(name, language, &[])

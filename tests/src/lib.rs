@@ -17,7 +17,7 @@ mod outcome;
 mod record;
 mod truth;
 
-pub use build::{Language, host, host_with, stackglass, workloads};
+pub use build::{Language, awaits, host, host_with, stackglass, workloads};
 pub use compare::{Compare, Did, Equal};
 pub use folder::Folder;
 pub use outcome::Outcome;

@@ -4,12 +4,14 @@ use crate::run::{cargo, succeeds, target_folder};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 
-/// The command, the workloads and the checker, built with one profile.
+/// The command, the programs that it is tried on, and the checker, built with one profile.
 pub struct Tools {
     /// `stackglass`.
     pub stackglass: PathBuf,
     /// `workloads`.
     pub workloads: PathBuf,
+    /// `awaits`.
+    pub awaits: PathBuf,
     /// `truth`.
     pub truth: PathBuf,
 }
@@ -17,7 +19,18 @@ pub struct Tools {
 impl Tools {
     /// Builds them, with the release profile or not.
     pub fn build(release: bool) -> Result<Tools> {
-        let mut build = cargo(&["build", "--quiet", "-p", "stackglass", "-p", "workloads", "-p", "truth"]);
+        let mut build = cargo(&[
+            "build",
+            "--quiet",
+            "-p",
+            "stackglass",
+            "-p",
+            "workloads",
+            "-p",
+            "truth",
+            "-p",
+            "awaits",
+        ]);
         if release {
             build.arg("--release");
         }
@@ -28,6 +41,7 @@ impl Tools {
         Ok(Tools {
             stackglass: folder.join("stackglass"),
             workloads: folder.join("workloads"),
+            awaits: folder.join("awaits"),
             truth: folder.join("truth"),
         })
     }

@@ -16,8 +16,11 @@ pub fn find(tasks: &[DumpedTask], locks: &[Lock]) -> Vec<Deadlock> {
         .collect();
     let holder: HashMap<u64, usize> = locks
         .iter()
-        .filter(|lock| lock.kind == SharedKind::Mutex && lock.holders.len() == 1)
-        .map(|lock| (lock.address, lock.holders[0].0))
+        .filter(|lock| lock.kind == SharedKind::Mutex)
+        .filter_map(|lock| match &lock.holders[..] {
+            [holder] if holder.is_certain => Some((lock.address, holder.task)),
+            _ => None,
+        })
         .collect();
     let next = |task: usize| -> Option<(usize, WaitTarget)> {
         let [wait] = &tasks[task].waits[..] else { return None };
@@ -59,7 +62,7 @@ pub fn find(tasks: &[DumpedTask], locks: &[Lock]) -> Vec<Deadlock> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_profile::task_dump::{TaskState, Wait};
+    use stackglass_profile::task_dump::{Holder, TaskState, Wait};
 
     fn task(id: u64, waits: &[(WaitTarget, bool)]) -> DumpedTask {
         let wait = |(target, is_only): &(WaitTarget, bool)| Wait { target: *target, is_only: *is_only };
@@ -78,7 +81,8 @@ mod tests {
     }
 
     fn lock(address: u64, holders: &[usize]) -> Lock {
-        let holders = holders.iter().map(|task| (*task, None)).collect();
+        let holders =
+            holders.iter().map(|task| Holder { task: *task, line: None, is_certain: true }).collect();
         Lock { kind: SharedKind::Mutex, address, holders, waiters: Vec::new() }
     }
 

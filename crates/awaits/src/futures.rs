@@ -1,7 +1,7 @@
 //! Which types lead to futures, and which to guards of locks. Others are never looked into.
 
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
-use stackglass_symbols::layouts::{Layouts, Shape, TypeId, is_coroutine};
+use stackglass_symbols::layouts::{Field, Layouts, Shape, TypeId, Variant, is_coroutine};
 use std::cell::RefCell;
 
 /// What a value may contain.
@@ -93,14 +93,14 @@ impl<'a> Futures<'a> {
     /// What a type is by itself. `visit` receives the types of its parts, and what of them counts.
     fn parts_of(&self, type_id: TypeId, visit: &mut dyn FnMut(TypeId, u8)) -> u8 {
         let layout = self.layouts.get(type_id);
-        let future = Part::Future as u8;
         let mut own = 0;
         match form(self.layouts, type_id) {
-            Form::Coroutine => own = future,
+            Form::Coroutine if shadows(&layout.shape) => own = BOTH,
+            Form::Coroutine => own = Part::Future as u8,
             Form::Guard => return Part::Guard as u8,
             Form::Dynamic => return BOTH,
             Form::Unordered => {
-                own = future;
+                own = Part::Future as u8;
                 layout.arguments.iter().for_each(|(_, argument)| visit(*argument, BOTH));
             }
             Form::Vector(element) => {
@@ -121,10 +121,11 @@ impl<'a> Futures<'a> {
                 let fields = variants.iter().flat_map(|variant| &variant.fields);
                 fields.for_each(|field| visit(field.type_id, BOTH));
             }
-            Shape::Pointer { target: Some(target) } if is_owner(&layout.name) => visit(*target, BOTH),
-            // A reference may lead to the futures of a macro, but holds nothing.
-            Shape::Pointer { target: Some(target) } if layout.name.starts_with("&mut ") => {
-                visit(*target, future);
+            // What a task borrows exclusively belongs to it as well: macros borrow the futures that they poll.
+            Shape::Pointer { target: Some(target) }
+                if is_owner(&layout.name) || layout.name.starts_with("&mut ") =>
+            {
+                visit(*target, BOTH);
             }
             Shape::Array { element, .. } => visit(*element, BOTH),
             _ => {}
@@ -182,6 +183,22 @@ fn is_guard(name: &str) -> bool {
     let path = rest.split('<').next().unwrap_or(rest);
     let last = path.rsplit("::").next().unwrap_or(path);
     last.ends_with("Guard") || matches!(last, "SemaphorePermit" | "OwnedSemaphorePermit")
+}
+
+/// Whether a state of a coroutine has a variable that shadows another: rustc 1.95 describes both like the first one, so that the
+/// second is somewhere in the bytes that belong to no variable.
+fn shadows(coroutine: &Shape) -> bool {
+    let Shape::Enum { variants, .. } = coroutine else { return false };
+    variants.iter().any(has_hidden_variable)
+}
+
+/// The same, for one state.
+pub(crate) fn has_hidden_variable(state: &Variant) -> bool {
+    let fields = state.fields.iter().enumerate();
+    fields.clone().any(|(at, field)| {
+        let is_same = |other: &Field| other.name == field.name && other.offset == field.offset;
+        state.fields[at + 1..].iter().any(is_same)
+    })
 }
 
 /// The type of the elements of a boxed slice.

@@ -2,13 +2,18 @@
 //!
 //! rustc stores a variable in a suspended coroutine if it may be needed after the `.await`. A guard that was moved away only
 //! on some paths may be stored although it is gone.
+//!
+//! A variable that shadows another of its name, as in `let state = state.lock().await`, is described like the first one by
+//! rustc 1.95. Its own bytes then belong to no variable. If one of these words is the address of a lock of which no other
+//! guard is known, it is probably the guard.
 
-use crate::futures::{Form, Part, form};
+use crate::futures::{Form, Part, form, has_hidden_variable};
 use crate::names;
 use crate::values::Value;
 use crate::walk::Walker;
+use foldhash::{HashSet, HashSetExt};
 use stackglass_profile::task_dump::SharedKind;
-use stackglass_symbols::layouts::Shape;
+use stackglass_symbols::layouts::{Shape, Variant};
 use std::sync::Arc;
 
 /// Deepest nesting of values.
@@ -17,6 +22,8 @@ const DEEPEST: u32 = 200;
 const MOST_VALUES: u32 = 20_000;
 /// Most elements of a list.
 const MOST_ELEMENTS: u64 = 10_000;
+/// Bytes of a coroutine in which hidden variables are searched.
+const LARGEST: u64 = 64 << 10;
 /// The semaphore inside all locks of tokio.
 const SEMAPHORE: &str = "tokio::sync::batch_semaphore::Semaphore";
 
@@ -32,9 +39,18 @@ pub(crate) struct Held {
 
 type Line = Option<(Arc<str>, u32)>;
 
-/// The guards that a future holds.
-pub(crate) fn guards(walker: &Walker<'_>, future: Value) -> Vec<Held> {
-    let mut search = Search { walker, left: MOST_VALUES, found: Vec::new() };
+/// What a future holds.
+#[derive(Default)]
+pub(crate) struct Holdings {
+    /// Guards.
+    pub guards: Vec<Held>,
+    /// Words that belong to no variable of a coroutine with a hidden variable, and its line. One of them may be a guard.
+    pub hidden: Vec<(u64, Line)>,
+}
+
+/// What a future holds.
+pub(crate) fn holdings(walker: &Walker<'_>, future: Value) -> Holdings {
+    let mut search = Search { walker, left: MOST_VALUES, seen: HashSet::new(), found: Holdings::default() };
     search.look_into(future, &None, 0);
     search.found
 }
@@ -42,7 +58,8 @@ pub(crate) fn guards(walker: &Walker<'_>, future: Value) -> Vec<Held> {
 struct Search<'a, 'w> {
     walker: &'w Walker<'a>,
     left: u32,
-    found: Vec<Held>,
+    seen: HashSet<Value>,
+    found: Holdings,
 }
 
 impl Search<'_, '_> {
@@ -51,6 +68,10 @@ impl Search<'_, '_> {
             return;
         }
         self.left -= 1;
+        // A reference may lead back.
+        if !self.seen.insert(value) {
+            return;
+        }
         let values = self.walker.values;
         let layout = values.layout(value.type_id);
         let field = |offset: u64, type_id| {
@@ -59,7 +80,7 @@ impl Search<'_, '_> {
         match form(values.layouts, value.type_id) {
             Form::Guard => {
                 if let Some(address) = self.semaphore(value, 4) {
-                    self.found.push(Held { kind: kind(&layout.name), address, line: line.clone() });
+                    self.found.guards.push(Held { kind: kind(&layout.name), address, line: line.clone() });
                 }
                 return;
             }
@@ -68,6 +89,9 @@ impl Search<'_, '_> {
                 let is_over = matches!(index, 1 | 2);
                 let own = self.walker.line(value, index);
                 let line = if index > 2 && own.is_some() { &own } else { line };
+                if index > 2 && has_hidden_variable(variant) {
+                    self.hidden_words(value, variant, line);
+                }
                 for part in variant.fields.iter().filter(|_| !is_over) {
                     if let Some(part) = field(part.offset, part.type_id) {
                         self.look_into(part, line, depth + 1);
@@ -116,13 +140,28 @@ impl Search<'_, '_> {
             Shape::Array { element, count } => {
                 self.elements(Value { type_id: *element, ..value }, *count, line, depth);
             }
-            // Only owning pointers lead to guards.
             Shape::Pointer { .. } => {
                 if let Some(target) = values.target(value) {
                     self.look_into(target, line, depth + 1);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Adds the words of a coroutine in which no variable is.
+    fn hidden_words(&mut self, coroutine: Value, state: &Variant, line: &Line) {
+        let values = self.walker.values;
+        let size = values.layout(coroutine.type_id).size.min(LARGEST);
+        let is_free = |offset: u64| {
+            state.fields.iter().all(|field| {
+                let end = field.offset.saturating_add(values.layout(field.type_id).size);
+                end <= offset || field.offset >= offset + 8
+            })
+        };
+        for offset in (0..size.saturating_sub(7)).step_by(8).filter(|offset| is_free(*offset)) {
+            let word = coroutine.address.checked_add(offset).and_then(|at| values.pages.word(at));
+            self.found.hidden.extend(word.filter(|word| *word != 0).map(|word| (word, line.clone())));
         }
     }
 

@@ -8,7 +8,8 @@ pub(crate) fn function(coroutine: &str, coroutines: &Coroutines) -> Arc<str> {
     let path = without_arguments(coroutine);
     let (function, own) = path.rsplit_once("::").unwrap_or(("", path));
     let written = coroutines.written_path(function);
-    let function = written.as_deref().unwrap_or(function);
+    // A block in an `async` function is in the function's coroutine, which has no name of its own.
+    let function = &*written.as_deref().unwrap_or(function).replace("::{async_fn#0}", "");
     let kind = own.trim_start_matches('{').split("_env#").next().unwrap_or(own);
     let number = own.split("_env#").nth(1).map_or("", |number| number.trim_end_matches('}'));
     match kind {

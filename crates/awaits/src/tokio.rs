@@ -16,7 +16,7 @@ mod sweep;
 pub(crate) use headers::Headers;
 
 use crate::futures::Futures;
-use crate::held::{self, Held};
+use crate::held::{self, Held, Holdings};
 use crate::memory::Pages;
 use crate::values::Values;
 use crate::walk::{Walked, Walker};
@@ -25,8 +25,10 @@ use cells::{Cells, Stage};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::LoadedModule;
-use stackglass_profile::task_dump::{AsyncRuntime, DumpedTask, Lock, TaskDump, TaskState, WaitTarget};
-use stackglass_symbols::layouts::{Layouts, Local, TypeId, is_coroutine};
+use stackglass_profile::task_dump::{
+    AsyncRuntime, DumpedTask, Holder, Lock, SharedKind, TaskDump, TaskState, WaitTarget,
+};
+use stackglass_symbols::layouts::{Layouts, Local, Shape, TypeId, is_coroutine};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -57,7 +59,7 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
     let lists = lists::of_schedulers(&values, &cells, &swept);
     let version = version(layouts);
     let mut dump = TaskDump { pid: image.pid, ..TaskDump::default() };
-    let mut held: Vec<(usize, Held)> = Vec::new();
+    let mut held: Vec<(usize, Holdings)> = Vec::new();
     let mut seen = HashSet::new();
     for list in &lists {
         let runtime = dump.runtimes.len();
@@ -76,9 +78,24 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
         }
     }
     roots::add(process, &walker, &mut dump, &mut held);
-    dump.locks = locks(&dump.tasks, held);
+    if dump.tasks.is_empty() {
+        dump.remarks.push(nothing_found(layouts, &cells));
+    }
+    dump.locks = locks(&dump.tasks, &held, &mutex_offsets(layouts));
     dump.deadlocks = deadlocks::find(&dump.tasks, &dump.locks);
     dump
+}
+
+/// Why there are no tasks.
+fn nothing_found(layouts: &Layouts, cells: &Cells<'_>) -> String {
+    let has_types = layouts.coroutines().files().next().is_some();
+    match (layouts.is_rust(), has_types, cells.is_empty()) {
+        (false, ..) => "the program has no debug information of Rust: build it with `debug = 2` in its Cargo profile, and do not strip it",
+        (true, false, _) => "the debug information of the program has no types of async functions: build its own crate with `debug = 2` (or `true`) in the Cargo profile",
+        (true, true, true) => "the program spawns no tasks of tokio",
+        (true, true, false) => "no tokio runtime has a task now",
+    }
+    .to_owned()
 }
 
 /// Adds the task with a header at an address.
@@ -88,7 +105,7 @@ fn add(
     header: u64,
     runtime: Option<usize>,
     dump: &mut TaskDump,
-    held: &mut Vec<(usize, Held)>,
+    held: &mut Vec<(usize, Holdings)>,
 ) {
     let Some(cell) = cells.at(walker.values, header) else { return };
     let state = cell.state(walker.values);
@@ -120,7 +137,7 @@ fn add(
         None => Walked { stack: Vec::new(), waits: Vec::new() },
     };
     if let Some(future) = readable {
-        held.extend(held::guards(walker, future).into_iter().map(|held| (dump.tasks.len(), held)));
+        held.push((dump.tasks.len(), held::holdings(walker, future)));
     }
     // The type of a `Pin<Box<dyn Future>>` says nothing.
     if let [outermost] = &stack[..]
@@ -166,29 +183,58 @@ fn version(layouts: &Layouts) -> Option<String> {
 }
 
 /// What tasks hold and wait for, together.
-fn locks(tasks: &[DumpedTask], held: Vec<(usize, Held)>) -> Vec<Lock> {
+fn locks(tasks: &[DumpedTask], held: &[(usize, Holdings)], mutex_offsets: &[u64]) -> Vec<Lock> {
     let mut found: BTreeMap<u64, Lock> = BTreeMap::new();
-    let mut of = HashMap::new();
+    let new = |kind, address| Lock { kind, address, holders: Vec::new(), waiters: Vec::new() };
     for (index, task) in tasks.iter().enumerate() {
         for wait in &task.waits {
             let WaitTarget::Shared { kind, address } = wait.target else { continue };
-            let new = || Lock { kind, address, holders: Vec::new(), waiters: Vec::new() };
-            let lock = found.entry(address).or_insert_with(new);
+            let lock = found.entry(address).or_insert_with(|| new(kind, address));
             if lock.waiters.last() != Some(&index) {
                 lock.waiters.push(index);
             }
-            of.insert(address, ());
         }
     }
-    for (task, held) in held {
-        let Held { kind, address, line } = held;
-        let new = || Lock { kind, address, holders: Vec::new(), waiters: Vec::new() };
-        let lock = found.entry(address).or_insert_with(new);
-        // The guard knows best what it is of.
-        lock.kind = kind;
-        if !lock.holders.iter().any(|(holder, _)| *holder == task) {
-            lock.holders.push((task, line));
+    for (task, holdings) in held {
+        for Held { kind, address, line } in &holdings.guards {
+            let Some(lock) = found.get_mut(address) else { continue };
+            // The guard knows best what it is of.
+            lock.kind = *kind;
+            if !lock.holders.iter().any(|holder| holder.task == *task) {
+                lock.holders.push(Holder { task: *task, line: line.clone(), is_certain: true });
+            }
         }
     }
-    found.into_values().filter(|lock| !lock.waiters.is_empty()).collect()
+    // A guard has the address of the mutex, in which the semaphore is.
+    let mut without_holder: HashMap<u64, u64> = HashMap::new();
+    for lock in found.values().filter(|lock| lock.kind == SharedKind::Mutex && lock.holders.is_empty()) {
+        let mutexes = mutex_offsets.iter().filter_map(|offset| lock.address.checked_sub(*offset));
+        without_holder.extend(mutexes.map(|mutex| (mutex, lock.address)));
+    }
+    for (task, holdings) in held {
+        for (word, line) in &holdings.hidden {
+            let lock = without_holder.get(word).and_then(|address| found.get_mut(address));
+            let Some(lock) = lock.filter(|lock| !lock.waiters.contains(task)) else { continue };
+            if !lock.holders.iter().any(|holder| holder.task == *task) {
+                lock.holders.push(Holder { task: *task, line: line.clone(), is_certain: false });
+            }
+        }
+    }
+    found.into_values().collect()
+}
+
+/// Where mutexes have their semaphore: one offset for each type of protected data at most.
+fn mutex_offsets(layouts: &Layouts) -> Vec<u64> {
+    let mut offsets = Vec::new();
+    for number in 0..layouts.len() {
+        let layout = layouts.get(TypeId(number as u32));
+        if layout.name.starts_with("tokio::sync::mutex::Mutex<")
+            && let Shape::Struct(fields) = &layout.shape
+            && let Some(semaphore) = fields.iter().find(|field| &*field.name == "s")
+            && !offsets.contains(&semaphore.offset)
+        {
+            offsets.push(semaphore.offset);
+        }
+    }
+    offsets
 }

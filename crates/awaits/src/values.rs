@@ -7,7 +7,7 @@ use stackglass_symbols::layouts::{Layout, Layouts, Shape, TypeId, Variant};
 const LOWEST: u64 = 4096;
 
 /// A value in the process.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Value {
     pub type_id: TypeId,
     pub address: u64,

@@ -1,6 +1,7 @@
 //! `stackglass tasks PID`: what every async task of a process waits for, line by line.
 
 use crate::failure::{Failure, Outcome};
+use crate::message;
 use crate::terminal::LayoutFlags;
 use crate::values::process_id;
 use clap::Args;
@@ -52,8 +53,12 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let pid = process_of(flags.pid);
     let options = TasksOptions { stop: flags.stop, ..TasksOptions::default() };
     let read = tasks::read(pid, &options).map_err(Failure::new)?;
+    if read.dump.tasks.is_empty() {
+        let why = read.dump.remarks.first().map_or("it has no tasks", String::as_str);
+        return Err(Failure::new(format!("process {pid} has no await stacks: {why}")));
+    }
     for remark in &read.dump.remarks {
-        crate::message::print(remark);
+        message::print(remark);
     }
     let layout = flags.layout.of_stdout();
     let rows = (layout.terminal && !flags.all).then_some(layout.rows);

@@ -146,10 +146,21 @@ pub struct Lock {
     pub kind: SharedKind,
     /// Its address in the process.
     pub address: u64,
-    /// Tasks with a guard of it, by index in [`TaskDump::tasks`], and the place of the `.await` across which the guard is held.
-    pub holders: Vec<(usize, Option<(Arc<str>, u32)>)>,
+    /// Tasks with a guard of it.
+    pub holders: Vec<Holder>,
     /// Tasks that wait for it, by index.
     pub waiters: Vec<usize>,
+}
+
+/// A task with a guard of a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Index of the task in [`TaskDump::tasks`].
+    pub task: usize,
+    /// The `.await` across which it holds the guard.
+    pub line: Option<(Arc<str>, u32)>,
+    /// Its guard is a described variable. Otherwise, a word in it has the address of the lock.
+    pub is_certain: bool,
 }
 
 /// A cycle of tasks, each of which waits for the next.

@@ -14,6 +14,7 @@ pub fn tests(extent: Extent) -> Result<Tally> {
     let tools = Tools::build(false)?;
     let mut nextest = cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "slow"]);
     nextest.args(["--hide-progress-bar", "--final-status-level", "flaky"]);
+    nextest.env("AWAITS_BIN", &tools.awaits);
     nextest.env("STACKGLASS_BIN", &tools.stackglass).env("WORKLOADS_BIN", &tools.workloads);
     if extent == Extent::Full {
         nextest.args(["--run-ignored", "all"]).env("PROPTEST_CASES", FULL_CASES);

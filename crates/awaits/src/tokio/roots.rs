@@ -1,7 +1,7 @@
 //! The futures of `block_on`: local variables on the stacks of threads.
 
 use super::Process;
-use crate::held::{self, Held};
+use crate::held::{self, Holdings};
 use crate::values::Value;
 use crate::walk::Walker;
 use stackglass_profile::task_dump::{AwaitPoint, DumpedTask, TaskDump, TaskState};
@@ -13,7 +13,7 @@ pub(super) fn add(
     process: &Process<'_>,
     walker: &Walker<'_>,
     dump: &mut TaskDump,
-    held: &mut Vec<(usize, Held)>,
+    held: &mut Vec<(usize, Holdings)>,
 ) {
     for (thread, frames) in process.locals.iter().enumerate() {
         let mut seen = HashSet::new();
@@ -31,7 +31,7 @@ pub(super) fn add(
         }
         let Some((future, _)) = best else { continue };
         let walked = walker.walk(future);
-        held.extend(held::guards(walker, future).into_iter().map(|held| (dump.tasks.len(), held)));
+        held.push((dump.tasks.len(), held::holdings(walker, future)));
         let name = walked.stack.first().map_or_else(|| "".into(), |frame| frame.function.clone());
         dump.tasks.push(DumpedTask {
             id: 0,

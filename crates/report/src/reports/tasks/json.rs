@@ -33,11 +33,13 @@ pub fn write_json(dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
             .texts("via", via.iter().map(String::as_str))
     });
     let locks = dump.locks.iter().map(|lock| {
-        let holders = lock.holders.iter().map(|(task, line)| {
+        let holders = lock.holders.iter().map(|holder| {
+            let line = holder.line.as_ref();
             Object::new()
-                .number("task", dump.tasks[*task].id)
-                .text_or_null("file", line.as_ref().map(|(file, _)| &**file))
-                .number_or_null("line", line.as_ref().map(|(_, line)| u64::from(*line)))
+                .number("task", dump.tasks[holder.task].id)
+                .text_or_null("file", line.map(|(file, _)| &**file))
+                .number_or_null("line", line.map(|(_, line)| u64::from(*line)))
+                .flag("certain", holder.is_certain)
         });
         Object::new()
             .text("kind", lock.kind.name())

@@ -3,12 +3,13 @@
 use super::TasksText;
 use super::groups::{TaskGroup, groups, is_library, state_word};
 use super::json::target_text;
-use crate::text::columns::{cut_left, pad_right, width};
+use crate::text::columns::{cut_left, pad_right, width, wrap};
 use crate::text::numbers::{counted, grouped};
+use crate::text::short::{last_name, short_function};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::harmless;
 use stackglass_profile::task_dump::{
-    AwaitFrame, AwaitPoint, Deadlock, Lock, TaskDump, TaskState, WaitTarget,
+    AwaitFrame, AwaitPoint, Deadlock, Holder, Lock, SharedKind, TaskDump, TaskState, WaitTarget,
 };
 use std::io::{self, Write};
 
@@ -110,13 +111,6 @@ fn write_deadlock(
     deadlock: &Deadlock,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut parts = Vec::new();
-    for (task, via) in deadlock.tasks.iter().zip(&deadlock.via).take(NAMED) {
-        parts.push(format!("{} waits for {}", task_text(dump, *task), target_text(*via)));
-    }
-    if deadlock.tasks.len() > NAMED {
-        parts.push(format!("{} more", deadlock.tasks.len() - NAMED));
-    }
     let of = match deadlock.tasks.len() {
         1 => "a task waits for itself".to_owned(),
         count => format!("{count} tasks wait for each other"),
@@ -124,41 +118,77 @@ fn write_deadlock(
     let mut line = Line::new();
     line.push(Paint::Red, "deadlock: ").push(Paint::Bold, of);
     line.cut(text.cols).write(text.style, out)?;
-    for (number, part) in parts.iter().enumerate() {
-        let lock = deadlock.via.get(number).and_then(|via| match via {
-            WaitTarget::Shared { address, .. } => dump.locks.iter().find(|lock| lock.address == *address),
-            WaitTarget::Task(_) => None,
-        });
-        let held = lock.map(|lock| holders_text(dump, lock)).unwrap_or_default();
-        Line::of(Paint::Normal, format!("  {part}{held}")).cut(text.cols).write(text.style, out)?;
+    let next = deadlock.tasks.iter().cycle().skip(1);
+    for ((task, other), via) in deadlock.tasks.iter().zip(next).zip(&deadlock.via).take(NAMED) {
+        let what = match via {
+            WaitTarget::Task(_) => format!("for {}", task_text(dump, *other, false)),
+            WaitTarget::Shared { kind, .. } if task == other => {
+                format!("for the {} that it holds", kind.name())
+            }
+            WaitTarget::Shared { kind, .. } => {
+                format!("for the {} that {} holds", kind.name(), task_text(dump, *other, false))
+            }
+        };
+        let sentence = format!("{} waits {what}", task_text(dump, *task, true));
+        for (number, part) in wrap(&sentence, text.cols.saturating_sub(4)).into_iter().enumerate() {
+            let indent = if number == 0 { "  " } else { "    " };
+            Line::of(Paint::Normal, format!("{indent}{part}")).write(text.style, out)?;
+        }
+    }
+    if deadlock.tasks.len() > NAMED {
+        let more = deadlock.tasks.len() - NAMED;
+        Line::of(Paint::Grey, format!("  and so on: {more} more tasks")).write(text.style, out)?;
     }
     Ok(())
 }
 
-/// `task 12 (app::worker)`.
-fn task_text(dump: &TaskDump, index: usize) -> String {
+/// `task 12 (worker, main.rs:31)`: the function and the line are those of the innermost `.await` in the user's code.
+fn task_text(dump: &TaskDump, index: usize, with_line: bool) -> String {
     let task = &dump.tasks[index];
+    let own = innermost_own(&task.stack).map(|frame| match &frame.point {
+        AwaitPoint::Await(Some((file, line))) => (last_name(&frame.function), place_text(file, *line)),
+        _ => (last_name(&frame.function), String::new()),
+    });
+    let (function, place) = own.unwrap_or((last_name(&task.name), String::new()));
+    let inside = match with_line && !place.is_empty() {
+        true => format!("{}, {place}", harmless(function)),
+        false => harmless(function).into_owned(),
+    };
     match task.state {
-        TaskState::BlockOn(tid) => format!("block_on of thread {tid}"),
-        _ => format!("task {} ({})", task.id, harmless(&task.name)),
+        TaskState::BlockOn(tid) => format!("block_on of thread {tid} ({inside})"),
+        _ => format!("task {} ({inside})", task.id),
     }
+}
+
+/// The innermost `.await` in the user's code, in the first branch that has one.
+fn innermost_own(frames: &[AwaitFrame]) -> Option<&AwaitFrame> {
+    for frame in frames {
+        if let Some(inner) = innermost_own(&frame.children) {
+            return Some(inner);
+        }
+        if matches!(frame.point, AwaitPoint::Await(Some(_))) && !is_library(frame) {
+            return Some(frame);
+        }
+    }
+    None
 }
 
 /// `, held by task 15 at main.rs:40`.
 fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
-    let holder = |(task, line): &(usize, Option<(std::sync::Arc<str>, u32)>)| {
-        let place = line.as_ref().map(|(file, line)| format!(" at {}", place_text(file, *line)));
-        let task = &dump.tasks[*task];
+    let text = |holder: &Holder| {
+        let place = holder.line.as_ref().map(|(file, line)| format!(" at {}", place_text(file, *line)));
+        let task = &dump.tasks[holder.task];
         let name = match task.state {
             TaskState::BlockOn(tid) => format!("block_on of thread {tid}"),
             _ => format!("task {}", task.id),
         };
-        format!("{name}{}", place.unwrap_or_default())
+        let probably = if holder.is_certain { "" } else { "probably " };
+        format!("{probably}held by {name}{}", place.unwrap_or_default())
     };
     match &lock.holders[..] {
         [] => String::new(),
-        [one] => format!(", held by {}", holder(one)),
-        [one, rest @ ..] => format!(", held by {} and {} more", holder(one), rest.len()),
+        [one] => format!(", {}", text(one)),
+        [one, rest @ ..] => format!(", {} and {} more", text(one), rest.len()),
     }
 }
 
@@ -184,7 +214,10 @@ fn write_group(
             line.plain(format!(" {}", state_word(state)));
         }
     }
-    line.plain("  ").push(Paint::Cyan, harmless(&group.name));
+    let name = innermost_own(group.stack).map_or(&group.name, |frame| &frame.function);
+    let preposition = if name == &group.name { " " } else { " in " };
+    let room = text.cols.saturating_sub(line.width() + preposition.len());
+    line.plain(preposition).push(Paint::Cyan, short_function(&harmless(name), room));
     let ids: Vec<u64> = group.tasks.iter().map(|task| dump.tasks[*task].id).filter(|id| *id != 0).collect();
     let ids = ids_text(&ids, text.everything);
     if !ids.is_empty() && line.width() + ids.len() + 2 <= text.cols {
@@ -277,7 +310,7 @@ fn frame_line(text: &TasksText, mut line: Line, frame: &AwaitFrame, folded: usiz
     let function = harmless(&frame.function);
     let shown = match text.everything {
         true => function.into_owned(),
-        false => cut_left(&function, room).into_owned(),
+        false => short_function(&function, room),
     };
     line.push(paint, shown).push(Paint::Grey, note);
     line
@@ -300,16 +333,15 @@ fn write_waits(
         targets[at].1 += 1;
     }
     targets.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let is_told = |target: &WaitTarget| match target {
+    let is_shown = |target: &WaitTarget| match target {
         WaitTarget::Task(_) => true,
-        WaitTarget::Shared { address, .. } => dump
-            .locks
-            .iter()
-            .any(|lock| lock.address == *address && (!lock.holders.is_empty() || lock.waiters.len() > 1)),
+        // Servers have a notification at which all connections wait for the end.
+        WaitTarget::Shared { kind: SharedKind::Notify | SharedKind::Oneshot, .. } => text.everything,
+        WaitTarget::Shared { .. } => true,
     };
     let most = if text.everything { usize::MAX } else { NAMED };
-    let told: Vec<&(WaitTarget, usize)> = targets.iter().filter(|(target, _)| is_told(target)).collect();
-    for (target, count) in told.iter().take(most) {
+    let shown: Vec<&(WaitTarget, usize)> = targets.iter().filter(|(target, _)| is_shown(target)).collect();
+    for (target, count) in shown.iter().take(most) {
         let lock = match target {
             WaitTarget::Shared { address, .. } => dump.locks.iter().find(|lock| lock.address == *address),
             WaitTarget::Task(_) => None,
@@ -317,17 +349,16 @@ fn write_waits(
         let held = lock.map(|lock| holders_text(dump, lock)).unwrap_or_default();
         let all = lock.map_or(0, |lock| lock.waiters.len());
         let waiters = match all {
-            0 | 1 => String::new(),
-            _ if all == *count => format!(" ({} wait)", grouped(all as u64)),
-            _ => format!(" ({} of {} that wait)", grouped(*count as u64), grouped(all as u64)),
+            _ if all == *count => String::new(),
+            _ => format!(" ({} of {})", grouped(*count as u64), grouped(all as u64)),
         };
         let mut line = Line::new();
         line.plain(format!("{:INDENT$}", "")).push(Paint::Bold, "waits for ");
         line.plain(format!("{}{held}{waiters}", target_text(*target)));
         line.cut(text.cols).write(text.style, out)?;
     }
-    if told.len() > most {
-        let more = told.len() - most;
+    if shown.len() > most {
+        let more = shown.len() - most;
         note(text, &format!("… and for {more} more: --all shows them"), out)?;
     }
     Ok(())

@@ -1,0 +1,263 @@
+//! Await stacks of programs whose tasks wait at places that are known beforehand: `tests/awaits`.
+
+use serde_json::Value;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use whole_programs::{awaits, stackglass};
+
+/// A task, as the program describes it.
+struct Expected {
+    name: String,
+    id: u64,
+    stack: String,
+}
+
+/// The program, until it is dropped.
+struct Host {
+    child: Child,
+    expected: Vec<Expected>,
+}
+
+impl Host {
+    fn start(arguments: &[&str]) -> Host {
+        let mut child =
+            Command::new(awaits()).args(arguments).stdout(Stdio::piped()).spawn().expect("the host starts");
+        let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
+        let lines: Vec<String> = lines.map_while(Result::ok).take_while(|line| line != "READY").collect();
+        let expected = lines.iter().map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            Expected { name: words[0].into(), id: words[1].parse().expect("an id"), stack: words[2].into() }
+        });
+        let expected = expected.collect();
+        Host { child, expected }
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    fn text(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(stackglass());
+        command.arg("tasks").arg(self.pid()).args(arguments).env_remove("COLUMNS");
+        let output = command.output().expect("the command starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn tasks(&self) -> Value {
+        serde_json::from_str(&self.text(&["--json"])).expect("the output is JSON")
+    }
+
+    /// The tasks whose stack is not the expected one. The lines of those that are right are compared one by one.
+    fn wrong(&self) -> Vec<String> {
+        let tasks = self.tasks();
+        let stacks = stacks(&tasks);
+        let lines = marked_lines();
+        let is_wrong = |expected: &&Expected| {
+            let got = stacks.get(&expected.id).map_or("nothing", String::as_str);
+            !matches(&with_lines(&expected.stack, &lines), got)
+        };
+        let describe = |expected: &Expected| {
+            format!("{}: {} is {:?}", expected.name, expected.stack, stacks.get(&expected.id))
+        };
+        assert!(!self.expected.is_empty());
+        self.expected.iter().filter(is_wrong).map(describe).collect()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn sources() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("awaits/src");
+    let files = std::fs::read_dir(folder).expect("the sources of the host are there");
+    files.map(|file| file.expect("a file").path().display().to_string()).collect()
+}
+
+/// The numbers of the lines that end in `// @name`, by name.
+fn marked_lines() -> HashMap<String, usize> {
+    let mut lines = HashMap::new();
+    for path in sources() {
+        let text = std::fs::read_to_string(path).expect("a source is text");
+        for (number, line) in text.lines().enumerate() {
+            if let Some((_, name)) = line.rsplit_once("// @") {
+                lines.insert(name.trim().to_owned(), number + 1);
+            }
+        }
+    }
+    lines
+}
+
+/// Replaces the names of lines by their numbers.
+fn with_lines(stack: &str, lines: &HashMap<String, usize>) -> String {
+    let (mut text, mut word) = (String::new(), String::new());
+    for char in stack.chars().chain(['\0']) {
+        if char.is_alphanumeric() || matches!(char, '_' | '!') {
+            word.push(char);
+            continue;
+        }
+        text += &lines.get(&word).map_or(word.clone(), usize::to_string);
+        word.clear();
+        text.extend((char != '\0').then_some(char));
+    }
+    text
+}
+
+fn matches(expected: &str, got: &str) -> bool {
+    match expected.strip_suffix("!*").or(expected.strip_suffix('*')) {
+        Some(begin) => got.starts_with(begin.trim_end_matches('>')) && !got.contains('?'),
+        None => expected == got,
+    }
+}
+
+/// By id: the stack of each task in the notation of the host. Frames of libraries are left out.
+fn stacks(tasks: &Value) -> HashMap<u64, String> {
+    let mut stacks = HashMap::new();
+    for group in tasks["groups"].as_array().expect("groups") {
+        let text = stack_text(&group["stack"]);
+        for id in group["ids"].as_array().expect("ids") {
+            stacks.insert(id.as_u64().expect("an id"), text.clone());
+        }
+    }
+    stacks
+}
+
+fn stack_text(stack: &Value) -> String {
+    let mut parts = Vec::new();
+    for frame in stack.as_array().expect("a stack") {
+        if let Some(branches) = frame["branches"].as_array() {
+            let branches: Vec<String> = branches.iter().map(stack_text).collect();
+            parts.push(format!("({})", branches.join(",")));
+            continue;
+        }
+        match (frame["file"].as_str(), frame["line"].as_u64()) {
+            (Some(file), Some(line)) if file.contains("tests/awaits/src/") => parts.push(line.to_string()),
+            (Some(_), _) => {}
+            _ if frame["note"] == "leaf" => {
+                let name = frame["function"].as_str().unwrap_or_default();
+                parts.push(format!("!{}", name.rsplit("::").next().unwrap_or(name)));
+            }
+            _ => parts.push(format!("?{frame}")),
+        }
+    }
+    parts.join(">")
+}
+
+#[test]
+fn all_shapes() {
+    for runtime in ["shapes", "current-thread"] {
+        let host = Host::start(&[runtime]);
+        assert_eq!(host.expected.len(), 40);
+        let wrong = host.wrong();
+        assert!(wrong.is_empty(), "{runtime}: {wrong:#?}");
+    }
+}
+
+#[test]
+fn local_set() {
+    let host = Host::start(&["local"]);
+    assert_eq!(host.expected.len(), 2);
+    let wrong = host.wrong();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let tasks = host.tasks();
+    assert_eq!(tasks["runtimes"].as_array().expect("runtimes").len(), 2, "{tasks}");
+    let groups = tasks["groups"].as_array().expect("groups");
+    let root = groups.iter().find(|group| group["state"] == "block_on").expect("the future of block_on");
+    assert!(stack_text(&root["stack"]).starts_with(&marked_lines()["local_block_on"].to_string()), "{root}");
+}
+
+#[test]
+fn all_of_many() {
+    let host = Host::start(&["many", "3000"]);
+    assert_eq!(host.expected.len(), 3000);
+    let wrong = host.wrong();
+    assert!(wrong.is_empty(), "{} wrong, such as {:?}", wrong.len(), wrong[0]);
+    let text = host.text(&[]);
+    assert!(text.contains("3000 tasks waiting"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn deadlocks_are_said_first() {
+    let host = Host::start(&["deadlock"]);
+    let wrong = host.wrong();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let id = |name: &str| host.expected.iter().find(|task| task.name == name).expect("a task").id;
+    let tasks = host.tasks();
+    let mut cycles: Vec<Vec<u64>> = Vec::new();
+    for deadlock in tasks["deadlocks"].as_array().expect("deadlocks") {
+        let ids = deadlock["tasks"].as_array().expect("tasks").iter();
+        let mut ids: Vec<u64> = ids.map(|id| id.as_u64().expect("an id")).collect();
+        ids.sort_unstable();
+        cycles.push(ids);
+    }
+    cycles.sort();
+    // A task with a timeout waits for a lock, too, but not for ever.
+    assert_eq!(cycles, [vec![id("first"), id("second")], vec![id("itself")]]);
+    let text = host.text(&[]);
+    assert!(text.lines().take(3).any(|line| line.contains("deadlock")), "{text}");
+    let holder = id("holder");
+    let line = marked_lines()["holder"];
+    assert!(text.contains(&format!("held by task {holder} at deadlocks.rs:{line}")), "{text}");
+}
+
+#[test]
+fn a_lock_across_an_await_is_named() {
+    let host = Host::start(&["hang"]);
+    let text = host.text(&[]);
+    let lines = marked_lines();
+    assert!(text.contains("99 tasks waiting"), "{text}");
+    assert!(text.contains(&format!("at hang.rs:{}", lines["fetch"])), "{text}");
+    assert!(text.contains(&format!("hang.rs:{}", lines["lock"])), "{text}");
+    let tree = host.text(&["--tree"]);
+    assert!(tree.contains(&format!("hang.rs:{}", lines["lock"])), "{tree}");
+}
+
+#[test]
+fn tasks_that_never_rest_have_possible_stacks() {
+    let host = Host::start(&["busy", "4"]);
+    let lines = marked_lines();
+    let line = |name: &str| lines[name].to_string();
+    let possible = [
+        format!("{}>{}>!", line("busy_left"), line("left")),
+        format!("{}>{}>{}>!", line("busy_right"), line("right"), line("deep")),
+    ];
+    let begin = Instant::now();
+    let (mut seen, mut impossible) = (0, Vec::new());
+    while begin.elapsed() < Duration::from_secs(5) || seen == 0 {
+        let tasks = host.tasks();
+        for group in tasks["groups"].as_array().expect("groups") {
+            if matches!(group["state"].as_str(), Some("waiting" | "ready")) {
+                seen += 1;
+                let stack = stack_text(&group["stack"]);
+                if !possible.iter().any(|possible| stack.starts_with(possible)) {
+                    impossible.push(stack);
+                }
+            }
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "no task rests");
+    }
+    assert!(impossible.is_empty(), "{} of {seen}: {:?}", impossible.len(), impossible[0]);
+}
+
+#[test]
+fn programs_without_tasks_are_told_apart() {
+    let mut child = Command::new("sleep").arg("60").spawn().expect("sleep starts");
+    let pid = child.id().to_string();
+    let output = Command::new(stackglass()).args(["tasks", &pid]).output().expect("the command starts");
+    let _ = child.kill();
+    let _ = child.wait();
+    let line = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(125), "{line}");
+    assert!(line.contains("no debug information of Rust"), "{line}");
+    assert_eq!(line.lines().count(), 1, "{line}");
+    let gone = Command::new(stackglass()).args(["tasks", &pid]).output().expect("the command starts");
+    assert_eq!(gone.status.code(), Some(125));
+}
