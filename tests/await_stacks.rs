@@ -248,6 +248,38 @@ fn tasks_that_never_rest_have_possible_stacks() {
 }
 
 #[test]
+fn tasks_that_come_and_go() {
+    let mut host = Host::start(&["churn"]);
+    let line = marked_lines()["churn"].to_string();
+    for _ in 0..5 {
+        let tasks = host.tasks();
+        for group in tasks["groups"].as_array().expect("groups") {
+            let stack = stack_text(&group["stack"]);
+            let is_possible = stack.is_empty()
+                || stack.starts_with(&line)
+                || stack.starts_with(&marked_lines()["left"].to_string())
+                || stack.contains("not started")
+                || group["state"] == "block_on";
+            assert!(is_possible, "{group}");
+        }
+    }
+    // The program is killed while it is read.
+    for wait in [0, 5, 20, 60, 150] {
+        let mut command = Command::new(stackglass());
+        command.args(["tasks", "--json"]).arg(host.pid());
+        let command =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts");
+        std::thread::sleep(Duration::from_millis(wait));
+        let _ = host.child.kill();
+        let output = command.wait_with_output().expect("the command ends");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(matches!(output.status.code(), Some(0 | 125)), "{text}");
+        assert!(text.lines().count() <= 1 && !text.contains("panicked"), "{text}");
+        drop(std::mem::replace(&mut host, Host::start(&["churn"])));
+    }
+}
+
+#[test]
 fn programs_without_tasks_are_told_apart() {
     let mut child = Command::new("sleep").arg("60").spawn().expect("sleep starts");
     let pid = child.id().to_string();

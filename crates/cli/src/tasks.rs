@@ -52,12 +52,12 @@ pub(crate) struct Flags {
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let pid = process_of(flags.pid);
     let options = TasksOptions { stop: flags.stop, ..TasksOptions::default() };
-    let read = tasks::read(pid, &options).map_err(Failure::new)?;
-    if read.dump.tasks.is_empty() {
-        let why = read.dump.remarks.first().map_or("it has no tasks", String::as_str);
+    let dump = tasks::read(pid, &options).map_err(Failure::new)?;
+    if dump.tasks.is_empty() {
+        let why = dump.remarks.first().map_or("it has no tasks", String::as_str);
         return Err(Failure::new(format!("process {pid} has no await stacks: {why}")));
     }
-    for remark in &read.dump.remarks {
+    for remark in &dump.remarks {
         message::print(remark);
     }
     let layout = flags.layout.of_stdout();
@@ -66,9 +66,9 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         TasksText::new().cols(layout.short_columns).rows(rows).style(layout.style).everything(flags.all);
     let mut out = Vec::new();
     match (flags.json, flags.tree) {
-        (true, _) => stackglass_report::tasks::write_json(&read.dump, &mut out)?,
-        (_, true) => text.tree(&read.dump, &mut out)?,
-        (_, false) => text.groups(&read.dump, &mut out)?,
+        (true, _) => stackglass_report::tasks::write_json(&dump, &mut out)?,
+        (_, true) => text.tree(&dump, &mut out)?,
+        (_, false) => text.groups(&dump, &mut out)?,
     }
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(&out)?;

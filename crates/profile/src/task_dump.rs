@@ -1,5 +1,6 @@
 //! The async tasks of a process at one moment, each with its await stack: the chain of `.await`s in which it is suspended.
 
+use crate::Nanos;
 use std::sync::Arc;
 
 /// The tasks of a process at one moment.
@@ -17,6 +18,8 @@ pub struct TaskDump {
     pub locks: Vec<Lock>,
     /// Tasks that wait for each other.
     pub deadlocks: Vec<Deadlock>,
+    /// How long the process was held up, ns.
+    pub pause: Nanos,
     /// Remarks for the user.
     pub remarks: Vec<String>,
 }

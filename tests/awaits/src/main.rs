@@ -1,7 +1,7 @@
 //! A program whose tasks wait at places that are known beforehand.
 //!
 //! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N` adds
-//! tasks, `awaits busy N` tasks that never rest, `awaits deadlock` tasks that wait for each other, `awaits hang` a server in which
+//! tasks, `awaits busy N` tasks that never rest, `awaits churn` tasks that end at once, `awaits deadlock` tasks that wait for each other, `awaits hang` a server in which
 //! all requests wait for one. The last line is `READY`.
 //!
 //! A stack is written as names of lines, outermost first, with `>` between them: the comment `// @name` marks a line. Branches
@@ -51,6 +51,7 @@ fn main() {
         match words[..] {
             ["many", ..] => shapes::many(number(1)),
             ["busy", ..] => never_rest::start_tasks(number(1)),
+            ["churn"] => never_rest::start_and_end(),
             ["deadlock"] => deadlocks::start_tasks().await,
             ["hang"] => hang::serve().await,
             _ => shapes::all().await,

@@ -1,4 +1,4 @@
-//! Tasks that are polled all the time: two chains that alternate.
+//! Tasks that are polled all the time: two chains that alternate. Tasks that end at once, and new ones instead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,6 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub fn start_tasks(count: u64) {
     for _ in 0..count {
         crate::start("busy", "busy>*", busy(Arc::default()));
+    }
+}
+
+/// Starts tasks for ever, as fast as they end.
+pub fn start_and_end() {
+    for _ in 0..2 {
+        tokio::spawn(async {
+            loop {
+                let tasks: Vec<_> = (0..100).map(|_| tokio::spawn(left(1))).collect();
+                for task in tasks {
+                    let _ = task.await; // @churn
+                }
+            }
+        });
     }
 }
 

@@ -204,7 +204,10 @@ async fn calls_closure<F: AsyncFn(u32) -> u32>(closure: F) -> u32 {
 }
 async fn blocks() {
     let inner = async { sleeps().await }; // @bl1
-    let outer = async move { inner.await }; // @bl2
+    let outer = async move {
+        inner.await; // @bl2
+        tokio::task::yield_now().await;
+    };
     outer.await // @bl
 }
 async fn by_hand() {

@@ -4,11 +4,13 @@
 //! had, the process itself can be read while it stands still.
 
 use crate::heap::{image, module_files};
-use stackglass_attach::frozen::{self, FreezeError, FrozenProcess, Pause};
+use stackglass_attach::frozen::{self, FreezeError, FrozenProcess};
 use stackglass_awaits::Process;
 use stackglass_heapgraph::{locals, modules, roots, stacks};
+use stackglass_profile::Nanos;
 use stackglass_profile::task_dump::TaskDump;
 use stackglass_symbols::Options;
+use std::time::Instant;
 
 /// Why there are no await stacks.
 #[derive(Debug, thiserror::Error)]
@@ -35,30 +37,24 @@ pub struct TasksOptions {
     pub symbols: Options,
 }
 
-/// Tasks, and what reading them cost.
-#[derive(Clone, Debug, Default)]
-pub struct TasksRead {
-    /// The tasks.
-    pub dump: TaskDump,
-    /// How long the process was held up.
-    pub pause: Pause,
-}
-
 /// Reads the tasks of a process.
 ///
 /// # Errors
 /// [`TasksError`].
-pub fn read(pid: u32, options: &TasksOptions) -> Result<TasksRead, TasksError> {
+pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
+    let start = Instant::now();
     let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
     let process = freeze(pid, &frozen::Options::default())?;
-    let dump = dump(&process, options);
+    let mut dump = dump(&process, options);
     if !process.is_alive() {
         return Err(match stackglass_procfs::process::is_alive(pid) {
             true => TasksError::CopyEnded(pid),
             false => TasksError::Ended(pid),
         });
     }
-    Ok(TasksRead { dump, pause: process.pause() })
+    let pause = if options.stop { start.elapsed() } else { process.pause().whole };
+    dump.pause = Nanos(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
+    Ok(dump)
 }
 
 fn dump(process: &FrozenProcess, options: &TasksOptions) -> TaskDump {

@@ -2,6 +2,7 @@
 
 pub mod allocs;
 pub mod attach;
+pub mod await_stacks;
 pub mod bursts;
 pub mod cpu_time;
 pub mod differences;

@@ -17,7 +17,7 @@ pub struct TaskGroup<'a> {
     pub tasks: Vec<usize>,
 }
 
-/// Groups tasks; the largest group comes first.
+/// Groups tasks; the largest group comes first. A task that holds what others wait for is as important as they are.
 pub fn groups(dump: &TaskDump) -> Vec<TaskGroup<'_>> {
     let mut found: BTreeMap<(TaskState, &str, &[AwaitFrame]), TaskGroup<'_>> = BTreeMap::new();
     for (index, task) in dump.tasks.iter().enumerate() {
@@ -26,7 +26,16 @@ pub fn groups(dump: &TaskDump) -> Vec<TaskGroup<'_>> {
         found.entry((*state, name, stack)).or_insert_with(new).tasks.push(index);
     }
     let mut groups: Vec<TaskGroup<'_>> = found.into_values().collect();
-    groups.sort_by_key(|group| std::cmp::Reverse(group.tasks.len()));
+    let mut waiters = vec![0; dump.tasks.len()];
+    for lock in &dump.locks {
+        for holder in &lock.holders {
+            waiters[holder.task] += lock.waiters.len();
+        }
+    }
+    groups.sort_by_key(|group| {
+        let of_holder = group.tasks.iter().map(|task| waiters[*task]).max().unwrap_or(0);
+        std::cmp::Reverse((group.tasks.len().max(of_holder), group.tasks.len()))
+    });
     groups
 }
 

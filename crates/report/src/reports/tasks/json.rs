@@ -55,6 +55,7 @@ pub fn write_json(dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
         .list("groups", groups)
         .list("deadlocks", deadlocks)
         .list("locks", locks)
+        .number("pause", dump.pause.0)
         .texts("remarks", dump.remarks.iter().map(String::as_str));
     writeln!(out, "{}", object.end())
 }

@@ -4,7 +4,7 @@ use super::TasksText;
 use super::groups::{TaskGroup, groups, is_library, state_word};
 use super::json::target_text;
 use crate::text::columns::{cut_left, pad_right, width, wrap};
-use crate::text::numbers::{counted, grouped};
+use crate::text::numbers::{counted, duration_text, grouped};
 use crate::text::short::{last_name, short_function};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::harmless;
@@ -99,7 +99,8 @@ fn head(text: &TasksText, dump: &TaskDump, groups: usize, out: &mut dyn Write) -
     line.cut(text.cols).write(text.style, out)?;
     let runtimes: Vec<&str> = dump.runtimes.iter().map(|runtime| &*runtime.name).collect();
     if !runtimes.is_empty() {
-        Line::of(Paint::Grey, runtimes.join("; ")).cut(text.cols).write(text.style, out)?;
+        let pause = format!("; paused for {}", duration_text(dump.pause.0));
+        Line::of(Paint::Grey, runtimes.join("; ") + &pause).cut(text.cols).write(text.style, out)?;
     }
     Ok(())
 }
@@ -126,7 +127,7 @@ fn write_deadlock(
                 format!("for the {} that it holds", kind.name())
             }
             WaitTarget::Shared { kind, .. } => {
-                format!("for the {} that {} holds", kind.name(), task_text(dump, *other, false))
+                format!("for the {} of {}", kind.name(), task_text(dump, *other, false))
             }
         };
         let sentence = format!("{} waits {what}", task_text(dump, *task, true));
@@ -215,9 +216,8 @@ fn write_group(
         }
     }
     let name = innermost_own(group.stack).map_or(&group.name, |frame| &frame.function);
-    let preposition = if name == &group.name { " " } else { " in " };
-    let room = text.cols.saturating_sub(line.width() + preposition.len());
-    line.plain(preposition).push(Paint::Cyan, short_function(&harmless(name), room));
+    let room = text.cols.saturating_sub(line.width() + 4);
+    line.plain(" in ").push(Paint::Cyan, short_function(&harmless(name), room));
     let ids: Vec<u64> = group.tasks.iter().map(|task| dump.tasks[*task].id).filter(|id| *id != 0).collect();
     let ids = ids_text(&ids, text.everything);
     if !ids.is_empty() && line.width() + ids.len() + 2 <= text.cols {
