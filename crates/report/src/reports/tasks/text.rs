@@ -302,7 +302,7 @@ fn frame_line(text: &TasksText, mut line: Line, frame: &AwaitFrame, folded: usiz
         AwaitPoint::Await(_) => (String::new(), Paint::Normal),
         AwaitPoint::NotStarted => (" (not polled yet)".to_owned(), Paint::Normal),
         AwaitPoint::Finished => (" (has returned)".to_owned(), Paint::Grey),
-        AwaitPoint::Leaf => (String::new(), Paint::Cyan),
+        AwaitPoint::Leaf => (leaf_note(&frame.function), Paint::Cyan),
         AwaitPoint::Lost(why) => (format!(" (not followed: {why})"), Paint::Grey),
     };
     let note = if folded > 0 { format!("{note} … +{folded}") } else { note };
@@ -314,6 +314,18 @@ fn frame_line(text: &TasksText, mut line: Line, frame: &AwaitFrame, folded: usiz
     };
     line.push(paint, shown).push(Paint::Grey, note);
     line
+}
+
+/// What a future of a library stands for, where its name does not say it.
+fn leaf_note(function: &str) -> String {
+    let note = match function {
+        "hyper_util::server::conn::auto::UpgradeableConnection"
+        | "hyper_util::server::conn::auto::Connection"
+        | "hyper::server::conn::http1::UpgradeableConnection"
+        | "hyper::server::conn::http1::Connection" => " (no request is handled)",
+        _ => "",
+    };
+    note.to_owned()
 }
 
 /// What the tasks of a group wait for, and what holds it.
