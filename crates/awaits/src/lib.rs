@@ -4,8 +4,8 @@
 //! awaited future inside. Debug information describes these types ([`Coroutines`](stackglass_symbols::layouts::Coroutines)), so
 //! a stack of `.await`s is read from memory alone. Nothing is executed in the process.
 //!
-//! [`tasks`] finds the tasks of tokio's runtimes by the runtimes' own lists. [`walk`](mod@walk) follows one future. [`held`] finds the
-//! guards of locks that a future holds, [`deadlocks`] the tasks that wait for each other.
+//! [`tasks`] finds the tasks of tokio's runtimes by the runtimes' own lists. `walk` follows one future, `held` finds the guards of locks
+//! that a future holds, and [`deadlocks`] the tasks that wait for each other.
 //!
 //! Memory of the process is hostile input: each pointer may be wrong, each list may be endless.
 #![forbid(unsafe_code)]
