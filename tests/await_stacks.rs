@@ -206,6 +206,9 @@ fn deadlocks_are_said_first() {
     let holder = id("holder");
     let line = marked_lines()["holder"];
     assert!(text.contains(&format!("held by task {holder} at deadlocks.rs:{line}")), "{text}");
+    // A guard that was dropped looks like one that is held.
+    let (dropped, next) = (id("dropped"), id("next_holder"));
+    assert!(text.contains(&format!("held by task {dropped} or task {next}")), "{text}");
 }
 
 #[test]

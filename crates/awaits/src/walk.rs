@@ -315,6 +315,7 @@ impl<'a> Walk<'a, '_> {
                 let kind = match place.within {
                     within if within.starts_with("tokio::sync::mutex::") => SharedKind::Mutex,
                     within if within.starts_with("tokio::sync::rwlock::") => SharedKind::RwLock,
+                    within if within.starts_with("tokio::sync::mpsc::") => SharedKind::FullChannel,
                     _ => SharedKind::Semaphore,
                 };
                 shared(kind, "semaphore")

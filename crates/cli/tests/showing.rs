@@ -42,7 +42,8 @@ fn the_answer_ends_a_small_screen() {
         assert!(message.lines().all(|line| line.chars().count() <= columns), "{message}");
         let digest: Vec<&str> = message.rsplit("\n\n").next().unwrap().lines().collect();
         assert!(digest[0].contains(" wall, ") && digest[1].contains(" samples in "), "{message}");
-        assert!(digest.last().unwrap().contains("CPU time") || digest.len() < 6, "{message}");
+        // On a busy machine, a line on time without a CPU is among them, and the answer is shorter.
+        assert!(digest.last().unwrap().contains(" % "), "{message}");
     }
     let mut command = place.stackglass(["record", "-o", "later.glass", "--", "true"]);
     command.env("LINES", "24").env("COLUMNS", "80");

@@ -121,8 +121,10 @@ pub enum SharedKind {
     Mutex,
     /// `tokio::sync::RwLock`.
     RwLock,
-    /// `tokio::sync::Semaphore`, or the capacity of a channel.
+    /// `tokio::sync::Semaphore`.
     Semaphore,
+    /// A `tokio::sync::mpsc` channel that is full.
+    FullChannel,
     /// `tokio::sync::Notify`.
     Notify,
     /// `tokio::sync::oneshot`.
@@ -136,6 +138,7 @@ impl SharedKind {
             SharedKind::Mutex => "Mutex",
             SharedKind::RwLock => "RwLock",
             SharedKind::Semaphore => "Semaphore",
+            SharedKind::FullChannel => "full channel",
             SharedKind::Notify => "Notify",
             SharedKind::Oneshot => "oneshot channel",
         }
@@ -162,7 +165,8 @@ pub struct Holder {
     pub task: usize,
     /// The `.await` across which it holds the guard.
     pub line: Option<(Arc<str>, u32)>,
-    /// Its guard is a described variable. Otherwise, a word in it has the address of the lock.
+    /// Its guard is a described variable, which may be moved away already: of several holders of a mutex, one is the true one.
+    /// Otherwise, a word in it has the address of the lock.
     pub is_certain: bool,
 }
 

@@ -20,9 +20,14 @@ pub async fn start_tasks() {
     // A task that holds a lock while it sleeps, and others that wait for it.
     let e: Shared = Arc::default();
     crate::start("holder", "holder>!Sleep", holder(e.clone()));
+    let f: Shared = Arc::default();
+    crate::start("dropped", "dropped>!Sleep", dropped(f.clone()));
+    sleep(Duration::from_millis(50)).await;
+    crate::start("next_holder", "holder>!Sleep", holder(f.clone()));
     sleep(Duration::from_millis(50)).await;
     for _ in 0..3 {
         crate::start("waiter", "waiter>!Acquire", waiter(e.clone()));
+        crate::start("other_waiter", "waiter>!Acquire", waiter(f.clone()));
     }
 }
 
@@ -54,6 +59,14 @@ async fn impatient(a: Shared, b: Shared) {
     sleep(Duration::from_millis(100)).await;
     let _ = timeout(HOUR, a.lock()).await; // @impatient
     drop(held);
+}
+
+/// It has given the lock back, but its guard is still described as a variable.
+async fn dropped(a: Shared) {
+    let mut held = a.lock().await;
+    *held += 1;
+    drop(held);
+    sleep(HOUR).await; // @dropped
 }
 
 async fn holder(a: Shared) {

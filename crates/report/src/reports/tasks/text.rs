@@ -176,20 +176,28 @@ fn innermost_own(frames: &[AwaitFrame]) -> Option<&AwaitFrame> {
 
 /// `, held by task 15 at main.rs:40`.
 fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
-    let text = |holder: &Holder| {
+    let name = |holder: &Holder| match dump.tasks[holder.task].state {
+        TaskState::BlockOn(tid) => format!("block_on of thread {tid}"),
+        _ => format!("task {}", dump.tasks[holder.task].id),
+    };
+    let place = |holder: &Holder| {
         let place = holder.line.as_ref().map(|(file, line)| format!(" at {}", place_text(file, *line)));
-        let task = &dump.tasks[holder.task];
-        let name = match task.state {
-            TaskState::BlockOn(tid) => format!("block_on of thread {tid}"),
-            _ => format!("task {}", task.id),
-        };
-        let probably = if holder.is_certain { "" } else { "probably " };
-        format!("{probably}held by {name}{}", place.unwrap_or_default())
+        place.unwrap_or_default()
     };
     match &lock.holders[..] {
         [] => String::new(),
-        [one] => format!(", {}", text(one)),
-        [one, rest @ ..] => format!(", {} and {} more", text(one), rest.len()),
+        [one] => {
+            let probably = if one.is_certain { "" } else { "probably " };
+            format!(", {probably}held by {}{}", name(one), place(one))
+        }
+        // Guards that are moved away look like those that are not, and a mutex has one holder.
+        [one, other] if lock.kind == SharedKind::Mutex => {
+            format!(", held by {} or {}", name(one), name(other))
+        }
+        [one, rest @ ..] if lock.kind == SharedKind::Mutex => {
+            format!(", held by {} or one of {} others", name(one), rest.len())
+        }
+        [one, rest @ ..] => format!(", held by {} and {} more", name(one), rest.len()),
     }
 }
 
@@ -361,7 +369,7 @@ fn write_waits(
         let held = lock.map(|lock| holders_text(dump, lock)).unwrap_or_default();
         let all = lock.map_or(0, |lock| lock.waiters.len());
         let waiters = match all {
-            _ if all == *count => String::new(),
+            _ if lock.is_none() || all == *count => String::new(),
             _ => format!(" ({} of {})", grouped(*count as u64), grouped(all as u64)),
         };
         let mut line = Line::new();
