@@ -201,6 +201,9 @@ fn deadlocks_are_said_first() {
     cycles.sort();
     // A task with a timeout waits for a lock, too, but not for ever.
     assert_eq!(cycles, [vec![id("first"), id("second")], vec![id("itself")]]);
+    assert!(
+        tasks["deadlocks"].as_array().expect("deadlocks").iter().all(|deadlock| deadlock["certain"] == false)
+    );
     let text = host.text(&[]);
     assert!(text.lines().take(3).any(|line| line.contains("deadlock")), "{text}");
     let holder = id("holder");

@@ -1,7 +1,8 @@
 //! Tasks that wait for each other.
 //!
 //! A task waits for another if it awaits its `JoinHandle`, or a lock of which the other alone has a guard. Only waits without
-//! a timeout or another branch count: nothing but the other task ends them.
+//! a timeout or another branch count: nothing but the other task ends them. A guard that was given to `drop()` may still be
+//! described as a variable, so a cycle with a lock is not certain.
 
 use foldhash::{HashMap, HashMapExt};
 use stackglass_profile::task_dump::{Deadlock, DumpedTask, Lock, SharedKind, WaitTarget};
@@ -18,7 +19,7 @@ pub fn find(tasks: &[DumpedTask], locks: &[Lock]) -> Vec<Deadlock> {
         .iter()
         .filter(|lock| lock.kind == SharedKind::Mutex)
         .filter_map(|lock| match &lock.holders[..] {
-            [holder] if holder.is_certain => Some((lock.address, holder.task)),
+            [holder] if holder.is_described => Some((lock.address, holder.task)),
             _ => None,
         })
         .collect();
@@ -41,11 +42,12 @@ pub fn find(tasks: &[DumpedTask], locks: &[Lock]) -> Vec<Deadlock> {
             at = other;
         }
         if walked_by.get(&at) == Some(&start) && next(at).is_some() {
-            let mut deadlock = Deadlock { tasks: Vec::new(), via: Vec::new() };
+            let mut deadlock = Deadlock { tasks: Vec::new(), via: Vec::new(), is_certain: true };
             let first = at;
             while let Some((other, via)) = next(at) {
                 deadlock.tasks.push(at);
                 deadlock.via.push(via);
+                deadlock.is_certain &= matches!(via, WaitTarget::Task(_));
                 at = other;
                 if at == first {
                     break;
@@ -82,7 +84,7 @@ mod tests {
 
     fn lock(address: u64, holders: &[usize]) -> Lock {
         let holders =
-            holders.iter().map(|task| Holder { task: *task, line: None, is_certain: true }).collect();
+            holders.iter().map(|task| Holder { task: *task, line: None, is_described: true }).collect();
         Lock { kind: SharedKind::Mutex, address, holders, waiters: Vec::new() }
     }
 
@@ -95,6 +97,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].tasks, [0, 1]);
         assert_eq!(found[0].via, [mutex(10), mutex(20)]);
+        assert!(!found[0].is_certain);
     }
 
     #[test]

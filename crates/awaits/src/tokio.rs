@@ -91,7 +91,7 @@ fn nothing_found(layouts: &Layouts, cells: &Cells<'_>) -> String {
     let has_types = layouts.coroutines().files().next().is_some();
     match (layouts.is_rust(), has_types, cells.is_empty()) {
         (false, ..) => "the program has no debug information of Rust: build it with `debug = 2` in its Cargo profile, and do not strip it",
-        (true, false, _) => "the debug information of the program has no types of async functions: build its own crate with `debug = 2` (or `true`) in the Cargo profile",
+        (true, false, _) => "its debug information has no types of async functions: it has no such functions, or its own crate needs `debug = 2` (or `true`) in the Cargo profile",
         (true, true, true) => "the program spawns no tasks of tokio",
         (true, true, false) => "no tokio runtime has a task now",
     }
@@ -201,7 +201,7 @@ fn locks(tasks: &[DumpedTask], held: &[(usize, Holdings)], mutex_offsets: &[u64]
             // The guard knows best what it is of.
             lock.kind = *kind;
             if !lock.holders.iter().any(|holder| holder.task == *task) {
-                lock.holders.push(Holder { task: *task, line: line.clone(), is_certain: true });
+                lock.holders.push(Holder { task: *task, line: line.clone(), is_described: true });
             }
         }
     }
@@ -216,7 +216,7 @@ fn locks(tasks: &[DumpedTask], held: &[(usize, Holdings)], mutex_offsets: &[u64]
             let lock = without_holder.get(word).and_then(|address| found.get_mut(address));
             let Some(lock) = lock.filter(|lock| !lock.waiters.contains(task)) else { continue };
             if !lock.holders.iter().any(|holder| holder.task == *task) {
-                lock.holders.push(Holder { task: *task, line: line.clone(), is_certain: false });
+                lock.holders.push(Holder { task: *task, line: line.clone(), is_described: false });
             }
         }
     }

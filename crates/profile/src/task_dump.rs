@@ -24,6 +24,13 @@ pub struct TaskDump {
     pub remarks: Vec<String>,
 }
 
+impl TaskDump {
+    /// Number of tasks. Futures of `block_on` are none.
+    pub fn count(&self) -> usize {
+        self.tasks.iter().filter(|task| !matches!(task.state, TaskState::BlockOn(_))).count()
+    }
+}
+
 /// A runtime or local set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsyncRuntime {
@@ -165,9 +172,9 @@ pub struct Holder {
     pub task: usize,
     /// The `.await` across which it holds the guard.
     pub line: Option<(Arc<str>, u32)>,
-    /// Its guard is a described variable, which may be moved away already: of several holders of a mutex, one is the true one.
-    /// Otherwise, a word in it has the address of the lock.
-    pub is_certain: bool,
+    /// Its guard is a described variable, which may be moved away already, as by `drop(guard)`. Otherwise, a word in it has the
+    /// address of the lock.
+    pub is_described: bool,
 }
 
 /// A cycle of tasks, each of which waits for the next.
@@ -177,4 +184,6 @@ pub struct Deadlock {
     pub tasks: Vec<usize>,
     /// What each of them waits for.
     pub via: Vec<WaitTarget>,
+    /// They wait for the ends of tasks only. A guard of a lock may be moved away, though it is still described as a variable.
+    pub is_certain: bool,
 }

@@ -31,6 +31,7 @@ pub fn write_json(dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
         Object::new()
             .raw("tasks", numbers(deadlock.tasks.iter().map(name)))
             .texts("via", via.iter().map(String::as_str))
+            .flag("certain", deadlock.is_certain)
     });
     let locks = dump.locks.iter().map(|lock| {
         let holders = lock.holders.iter().map(|holder| {
@@ -39,7 +40,7 @@ pub fn write_json(dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
                 .number("task", dump.tasks[holder.task].id)
                 .text_or_null("file", line.map(|(file, _)| &**file))
                 .number_or_null("line", line.map(|(_, line)| u64::from(*line)))
-                .flag("certain", holder.is_certain)
+                .flag("described", holder.is_described)
         });
         Object::new()
             .text("kind", lock.kind.name())
@@ -51,7 +52,7 @@ pub fn write_json(dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
         .number("pid", u64::from(dump.pid))
         .text_or_null("runtime", runtime)
         .texts("runtimes", dump.runtimes.iter().map(|runtime| &*runtime.name))
-        .number("tasks", dump.tasks.len() as u64)
+        .number("tasks", dump.count() as u64)
         .list("groups", groups)
         .list("deadlocks", deadlocks)
         .list("locks", locks)

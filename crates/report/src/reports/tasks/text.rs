@@ -24,9 +24,14 @@ const NAMED: usize = 4;
 
 pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn Write) -> io::Result<()> {
     let groups = groups(dump);
-    head(text, dump, groups.len(), out)?;
+    let of_tasks = groups.iter().filter(|group| !matches!(group.state, TaskState::BlockOn(_)));
+    head(text, dump, of_tasks.count(), out)?;
     for deadlock in dump.deadlocks.iter().take(if text.everything { usize::MAX } else { NAMED }) {
         write_deadlock(text, dump, deadlock, out)?;
+    }
+    if dump.deadlocks.iter().any(|deadlock| !deadlock.is_certain) {
+        let note = "  It is none if one of the guards was given to drop(): such a guard looks held.";
+        Line::of(Paint::Grey, note).cut(text.cols).write(text.style, out)?;
     }
     if tree {
         let mut stacks: Vec<Merged<'_>> = Vec::new();
@@ -73,7 +78,7 @@ pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn
 
 /// `app (1234): 2 003 tasks, 2 001 wait at 2 places · tokio 1.54.1, multi-thread`.
 fn head(text: &TasksText, dump: &TaskDump, groups: usize, out: &mut dyn Write) -> io::Result<()> {
-    let tasks = dump.tasks.iter().filter(|task| !matches!(task.state, TaskState::BlockOn(_))).count();
+    let tasks = dump.count();
     let mut line = Line::new();
     line.push(
         Paint::Bold,
@@ -117,7 +122,8 @@ fn write_deadlock(
         count => format!("{count} tasks wait for each other"),
     };
     let mut line = Line::new();
-    line.push(Paint::Red, "deadlock: ").push(Paint::Bold, of);
+    let word = if deadlock.is_certain { "deadlock: " } else { "possible deadlock: " };
+    line.push(Paint::Red, word).push(Paint::Bold, of);
     line.cut(text.cols).write(text.style, out)?;
     let next = deadlock.tasks.iter().cycle().skip(1);
     for ((task, other), via) in deadlock.tasks.iter().zip(next).zip(&deadlock.via).take(NAMED) {
@@ -187,17 +193,16 @@ fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
     match &lock.holders[..] {
         [] => String::new(),
         [one] => {
-            let probably = if one.is_certain { "" } else { "probably " };
-            format!(", {probably}held by {}{}", name(one), place(one))
+            format!(", probably held by {}{}", name(one), place(one))
         }
         // Guards that are moved away look like those that are not, and a mutex has one holder.
         [one, other] if lock.kind == SharedKind::Mutex => {
-            format!(", held by {} or {}", name(one), name(other))
+            format!(", probably held by {} or {}", name(one), name(other))
         }
         [one, rest @ ..] if lock.kind == SharedKind::Mutex => {
-            format!(", held by {} or one of {} others", name(one), rest.len())
+            format!(", probably held by {} or one of {} others", name(one), rest.len())
         }
-        [one, rest @ ..] => format!(", held by {} and {} more", name(one), rest.len()),
+        [one, rest @ ..] => format!(", probably held by {} and {} more", name(one), rest.len()),
     }
 }
 
@@ -370,12 +375,14 @@ fn write_waits(
         let all = lock.map_or(0, |lock| lock.waiters.len());
         let waiters = match all {
             _ if lock.is_none() || all == *count => String::new(),
-            _ => format!(" ({} of {})", grouped(*count as u64), grouped(all as u64)),
+            _ => format!(" ({} of its {} waiters)", grouped(*count as u64), grouped(all as u64)),
         };
-        let mut line = Line::new();
-        line.plain(format!("{:INDENT$}", "")).push(Paint::Bold, "waits for ");
-        line.plain(format!("{}{held}{waiters}", target_text(*target)));
-        line.cut(text.cols).write(text.style, out)?;
+        let sentence = format!("waits for {}{held}{waiters}", target_text(*target));
+        let room = text.cols.saturating_sub(INDENT + 2);
+        for (number, part) in wrap(&sentence, room).into_iter().enumerate() {
+            let indent = if number == 0 { INDENT } else { INDENT + 2 };
+            Line::of(Paint::Bold, format!("{:indent$}{part}", "")).write(text.style, out)?;
+        }
     }
     if shown.len() > most {
         let more = shown.len() - most;
