@@ -74,9 +74,6 @@ impl Search<'_, '_> {
         }
         let values = self.walker.values;
         let layout = values.layout(value.type_id);
-        let field = |offset: u64, type_id| {
-            value.address.checked_add(offset).map(|address| Value { type_id, address })
-        };
         match form(values.layouts, value.type_id) {
             Form::Guard => {
                 if let Some(address) = self.semaphore(value, 4) {
@@ -93,7 +90,7 @@ impl Search<'_, '_> {
                     self.hidden_words(value, variant, line);
                 }
                 for part in variant.fields.iter().filter(|_| !is_over) {
-                    if let Some(part) = field(part.offset, part.type_id) {
+                    if let Some(part) = value.part(part) {
                         self.look_into(part, line, depth + 1);
                     }
                 }
@@ -112,10 +109,8 @@ impl Search<'_, '_> {
                 return;
             }
             Form::Vector(element) => {
-                let first = values.path(value, &["buf"]).and_then(|buffer| values.target(buffer));
-                let count = values.field(value, "len").and_then(|len| values.word(len));
-                if let (Some(first), Some(count)) = (first, count) {
-                    self.elements(Value { type_id: element, ..first }, count, line, depth);
+                if let Some((first, count)) = values.vector(value, element) {
+                    self.elements(first, count, line, depth);
                 }
                 return;
             }
@@ -124,7 +119,7 @@ impl Search<'_, '_> {
         match &layout.shape {
             Shape::Struct(fields) => {
                 for part in fields {
-                    if let Some(part) = field(part.offset, part.type_id) {
+                    if let Some(part) = value.part(part) {
                         self.look_into(part, line, depth + 1);
                     }
                 }
@@ -132,7 +127,7 @@ impl Search<'_, '_> {
             Shape::Enum { .. } => {
                 let Some((_, variant)) = values.active(value) else { return };
                 for part in &variant.fields {
-                    if let Some(part) = field(part.offset, part.type_id) {
+                    if let Some(part) = value.part(part) {
                         self.look_into(part, line, depth + 1);
                     }
                 }
@@ -166,11 +161,10 @@ impl Search<'_, '_> {
     }
 
     fn elements(&mut self, first: Value, count: u64, line: &Line, depth: u32) {
-        let size = self.walker.values.layout(first.type_id).size;
         for number in 0..count.min(MOST_ELEMENTS) {
-            let at = number.checked_mul(size).and_then(|offset| first.address.checked_add(offset));
-            let Some(address) = at.filter(|_| self.left > 0) else { return };
-            self.look_into(Value { address, ..first }, line, depth + 1);
+            let element = self.walker.values.element(first, number);
+            let Some(element) = element.filter(|_| self.left > 0) else { return };
+            self.look_into(element, line, depth + 1);
         }
     }
 
@@ -191,8 +185,7 @@ impl Search<'_, '_> {
                 {
                     return None;
                 }
-                let address = value.address.checked_add(field.offset)?;
-                self.semaphore(Value { type_id: field.type_id, address }, depth)
+                self.semaphore(value.part(field)?, depth)
             }),
             Shape::Pointer { .. } if depth > 0 => {
                 let target = values.target(value)?;

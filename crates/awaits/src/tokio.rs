@@ -52,9 +52,8 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
     let values = Values { layouts, pages: Pages::new(image) };
     let types = Futures::new(layouts);
     let vtables = vtables(layouts, modules);
-    let headers = Headers::new(layouts);
-    let walker = Walker { values: &values, types: &types, vtables: &vtables, headers };
     let cells = Cells::find(&values, modules);
+    let walker = Walker { values: &values, types: &types, vtables: &vtables, headers: cells.headers };
     let swept = sweep::cells(image, &cells);
     let lists = lists::of_schedulers(&values, &cells, &swept);
     let version = version(layouts);

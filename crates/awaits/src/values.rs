@@ -1,7 +1,7 @@
 //! Values in the process: an address with a type.
 
 use crate::memory::Pages;
-use stackglass_symbols::layouts::{Layout, Layouts, Shape, TypeId, Variant};
+use stackglass_symbols::layouts::{Field, Layout, Layouts, Shape, TypeId, Variant};
 
 /// Lowest address that a pointer may hold.
 const LOWEST: u64 = 4096;
@@ -11,6 +11,13 @@ const LOWEST: u64 = 4096;
 pub(crate) struct Value {
     pub type_id: TypeId,
     pub address: u64,
+}
+
+impl Value {
+    /// A field of it. `None` if its address is not valid.
+    pub fn part(self, field: &Field) -> Option<Value> {
+        Some(Value { type_id: field.type_id, address: self.address.checked_add(field.offset)? })
+    }
 }
 
 /// Reads values.
@@ -32,7 +39,7 @@ impl<'a> Values<'a> {
     pub fn field(&self, value: Value, name: &str) -> Option<Value> {
         let Shape::Struct(fields) = &self.layout(value.type_id).shape else { return None };
         let field = fields.iter().find(|field| &*field.name == name)?;
-        Some(Value { type_id: field.type_id, address: value.address.checked_add(field.offset)? })
+        value.part(field)
     }
 
     /// A field of a field.
@@ -56,18 +63,13 @@ impl<'a> Values<'a> {
                 let address = self.word(value).filter(|address| *address >= LOWEST)?;
                 Some(Value { type_id: (*target)?, address })
             }
-            Shape::Struct(fields) if depth > 0 => fields.iter().find_map(|field| {
-                let address = value.address.checked_add(field.offset)?;
-                let inner = Value { type_id: field.type_id, address };
-                self.target_within(inner, depth - 1)
-            }),
+            Shape::Struct(fields) if depth > 0 => {
+                fields.iter().find_map(|field| self.target_within(value.part(field)?, depth - 1))
+            }
             // `Option<NonNull<T>>`: the value of `Some`.
             Shape::Enum { .. } if depth > 0 => {
                 let variant = self.active(value)?.1;
-                variant.fields.iter().find_map(|field| {
-                    let address = value.address.checked_add(field.offset)?;
-                    self.target_within(Value { type_id: field.type_id, address }, depth - 1)
-                })
+                variant.fields.iter().find_map(|field| self.target_within(value.part(field)?, depth - 1))
             }
             _ => None,
         }
@@ -108,6 +110,19 @@ impl<'a> Values<'a> {
             value.type_id = whole.type_id;
         }
         value
+    }
+
+    /// An element by its number.
+    pub fn element(&self, first: Value, number: u64) -> Option<Value> {
+        let offset = number.checked_mul(self.layout(first.type_id).size)?;
+        Some(Value { address: first.address.checked_add(offset)?, ..first })
+    }
+
+    /// The first element of a `Vec`, and the number of elements.
+    pub fn vector(&self, value: Value, element: TypeId) -> Option<(Value, u64)> {
+        let first = self.target(self.field(value, "buf")?)?;
+        let count = self.word(self.field(value, "len")?)?;
+        Some((Value { type_id: element, ..first }, count))
     }
 
     /// Pointer and number of elements of a boxed slice or reference to one.

@@ -136,13 +136,8 @@ impl<'a> Walk<'a, '_> {
                 return self.elements(first, count, place, out);
             }
             Form::Vector(element) => {
-                let first = values.path(value, &["buf"]).and_then(|buffer| values.target(buffer));
-                let count = values.field(value, "len").and_then(|len| values.word(len));
-                if let (Some(first), Some(count)) = (first, count) {
-                    let first = Value { type_id: element, ..first };
-                    self.elements(first, count, place, out);
-                }
-                return;
+                let Some((first, count)) = values.vector(value, element) else { return };
+                return self.elements(first, count, place, out);
             }
             Form::Unordered => return self.unordered(value, place, out),
             Form::Guard | Form::Other => {}
@@ -150,18 +145,14 @@ impl<'a> Walk<'a, '_> {
         match &layout.shape {
             Shape::Struct(fields) => {
                 let place = if keeps_only(&layout.name) { place.deeper() } else { place.among_others() };
-                for field in fields {
-                    if let Some(address) = value.address.checked_add(field.offset) {
-                        self.look_into(Value { type_id: field.type_id, address }, place, out);
-                    }
+                for part in fields.iter().filter_map(|field| value.part(field)) {
+                    self.look_into(part, place, out);
                 }
             }
             Shape::Enum { .. } => {
                 let Some((_, variant)) = values.active(value) else { return };
-                for field in &variant.fields {
-                    if let Some(address) = value.address.checked_add(field.offset) {
-                        self.look_into(Value { type_id: field.type_id, address }, place.among_others(), out);
-                    }
+                for part in variant.fields.iter().filter_map(|field| value.part(field)) {
+                    self.look_into(part, place.among_others(), out);
                 }
             }
             Shape::Array { element, count } => {
@@ -179,13 +170,9 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn elements(&self, first: Value, count: u64, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
-        let size = self.values().layout(first.type_id).size;
         for number in 0..count.min(MOST_ELEMENTS) {
-            let Some(address) = number.checked_mul(size).and_then(|offset| first.address.checked_add(offset))
-            else {
-                return;
-            };
-            self.look_into(Value { address, ..first }, place.among_others(), out);
+            let Some(element) = self.values().element(first, number) else { return };
+            self.look_into(element, place.among_others(), out);
             if self.left.get() == 0 {
                 return;
             }
@@ -211,8 +198,7 @@ impl<'a> Walk<'a, '_> {
         let mut children = Vec::new();
         match awaited {
             Some(field) => {
-                if let Some(address) = value.address.checked_add(field.offset) {
-                    let inner = Value { type_id: field.type_id, address };
+                if let Some(inner) = value.part(field) {
                     self.future(inner, Place { within: &layout.name, ..place.deeper() }, &mut children);
                 }
             }
@@ -226,9 +212,7 @@ impl<'a> Walk<'a, '_> {
         let values = self.values();
         let Shape::Struct(fields) = &values.layout(tuple.type_id).shape else { return };
         for field in fields {
-            let Some(address) = tuple.address.checked_add(field.offset) else { return };
-            let branch = Value { type_id: field.type_id, address };
-            if let Some(branch) = self.unfinished(branch) {
+            if let Some(branch) = tuple.part(field).and_then(|branch| self.unfinished(branch)) {
                 self.future(branch, place.among_others(), out);
             }
         }
@@ -246,8 +230,7 @@ impl<'a> Walk<'a, '_> {
             if matches!(&*variant.name, "Done" | "Gone" | "None") {
                 return None;
             }
-            let field = variant.fields.first()?;
-            value = Value { type_id: field.type_id, address: value.address.checked_add(field.offset)? };
+            value = value.part(variant.fields.first()?)?;
         }
         Some(value)
     }
@@ -278,10 +261,7 @@ impl<'a> Walk<'a, '_> {
                 _ if form(values.layouts, value.type_id) == Form::Dynamic => self.walker.dynamic(value),
                 Shape::Struct(fields) if is_wrapper(&layout.name) => {
                     let large = fields.iter().find(|field| values.layout(field.type_id).size > 0);
-                    large.and_then(|field| {
-                        let address = value.address.checked_add(field.offset)?;
-                        Some(Value { type_id: field.type_id, address })
-                    })
+                    large.and_then(|field| value.part(field))
                 }
                 Shape::Pointer { .. } if is_wrapper(&layout.name) || layout.name.starts_with("&mut ") => {
                     values.target(value)

@@ -5,14 +5,8 @@ use crate::modules::LoadedModule;
 use crate::stacks::StackFrame;
 use stackglass_profile::Module;
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::{Layouts, Local, LocalPlace, ReadMemory, StoppedFrame, TypeId};
+use stackglass_symbols::layouts::{Layouts, Local, LocalPlace, StoppedFrame, TypeId, Wanted};
 use std::collections::HashSet;
-
-/// The local variables of each frame of each thread.
-pub type AllLocals = Vec<Vec<Vec<Local>>>;
-
-/// Reads layouts and locals: a function of [`Layouts`].
-type Read = fn(&[Module], &Options, &[StoppedFrame], ReadMemory<'_>) -> (Layouts, Vec<Vec<Local>>);
 
 /// Reads the layouts of modules, and the local variables of the frames of each thread. `files` are the files of the modules.
 pub fn read(
@@ -21,29 +15,8 @@ pub fn read(
     files: &[Module],
     options: &Options,
     frames: &[Vec<StackFrame>],
-) -> (Layouts, AllLocals) {
-    read_by(Layouts::read_with_locals, image, modules, files, options, frames)
-}
-
-/// The same, and what debug information says of coroutines.
-pub fn read_with_coroutines(
-    image: &Image,
-    modules: &[LoadedModule],
-    files: &[Module],
-    options: &Options,
-    frames: &[Vec<StackFrame>],
-) -> (Layouts, AllLocals) {
-    read_by(Layouts::read_with_coroutines, image, modules, files, options, frames)
-}
-
-fn read_by(
-    read: Read,
-    image: &Image,
-    modules: &[LoadedModule],
-    files: &[Module],
-    options: &Options,
-    frames: &[Vec<StackFrame>],
-) -> (Layouts, AllLocals) {
+    wanted: Wanted,
+) -> (Layouts, Vec<Vec<Vec<Local>>>) {
     let module_of =
         |frame: &StackFrame| modules.iter().position(|module| module.module.range().contains(&frame.lookup));
     let mut places = Vec::new();
@@ -59,8 +32,8 @@ fn read_by(
         }
     }
     let memory = |address: u64, into: &mut [u8]| image.memory.read(address, into);
-    let (layouts, found) = read(files, options, &stopped, &memory);
-    let mut locals: AllLocals =
+    let (layouts, found) = Layouts::read_with_locals(files, options, &stopped, &memory, wanted);
+    let mut locals: Vec<Vec<Vec<Local>>> =
         frames.iter().map(|frames| frames.iter().map(|_| Vec::new()).collect()).collect();
     for ((thread, number), found) in places.into_iter().zip(found) {
         let mut seen = HashSet::new();

@@ -14,7 +14,7 @@ pub struct TaskDump {
     pub runtimes: Vec<AsyncRuntime>,
     /// Its tasks, by runtime and id.
     pub tasks: Vec<DumpedTask>,
-    /// Locks that a task holds or waits for.
+    /// Locks and channels for which tasks wait.
     pub locks: Vec<Lock>,
     /// Tasks that wait for each other.
     pub deadlocks: Vec<Deadlock>,

@@ -175,7 +175,7 @@ pub struct RustVersion(pub u32, pub u32);
 
 /// What is read besides the locals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wanted {
+pub enum Wanted {
     /// Types, variables and vtables.
     Types,
     /// The same, and coroutines.
@@ -198,18 +198,9 @@ impl Layouts {
         options: &Options,
         frames: &[StoppedFrame],
         memory: ReadMemory<'_>,
+        wanted: Wanted,
     ) -> (Layouts, Vec<Vec<Local>>) {
-        read::read(modules, options, frames, memory, Wanted::Types)
-    }
-
-    /// The same, and what debug information says of [`Coroutines`].
-    pub fn read_with_coroutines(
-        modules: &[Module],
-        options: &Options,
-        frames: &[StoppedFrame],
-        memory: ReadMemory<'_>,
-    ) -> (Layouts, Vec<Vec<Local>>) {
-        read::read(modules, options, frames, memory, Wanted::Coroutines)
+        read::read(modules, options, frames, memory, wanted)
     }
 
     /// What debug information says of coroutines, if it was read.

@@ -149,11 +149,7 @@ impl TaskCell {
     pub fn stage(&self, values: &Values<'_>) -> Option<Stage> {
         let (_, variant) = values.active(self.stage)?;
         match &*variant.name {
-            "Running" => {
-                let field = variant.fields.first()?;
-                let address = self.stage.address.checked_add(field.offset)?;
-                Some(Stage::Running(Value { type_id: field.type_id, address }))
-            }
+            "Running" => Some(Stage::Running(self.stage.part(variant.fields.first()?)?)),
             "Finished" => Some(Stage::Finished),
             _ => Some(Stage::Consumed),
         }

@@ -4,6 +4,7 @@ use crate::values::Values;
 use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 
 /// Offsets in headers and vtables, where they are known.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
     /// Of the pointer to the vtable in a header.
     vtable: Option<u64>,

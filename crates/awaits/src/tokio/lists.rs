@@ -77,19 +77,15 @@ fn each_list(values: &Values<'_>, value: Value, depth: u32, visit: &mut dyn FnMu
         return;
     }
     if let Some((first, count)) = values.slice(value) {
-        let size = values.layout(first.type_id).size;
         for number in 0..count.min(MOST_LISTS) {
-            let at = number.checked_mul(size).and_then(|offset| first.address.checked_add(offset));
-            let Some(address) = at else { return };
-            each_list(values, Value { address, ..first }, depth - 1, visit);
+            let Some(element) = values.element(first, number) else { return };
+            each_list(values, element, depth - 1, visit);
         }
         return;
     }
     let Shape::Struct(fields) = &values.layout(value.type_id).shape else { return };
-    for field in fields {
-        if let Some(address) = value.address.checked_add(field.offset) {
-            each_list(values, Value { type_id: field.type_id, address }, depth - 1, visit);
-        }
+    for part in fields.iter().filter_map(|field| value.part(field)) {
+        each_list(values, part, depth - 1, visit);
     }
 }
 

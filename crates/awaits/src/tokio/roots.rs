@@ -17,20 +17,19 @@ pub(super) fn add(
 ) {
     for (thread, frames) in process.locals.iter().enumerate() {
         let mut seen = HashSet::new();
-        let mut best: Option<(Value, usize)> = None;
+        let mut root = None;
         for local in frames.iter().rev().flatten() {
             let Some(future) = future_of(walker, local.type_id, &local.place) else { continue };
-            if !seen.insert((future.type_id, future.address)) {
+            if !seen.insert(future) {
                 continue;
             }
             let walked = walker.walk(future);
-            let suspended = walked.stack.iter().any(|frame| matches!(frame.point, AwaitPoint::Await(_)));
-            if suspended && best.is_none() {
-                best = Some((future, walked.stack.len()));
+            if walked.stack.iter().any(|frame| matches!(frame.point, AwaitPoint::Await(_))) {
+                root = Some((future, walked));
+                break;
             }
         }
-        let Some((future, _)) = best else { continue };
-        let walked = walker.walk(future);
+        let Some((future, walked)) = root else { continue };
         held.push((dump.tasks.len(), held::holdings(walker, future)));
         let name = walked.stack.first().map_or_else(|| "".into(), |frame| frame.function.clone());
         dump.tasks.push(DumpedTask {

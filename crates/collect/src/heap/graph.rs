@@ -12,7 +12,7 @@ use stackglass_profile::heap_graph::{
     AllocatingFunction, AllocationStack, AllocationStacks, HeapGraphSink, NodeKind,
 };
 use stackglass_profile::{Location, LocationId, Module, ModuleIndex, Recording, StackId};
-use stackglass_symbols::layouts::{BlockType, Layouts, allocated_blocks};
+use stackglass_symbols::layouts::{BlockType, Layouts, Wanted, allocated_blocks};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ where
     let threads = roots::thread_stacks(image, &modules);
     let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
     let frames = stacks::frames(image, &modules, &states);
-    let (layouts, locals) = locals::read(image, &modules, &files, &options.symbols, &frames);
+    let (layouts, locals) = locals::read(image, &modules, &files, &options.symbols, &frames, Wanted::Types);
     memory::return_unused();
     let Source { mut recording, stacks: site_stacks, table } = Source::of(image);
     keep_stacks(&mut recording, &site_stacks);

@@ -10,6 +10,7 @@ use stackglass_heapgraph::{locals, modules, roots, stacks};
 use stackglass_profile::Nanos;
 use stackglass_profile::task_dump::TaskDump;
 use stackglass_symbols::Options;
+use stackglass_symbols::layouts::Wanted;
 use std::time::Instant;
 
 /// Why there are no await stacks.
@@ -65,7 +66,8 @@ fn dump(process: &FrozenProcess, options: &TasksOptions) -> TaskDump {
     let threads = roots::thread_stacks(&image, &modules);
     let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
     let frames = stacks::frames(&image, &modules, &states);
-    let (layouts, locals) = locals::read_with_coroutines(&image, &modules, &files, &options.symbols, &frames);
+    let (layouts, locals) =
+        locals::read(&image, &modules, &files, &options.symbols, &frames, Wanted::Coroutines);
     let tids: Vec<u32> = threads.iter().map(|thread| image.threads[thread.index].tid).collect();
     let mut dump = stackglass_awaits::tasks(&Process {
         image: &image,

@@ -12,6 +12,7 @@ use stackglass_heapgraph::typing::{Evidence, Typing, infer};
 use stackglass_heapgraph::{locals, modules, roots, stacks};
 use stackglass_profile::Module;
 use stackglass_symbols::Options;
+use stackglass_symbols::layouts::Wanted;
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
@@ -65,7 +66,8 @@ fn ask(source: &str, compiler: &str, flags: &[&str]) -> Asked {
     let threads = roots::thread_stacks(&image, &modules);
     let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
     let frames = stacks::frames(&image, &modules, &states);
-    let (layouts, locals) = locals::read(&image, &modules, &files, &Options::default(), &frames);
+    let (layouts, locals) =
+        locals::read(&image, &modules, &files, &Options::default(), &frames, Wanted::Types);
     let mut variables = roots::statics(&modules, &layouts);
     variables.extend(roots::thread_locals(&image, &modules, &layouts));
     let biases: Vec<u64> = modules.iter().map(LoadedModule::bias).collect();

@@ -33,7 +33,7 @@ impl Drop for Program {
     }
 }
 
-/// Time of the whole command, how long the program stands still, and how many tasks are told.
+/// Time of the whole command, how long the program stands still, and the number of tasks in the report.
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     let many = MANY.to_string();
@@ -43,13 +43,13 @@ pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
         let pid = program.0.id().to_string();
         let stackglass = setup.tools.stackglass.display().to_string();
         let words = [stackglass, "tasks".into(), pid, "--json".into()];
-        let (mut walls, mut pauses, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut walls, mut pauses, mut counts) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..setup.either(11, 3) {
             let output = setup.scratch("tasks.json");
             walls.push(setup.run_into(&words, &output)?.wall * 1e3);
             let tasks: Value = serde_json::from_slice(&std::fs::read(&output)?)?;
             pauses.push(tasks["pause"].as_f64().context("no pause")? * 1e-6);
-            told.push(tasks["tasks"].as_f64().context("no tasks")?);
+            counts.push(tasks["tasks"].as_f64().context("no tasks")?);
         }
         let pause = if arguments == small { 10.0 } else { 50.0 };
         let interval = |values: &[f64]| Interval::bootstrap(values, median);
@@ -60,7 +60,11 @@ pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
         });
         let still = format!("{what}: the program stands still");
         figures.push(Figure::must(still, interval(&pauses), Unit::Millis, Bound::AtMost(pause)));
-        figures.push(Figure::told(format!("{what}: tasks told"), Interval::range(&told), Unit::Count));
+        figures.push(Figure::told(
+            format!("{what}: tasks in the report"),
+            Interval::range(&counts),
+            Unit::Count,
+        ));
     }
     Ok(figures)
 }
