@@ -64,18 +64,11 @@ pub fn find(tasks: &[DumpedTask], locks: &[Lock]) -> Vec<Deadlock> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_profile::task_dump::{Holder, TaskState, Wait};
+    use stackglass_profile::task_dump::{Holder, Wait};
 
     fn task(id: u64, waits: &[(WaitTarget, bool)]) -> DumpedTask {
         let wait = |(target, is_only): &(WaitTarget, bool)| Wait { target: *target, is_only: *is_only };
-        DumpedTask {
-            id,
-            runtime: None,
-            state: TaskState::Waiting,
-            name: "f".into(),
-            stack: Vec::new(),
-            waits: waits.iter().map(wait).collect(),
-        }
+        DumpedTask { id, name: "f".into(), waits: waits.iter().map(wait).collect(), ..DumpedTask::default() }
     }
 
     fn mutex(address: u64) -> WaitTarget {

@@ -144,7 +144,7 @@ fn add(
     {
         name = outermost.function.clone();
     }
-    dump.tasks.push(DumpedTask { id, runtime, state, name, stack, waits });
+    dump.tasks.push(DumpedTask { id, runtime, state, name, stack, waits, ..DumpedTask::default() });
 }
 
 /// A name for tasks of a future's type.

@@ -39,7 +39,7 @@ pub struct AsyncRuntime {
 }
 
 /// A task.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DumpedTask {
     /// The runtime's id of it. 0 for the future of `block_on`.
     pub id: u64,
@@ -49,16 +49,50 @@ pub struct DumpedTask {
     pub state: TaskState,
     /// Its function: that of the outermost future.
     pub name: Arc<str>,
+    /// The name that the program has given it, as by `.task("name")`.
+    pub given_name: Option<Arc<str>>,
+    /// Where the program created it, as far as that is known.
+    pub created: Option<(Arc<str>, u32)>,
+    /// How its stack was found.
+    pub source: AwaitSource,
     /// Its await stack, outermost first. More than one where the outermost future is a combination of several.
     pub stack: Vec<AwaitFrame>,
     /// What it waits for, as far as it is known.
     pub waits: Vec<Wait>,
+    /// How long it has waited, ns, as far as that is known.
+    pub waited: Option<Nanos>,
+    /// The thread that polls it, or runs its function, as far as that is known.
+    pub thread: Option<PollingThread>,
+}
+
+/// How an await stack was found, best first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum AwaitSource {
+    /// By the types of the debug information.
+    #[default]
+    Types,
+    /// By the stack of a poll that was asked for.
+    AskedPoll,
+    /// Only the task's function, or the place where it was created, is known.
+    RootName,
+}
+
+/// A thread that polls a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PollingThread {
+    /// Its kernel id.
+    pub tid: u32,
+    /// Its stack, innermost first, without the frames of the runtime that call the task.
+    pub stack: Vec<crate::Frame>,
+    /// How long this poll lasts at least, ns. `None` if it may have just begun.
+    pub polled_for: Option<Nanos>,
 }
 
 /// What a task does.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum TaskState {
     /// It waits.
+    #[default]
     Waiting,
     /// It was woken, and waits for a worker.
     Ready,

@@ -33,12 +33,11 @@ pub(super) fn add(
         held.push((dump.tasks.len(), held::holdings(walker, future)));
         let name = walked.stack.first().map_or_else(|| "".into(), |frame| frame.function.clone());
         dump.tasks.push(DumpedTask {
-            id: 0,
-            runtime: None,
             state: TaskState::BlockOn(process.tids.get(thread).copied().unwrap_or(0)),
             name,
             stack: walked.stack,
             waits: walked.waits,
+            ..DumpedTask::default()
         });
     }
 }
