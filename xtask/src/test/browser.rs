@@ -6,7 +6,7 @@ use super::{Tally, packages};
 use crate::run::{cargo, on_path, root, shown_and_returned, succeeds, target_folder};
 use anyhow::{Context, Result, bail};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const TESTS: &str = "crates/flame/browser";
@@ -21,10 +21,20 @@ pub fn run() -> Result<Tally> {
     if !succeeds(pages.arg(folder.join("pages")))? {
         bail!("the pages to be tested could not be written");
     }
+    // Some bounds are on times, and a neighbour may have had the machine for a while.
+    let first = tests(&folder, &chromium)?;
+    if first.failed == 0 {
+        return Ok(first);
+    }
+    eprintln!("browser: {} tests failed: second try", first.failed);
+    tests(&folder, &chromium)
+}
+
+fn tests(folder: &Path, chromium: &Path) -> Result<Tally> {
     let mut node = Command::new("node");
     node.args(["--test", "--test-reporter=tap", "--test-concurrency=1"]).current_dir(root());
     node.args(["model", "page", "still", "speed"].map(|test| format!("{TESTS}/{test}.test.mjs")));
-    node.env("BROWSER_TESTS", &folder).env("CHROMIUM", chromium);
+    node.env("BROWSER_TESTS", folder).env("CHROMIUM", chromium);
     let (succeeded, text) = shown_and_returned(&mut node, true)?;
     let count = |what: &str| -> Option<u64> {
         text.lines().rev().find_map(|line| line.strip_prefix(what)?.trim().parse().ok())

@@ -15,6 +15,7 @@ mod programs;
 mod registry;
 mod stress;
 mod suites;
+mod tokio_versions;
 
 use crate::run::{cargo, succeeds};
 use anyhow::{Result, bail};
@@ -65,6 +66,7 @@ const STEPS: &[Step] = &[
     ("browser", |_| browser::run()),
     ("heap-readers", |_| heap_readers::run()),
     ("stress", stress::run),
+    ("tokio-versions", tokio_versions::run),
     ("effects", effects::run),
     ("registry", registry::run),
     ("fuzz", fuzz::run),
@@ -83,6 +85,7 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
     }
     let begin = Instant::now();
     let mut sum = Tally::default();
+    let mut failed = Vec::new();
     for (name, step) in STEPS.iter().filter(|(name, _)| named.is_empty() || named.contains(name)) {
         eprintln!("\n--- {name}");
         let started = Instant::now();
@@ -94,6 +97,13 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
         sum.failed += tally.failed;
         let seconds = started.elapsed().as_secs_f64();
         eprintln!("--- {name}: {} passed, {} failed in {seconds:.1} s", tally.passed, tally.failed);
+        if tally.failed > 0 {
+            failed.push((*name, seconds));
+        }
+    }
+    // In the form of nextest, so that whatever reads the log of its tests finds steps as well.
+    for (name, seconds) in failed {
+        eprintln!("        FAIL [{seconds:>8.3}s] xtask {name}");
     }
     eprintln!("\n{:.0} s in all", begin.elapsed().as_secs_f64());
     println!("{} passed, {} failed", sum.passed, sum.failed);

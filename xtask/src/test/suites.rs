@@ -41,7 +41,7 @@ fn install_nextest() -> Result<()> {
 }
 
 /// Reads `Summary [ 1.0s] 12 tests run: 10 passed (1 slow), 1 failed, 1 timed out, 3 skipped`.
-fn summary(text: &str) -> Option<Tally> {
+pub(super) fn summary(text: &str) -> Option<Tally> {
     let line = text.lines().rev().find(|line| line.contains("tests run:") || line.contains("test run:"))?;
     // The text in parentheses tells how they passed: slowly, or at the second try.
     let counts: String = line.split_once("run:")?.1.split(['(', ')']).step_by(2).collect();
