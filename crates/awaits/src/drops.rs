@@ -15,7 +15,7 @@ use crate::memory::Pages;
 use foldhash::{HashMap, HashMapExt};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use instructions::{Flow, execute};
-use machine::{Machine, STACK_TOP, Step, Stop};
+use machine::{Machine, Register, STACK_TOP, Step, Stop};
 use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_symbols::layouts::{KnownFunction, Layouts};
 use std::cell::{Cell, RefCell};
@@ -126,7 +126,7 @@ pub(crate) struct Watched {
 struct Frame {
     /// Where the caller continues.
     back: u64,
-    registers: [Option<u64>; 16],
+    registers: [Register; 16],
     changes: usize,
     /// Instructions left at its begin.
     left: u32,
@@ -171,8 +171,8 @@ impl<'a> Drops<'a> {
             left: MOST_OF_TASK.min(self.left.get()),
         };
         let begin = run.left;
-        run.machine.registers[RDI] = Some(value);
-        run.machine.registers[RSP] = Some(STACK_TOP - 4096);
+        run.machine.registers[RDI] = Register::of(value);
+        run.machine.registers[RSP] = Register::of(STACK_TOP - 4096);
         run.all(function);
         self.left.set(self.left.get() - (begin - run.left));
         let changed = |semaphore: &u64| run.machine.has_written(*semaphore, SEMAPHORE_SIZE);
@@ -266,8 +266,8 @@ impl Run<'_, '_> {
             return Err(Stop);
         }
         let (registers, changes) = (self.machine.registers, self.machine.changes());
-        let top = self.machine.registers[RSP].and_then(|top| top.checked_sub(8)).ok_or(Stop)?;
-        self.machine.registers[RSP] = Some(top);
+        let top = self.machine.register(RSP).and_then(|top| top.checked_sub(8)).ok_or(Stop)?;
+        self.machine.set_register(RSP, Some(top));
         self.machine.store(top, 8, Some(u128::from(back)))?;
         self.frames.push(Frame { back, registers, changes, left: self.left });
         Ok(target)
@@ -293,7 +293,7 @@ impl Run<'_, '_> {
 
     /// What a known function does.
     fn known(&mut self, function: KnownFunction) -> Step<()> {
-        let [first, second, third] = [RDI, RSI, RDX].map(|number| self.machine.registers[number]);
+        let [first, second, third] = [RDI, RSI, RDX].map(|number| self.machine.register(number));
         match function {
             KnownFunction::Release => {
                 let (semaphore, permits) = first.zip(second).ok_or(Stop)?;
@@ -322,7 +322,7 @@ impl Run<'_, '_> {
         }
         self.machine.forget_changed();
         if matches!(function, KnownFunction::Copy | KnownFunction::Fill) {
-            self.machine.registers[RAX] = first;
+            self.machine.set_register(RAX, first);
         }
         Ok(())
     }

@@ -8,6 +8,10 @@ use iced_x86::{
     Code, ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
 
+/// Numbers of registers.
+const RAX: usize = 0;
+const RDX: usize = 2;
+
 /// Where the code continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Flow {
@@ -115,6 +119,63 @@ pub(super) fn execute(machine: &mut Machine<'_>, code: &Instruction) -> Step<Flo
             machine.flags = Flags::default();
             write(machine, code, 0, both(left, right).map(|(left, right)| left.wrapping_mul(right)))?;
         }
+        M::Mul | M::Div if size >= 4 => {
+            let of = |number: usize| machine.registers[number].part(0, size);
+            let (low, high, operand) = (of(RAX), of(RDX), read(machine, code, 0)?);
+            let bits = size as u32 * 8;
+            let wide = |low: u64, high: u64| u128::from(high) << bits | u128::from(low);
+            let results = match (code.mnemonic(), low, high, operand) {
+                (M::Mul, Some(low), _, Some(operand)) => {
+                    let product = u128::from(low) * u128::from(operand);
+                    Some((product as u64, (product >> bits) as u64))
+                }
+                (M::Div, Some(low), Some(high), Some(operand)) => {
+                    let (value, by) = (wide(low, high), u128::from(operand));
+                    // Otherwise the processor would raise an exception.
+                    let quotient =
+                        value.checked_div(by).filter(|quotient| *quotient >> bits == 0).ok_or(Stop)?;
+                    Some((quotient as u64, (value % by) as u64))
+                }
+                _ => None,
+            };
+            let is_large = results.map(|(_, high)| cut(high, size) != 0);
+            machine.flags = match code.mnemonic() {
+                M::Mul => Flags { carry: is_large, overflow: is_large, ..Flags::default() },
+                _ => Flags::default(),
+            };
+            let registers =
+                if size == 8 { [Register::RAX, Register::RDX] } else { [Register::EAX, Register::EDX] };
+            set_register(machine, registers[0], results.map(|(low, _)| low));
+            set_register(machine, registers[1], results.map(|(_, high)| high));
+        }
+        M::Bts | M::Btr if code.op_kind(0) == OpKind::Register => {
+            let (value, bit) = (read(machine, code, 0)?, read(machine, code, 1)?);
+            let changed = both(value, bit).map(|(value, bit)| (value, 1u64 << (bit % (size as u64 * 8))));
+            machine.flags.carry = changed.map(|(value, bit)| value & bit != 0);
+            let set = code.mnemonic() == M::Bts;
+            let result = changed.map(|(value, bit)| if set { value | bit } else { value & !bit });
+            write(machine, code, 0, result)?;
+        }
+        M::Rol | M::Ror if size >= 4 => {
+            let (value, count) = (read(machine, code, 0)?, read(machine, code, 1)?);
+            let result = both(value, count).map(|(value, count)| {
+                let count = (count & if size == 8 { 63 } else { 31 }) as u32;
+                let left = code.mnemonic() == M::Rol;
+                match (size, left) {
+                    (8, true) => value.rotate_left(count),
+                    (8, false) => value.rotate_right(count),
+                    (_, true) => u64::from((value as u32).rotate_left(count)),
+                    (_, false) => u64::from((value as u32).rotate_right(count)),
+                }
+            });
+            machine.flags = Flags { carry: None, overflow: None, ..machine.flags };
+            write(machine, code, 0, result)?;
+        }
+        M::Bsr => {
+            let value = read(machine, code, 1)?.filter(|value| *value != 0);
+            machine.flags = Flags { zero: value.map(|_| false), ..Flags::default() };
+            write(machine, code, 0, value.map(|value| 63 - u64::from(value.leading_zeros())))?;
+        }
         M::Bt => {
             let (value, bit) = (read(machine, code, 0)?, read(machine, code, 1)?);
             // A bit of memory may be outside of the operand.
@@ -129,7 +190,8 @@ pub(super) fn execute(machine: &mut Machine<'_>, code: &Instruction) -> Step<Flo
             write(machine, code, 0, value.map(|value| u64::from(value.trailing_zeros())))?;
         }
         M::Cdqe => {
-            machine.registers[0] = machine.registers[0].map(|value| extended(value, 4) as u64);
+            let value = machine.registers[0].part(0, 4).map(|value| extended(value, 4) as u64);
+            machine.set_register(0, value);
         }
         M::Xchg => {
             let (left, right) = (read(machine, code, 0)?, read(machine, code, 1)?);
@@ -138,7 +200,7 @@ pub(super) fn execute(machine: &mut Machine<'_>, code: &Instruction) -> Step<Flo
         }
         M::Cmpxchg => {
             let (now, new) = (read(machine, code, 0)?, read(machine, code, 1)?);
-            let expected = machine.registers[0].map(|value| cut(value, size));
+            let expected = machine.registers[0].part(0, size.min(8));
             machine.flags = of_difference(expected, now, size);
             match machine.flags.zero.ok_or(Stop)? {
                 true => write(machine, code, 0, new)?,
@@ -155,7 +217,8 @@ pub(super) fn execute(machine: &mut Machine<'_>, code: &Instruction) -> Step<Flo
         }
         M::Leave => {
             machine.registers[4] = machine.registers[5];
-            machine.registers[5] = pop(machine)?;
+            let frame = pop(machine)?;
+            machine.set_register(5, frame);
         }
         M::Movaps | M::Movups | M::Movdqa | M::Movdqu | M::Movapd | M::Movupd | M::Movq | M::Movd => {
             let value = read_wide(machine, code, 1)?;
@@ -314,23 +377,16 @@ fn accumulator(size: usize) -> Register {
 }
 
 fn register(machine: &Machine<'_>, register: Register) -> Option<u64> {
-    let value = machine.registers[number(register)?]?;
-    Some(cut(if is_high(register) { value >> 8 } else { value }, register.size()))
+    machine.registers[number(register)?].part(usize::from(is_high(register)), register.size().min(8))
 }
 
 fn set_register(machine: &mut Machine<'_>, register: Register, value: Option<u64>) {
     let Some(number) = number(register) else { return };
-    let before = machine.registers[number];
-    machine.registers[number] = match register.size() {
-        8 => value,
-        // The upper half becomes zero.
-        4 => value.map(|value| cut(value, 4)),
-        size => both(before, value).map(|(before, value)| {
-            let shift = if is_high(register) { 8 } else { 0 };
-            let mask = cut(u64::MAX, size) << shift;
-            before & !mask | (value << shift) & mask
-        }),
-    };
+    // Writing the lower half makes the upper half zero.
+    if register.size() == 4 {
+        machine.registers[number].set(4, 4, Some(0));
+    }
+    machine.registers[number].set(usize::from(is_high(register)), register.size().min(8), value);
 }
 
 /// The address of an operand in memory.
@@ -427,14 +483,14 @@ fn write_wide(machine: &mut Machine<'_>, code: &Instruction, operand: u32, value
 }
 
 fn push(machine: &mut Machine<'_>, value: Option<u64>) -> Step<()> {
-    let top = machine.registers[4].and_then(|top| top.checked_sub(8)).ok_or(Stop)?;
-    machine.registers[4] = Some(top);
+    let top = machine.register(4).and_then(|top| top.checked_sub(8)).ok_or(Stop)?;
+    machine.set_register(4, Some(top));
     machine.store(top, 8, value.map(u128::from))
 }
 
 fn pop(machine: &mut Machine<'_>) -> Step<Option<u64>> {
-    let top = machine.registers[4].ok_or(Stop)?;
-    machine.registers[4] = top.checked_add(8);
+    let top = machine.register(4).ok_or(Stop)?;
+    machine.set_register(4, top.checked_add(8));
     Ok(machine.load(top, 8)?.map(|value| value as u64))
 }
 

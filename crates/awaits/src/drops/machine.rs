@@ -27,10 +27,37 @@ pub(super) struct Flags {
 /// A word of memory, and which of its bytes are known.
 type Word = (u64, u8);
 
+/// A general register, and which of its bytes are known.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Register {
+    value: u64,
+    known: u8,
+}
+
+impl Register {
+    /// A register with a known value.
+    pub fn of(value: u64) -> Register {
+        Register { value, known: u8::MAX }
+    }
+
+    /// Some of its bytes, if they are known.
+    pub fn part(self, first: usize, count: usize) -> Option<u64> {
+        let mask = byte_mask(first, count);
+        (self.known & mask == mask).then_some((u128::from(self.value >> (first * 8)) & ones(count)) as u64)
+    }
+
+    /// Sets some of its bytes.
+    pub fn set(&mut self, first: usize, count: usize, value: Option<u64>) {
+        let (mask, bits) = (byte_mask(first, count), (ones(count) as u64) << (first * 8));
+        self.value = self.value & !bits | (value.unwrap_or(0) << (first * 8)) & bits;
+        self.known = if value.is_some() { self.known | mask } else { self.known & !mask };
+    }
+}
+
 pub(super) struct Machine<'a> {
     pages: &'a Pages<'a>,
     /// General registers by their number.
-    pub registers: [Option<u64>; 16],
+    pub registers: [Register; 16],
     /// Vector registers of 128 bits by their number.
     pub vectors: [Option<u128>; 16],
     pub flags: Flags,
@@ -46,13 +73,23 @@ impl<'a> Machine<'a> {
     pub fn new(pages: &'a Pages<'a>, thread_local: Option<u64>) -> Machine<'a> {
         Machine {
             pages,
-            registers: [None; 16],
+            registers: [Register::default(); 16],
             vectors: [None; 16],
             flags: Flags::default(),
             thread_local,
             written: HashMap::new(),
             undo: Vec::new(),
         }
+    }
+
+    /// A register by its number.
+    pub fn register(&self, number: usize) -> Option<u64> {
+        self.registers[number].part(0, 8)
+    }
+
+    /// Sets a register by its number.
+    pub fn set_register(&mut self, number: usize, value: Option<u64>) {
+        self.registers[number].set(0, 8, value);
     }
 
     /// Number of changes of memory so far.
@@ -143,7 +180,7 @@ impl<'a> Machine<'a> {
     pub fn forget_changed(&mut self) {
         // rax, rcx, rdx, rsi, rdi, r8 to r11 (System V ABI).
         for number in [0, 1, 2, 6, 7, 8, 9, 10, 11] {
-            self.registers[number] = None;
+            self.registers[number] = Register::default();
         }
         self.vectors = [None; 16];
         self.flags = Flags::default();
