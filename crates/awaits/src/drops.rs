@@ -74,7 +74,7 @@ pub(crate) struct Dropped {
     pub releases: Vec<Release>,
     /// Semaphores that it closes, and whether that is certain.
     closed: Vec<(u64, bool)>,
-    /// Words that are asked for, as they are then.
+    /// Words that are asked for, as they are at the end, or before something is left out.
     words: Vec<(u64, Option<u64>)>,
     /// Semaphores in which it changes something.
     touched: Vec<u64>,
@@ -109,7 +109,8 @@ impl Dropped {
     /// The same for whether it sets bits of a word.
     pub fn sets(&self, word: u64, bits: u64) -> Option<bool> {
         let (_, value) = self.words.iter().find(|(address, _)| *address == word)?;
-        value.map(|value| value & bits == bits).filter(|_| self.is_whole)
+        let sets = (*value)? & bits == bits;
+        (sets || self.is_whole).then_some(sets)
     }
 }
 
@@ -168,6 +169,7 @@ impl<'a> Drops<'a> {
             machine: Machine::new(self.pages, self.thread_local),
             frames: Vec::new(),
             found: Dropped { is_whole: true, ..Dropped::default() },
+            words: &watched.words,
             left: MOST_OF_TASK.min(self.left.get()),
         };
         let begin = run.left;
@@ -179,11 +181,7 @@ impl<'a> Drops<'a> {
         if !self.has_both {
             run.found.touched = watched.semaphores.iter().copied().filter(changed).collect();
         }
-        let word = |address: &u64| {
-            let value = run.machine.load(*address, 8).ok().flatten();
-            (*address, value.map(|value| value as u64))
-        };
-        run.found.words = watched.words.iter().map(word).collect();
+        run.read_words();
         run.found
     }
 
@@ -213,6 +211,7 @@ struct Run<'d, 'a> {
     machine: Machine<'a>,
     frames: Vec<Frame>,
     found: Dropped,
+    words: &'d [u64],
     left: u32,
 }
 
@@ -280,8 +279,21 @@ impl Run<'_, '_> {
         (!self.frames.is_empty()).then_some(frame.back)
     }
 
+    /// Reads the words that are asked for, as long as they are certain.
+    fn read_words(&mut self) {
+        if !self.found.is_whole {
+            return;
+        }
+        let word = |address: &u64| {
+            let value = self.machine.load(*address, 8).ok().flatten();
+            (*address, value.map(|value| value as u64))
+        };
+        self.found.words = self.words.iter().map(word).collect();
+    }
+
     /// Ends the innermost call as if it had not been there.
     fn leave_out(&mut self) -> Option<u64> {
+        self.read_words();
         self.found.is_whole = false;
         let frame = self.frames.pop()?;
         self.machine.take_back(frame.changes);
