@@ -7,9 +7,11 @@
 //!
 //! Source: `tokio/src/runtime/task/` of tokio 1.43 to 1.54.
 
+mod block_on;
 mod cells;
 mod headers;
 mod lists;
+mod root_names;
 mod roots;
 mod sweep;
 
@@ -76,8 +78,14 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
         }
     }
     roots::add(process, &walker, &mut dump, &mut held);
+    block_on::add(process, &walker, &mut dump, &mut held);
+    if cells.is_empty() {
+        root_names::add(process, &values, &mut dump);
+    }
     if dump.tasks.is_empty() {
-        dump.remarks.push(nothing_found(layouts, &cells));
+        dump.remarks.push(nothing_found(layouts, &cells, version.as_deref()));
+    } else if cells.is_empty() && spawns(layouts) {
+        dump.remarks.push(not_understood(version.as_deref()));
     }
     dump.locks = locks::find(&values, &Drops::new(&values.pages, layouts, modules), &dump.tasks, &held);
     dump.deadlocks = deadlocks::find(&dump.tasks, &dump.locks);
@@ -85,15 +93,30 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
 }
 
 /// Why there are no tasks.
-fn nothing_found(layouts: &Layouts, cells: &Cells<'_>) -> String {
+fn nothing_found(layouts: &Layouts, cells: &Cells<'_>, version: Option<&str>) -> String {
     let has_types = layouts.coroutines().files().next().is_some();
     match (layouts.is_rust(), has_types, cells.is_empty()) {
         (false, ..) => "the program has no debug information of Rust: build it with `debug = 2` in its Cargo profile, and do not strip it",
         (true, false, _) => "its debug information has no types of async functions: it has no such functions, or its own crate needs `debug = 2` (or `true`) in the Cargo profile",
+        (true, true, true) if spawns(layouts) => return not_understood(version),
         (true, true, true) => "the program spawns no tasks of tokio",
         (true, true, false) => "no tokio runtime has a task now",
     }
     .to_owned()
+}
+
+/// Whether the program has types of async functions, and functions that poll tasks of tokio.
+fn spawns(layouts: &Layouts) -> bool {
+    let is_task = |name: &str| {
+        name.contains("tokio::runtime::scheduler::") || name.contains("tokio::task::local::Shared")
+    };
+    let coroutines = layouts.coroutines();
+    coroutines.files().next().is_some() && coroutines.polls().iter().any(|poll| is_task(&poll.name))
+}
+
+fn not_understood(version: Option<&str>) -> String {
+    let version = version.map(|version| format!(" {version}")).unwrap_or_default();
+    format!("the tasks of tokio{version} are not understood; those of tokio 1.43 to 1.54 are")
 }
 
 /// Adds the task with a header at an address.

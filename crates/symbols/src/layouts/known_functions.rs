@@ -5,10 +5,13 @@
 
 use crate::elf::{Elf, Table};
 use crate::locate::Files;
-use foldhash::{HashMap, HashMapExt};
+use crate::naming::name_of_symbol;
+use foldhash::HashMap;
 use object::elf;
 use object::read::elf::Sym;
 use object::{LittleEndian, SymbolIndex};
+use std::ops::Range;
+use std::sync::Arc;
 
 const LITTLE: LittleEndian = LittleEndian;
 
@@ -34,11 +37,16 @@ pub struct KnownFunctions {
     pub functions: HashMap<u64, KnownFunction>,
     /// By the address in the file of a slot that leads to them.
     pub slots: HashMap<u64, KnownFunction>,
+    /// Addresses in the file of the function in which `block_on` of tokio waits.
+    pub parks: Vec<Range<u64>>,
+    /// Functions that poll tasks of tokio, as their symbols name them: address in the file, and name with type arguments.
+    /// Only the newer mangling of Rust (v0) has these.
+    pub polls: Vec<(u64, Arc<str>)>,
 }
 
 /// Finds those of a module.
 pub(super) fn find(files: &Files) -> KnownFunctions {
-    let mut found = KnownFunctions { functions: HashMap::new(), slots: HashMap::new() };
+    let mut found = KnownFunctions::default();
     if let Some((elf, table)) = files.symbols()
         && let Some(symbols) = elf.symbols(table)
     {
@@ -48,8 +56,14 @@ pub(super) fn find(files: &Files) -> KnownFunctions {
             }
             let name =
                 symbols.symbol_name(LITTLE, symbol).ok().and_then(|name| std::str::from_utf8(name).ok());
-            if let Some(function) = name.and_then(function) {
-                found.functions.insert(symbol.st_value(LITTLE), function);
+            let Some(name) = name else { continue };
+            let start = symbol.st_value(LITTLE);
+            if let Some(function) = function(name) {
+                found.functions.insert(start, function);
+            } else if name.contains("5tokio7runtime4park") && name.contains("16CachedParkThread4park") {
+                found.parks.push(start..start.saturating_add(symbol.st_size(LITTLE)));
+            } else if name.starts_with("_R") && name.contains("5tokio7runtime4task3raw4poll") {
+                found.polls.extend(name_of_symbol(name).spec.map(|name| (start, name)));
             }
         }
     }

@@ -47,7 +47,7 @@ pub(super) fn read(
     if wanted == Wanted::Coroutines {
         // Modules without tasks need none.
         let has_tasks = |module: usize| layouts.coroutines.polls.iter().any(|poll| poll.module == module);
-        let find = |(module, files)| match has_tasks(module) {
+        let find = |(module, files)| match module == 0 || has_tasks(module) {
             true => known_functions::find(files),
             false => KnownFunctions::default(),
         };
@@ -121,6 +121,11 @@ fn of_units(
         let polls = std::mem::take(&mut index.polls).into_iter();
         let polls = polls.map(|(address, name)| PollFunction { module, address, name: name.into() });
         coroutines.polls.extend(polls);
+        for name in std::mem::take(&mut index.block_ons) {
+            if !coroutines.block_ons.iter().any(|known| **known == *name) {
+                coroutines.block_ons.push(name.into());
+            }
+        }
         for (path, symbol) in std::mem::take(&mut index.coroutines) {
             coroutines.add_function(path, &symbol);
         }
