@@ -243,6 +243,33 @@ fn deadlocks_through_all_kinds_of_waits() {
 }
 
 #[test]
+fn tasks_that_wait_for_tasks_name_them() {
+    let host = Host::start(&["leaves"]);
+    let wrong = host.wrong();
+    let hidden = |line: &&String| line.starts_with("arc:");
+    assert!(wrong.iter().all(|line| hidden(&line)) && wrong.len() == 1, "{wrong:#?}");
+    let words = host.text(&["--all"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("leaves::BehindArc (not followed: behind an `Arc`)"), "{words}");
+    let tasks = |name: &str| {
+        host.expected.iter().filter(|task| task.name == name).map(|task| task.id).collect::<Vec<_>>()
+    };
+    let named = [tasks("sleeper"), tasks("of_set")].concat();
+    assert_eq!(named.len(), 7);
+    for id in named {
+        assert!(words.contains(&format!("waits for task {id} ")), "{id}: {words}");
+    }
+}
+
+#[test]
+fn the_future_of_block_on() {
+    let host = Host::start(&["deadlock"]);
+    let tasks = host.tasks();
+    let groups = tasks["groups"].as_array().expect("groups");
+    let root = groups.iter().find(|group| group["state"] == "block_on").expect("the future of block_on");
+    assert_eq!(stack_text(&root["stack"]), format!("{}>!Sleep", marked_lines()["block_on"]), "{root}");
+}
+
+#[test]
 fn a_lock_across_an_await_is_named() {
     let host = Host::start(&["hang"]);
     let text = host.text(&[]);
@@ -250,6 +277,7 @@ fn a_lock_across_an_await_is_named() {
     assert!(text.contains("99 tasks waiting"), "{text}");
     assert!(text.contains(&format!("at hang.rs:{}", lines["fetch"])), "{text}");
     assert!(text.contains(&format!("hang.rs:{}", lines["lock"])), "{text}");
+    assert!(text.contains(", held by task ") && !text.contains("probably"), "{text}");
     let tree = host.text(&["--tree"]);
     assert!(tree.contains(&format!("hang.rs:{}", lines["lock"])), "{tree}");
 }
