@@ -1,7 +1,7 @@
 //! Await stacks of programs whose tasks wait at places that are known beforehand: `tests/awaits`.
 
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -202,7 +202,7 @@ fn deadlocks_are_said_first() {
     // A task with a timeout waits for a lock, too, but not for ever.
     assert_eq!(cycles, [vec![id("first"), id("second")], vec![id("itself")]]);
     assert!(
-        tasks["deadlocks"].as_array().expect("deadlocks").iter().all(|deadlock| deadlock["certain"] == false)
+        tasks["deadlocks"].as_array().expect("deadlocks").iter().all(|deadlock| deadlock["certain"] == true)
     );
     let text = host.text(&[]);
     assert!(text.lines().take(3).any(|line| line.contains("deadlock")), "{text}");
@@ -210,9 +210,63 @@ fn deadlocks_are_said_first() {
     let line = marked_lines()["holder"];
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(&format!("held by task {holder} at deadlocks.rs:{line}")), "{text}");
-    // A guard that was dropped looks like one that is held.
+    // A guard that was dropped looks like one that is held, but the code that drops the task knows.
     let (dropped, next) = (id("dropped"), id("next_holder"));
-    assert!(words.contains(&format!("held by task {dropped} or task {next}")), "{text}");
+    assert!(words.contains(&format!(", held by task {next} at deadlocks.rs:{line}")), "{text}");
+    assert!(!words.contains(&format!("held by task {dropped}")) && !words.contains("probably"), "{text}");
+}
+
+#[test]
+fn deadlocks_through_all_kinds_of_waits() {
+    let host = Host::start(&["cycles"]);
+    let wrong = host.wrong();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let tasks = host.tasks();
+    let mut expected: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    for task in &host.expected {
+        if let Some((cycle, _)) = task.name.split_once('.') {
+            expected.entry(cycle).or_default().push(task.id);
+        }
+    }
+    let mut found = Vec::new();
+    for deadlock in tasks["deadlocks"].as_array().expect("deadlocks") {
+        assert_eq!(deadlock["certain"], true, "{deadlock}");
+        let ids = deadlock["tasks"].as_array().expect("tasks").iter();
+        let mut ids: Vec<u64> = ids.map(|id| id.as_u64().expect("an id")).collect();
+        ids.sort_unstable();
+        found.push(ids);
+    }
+    found.sort();
+    let mut expected: Vec<Vec<u64>> = expected.into_values().collect();
+    expected.sort();
+    assert_eq!(found, expected, "{}", host.text(&["--all"]));
+}
+
+#[test]
+fn tasks_that_wait_for_tasks_name_them() {
+    let host = Host::start(&["leaves"]);
+    let wrong = host.wrong();
+    let hidden = |line: &&String| line.starts_with("arc:");
+    assert!(wrong.iter().all(|line| hidden(&line)) && wrong.len() == 1, "{wrong:#?}");
+    let words = host.text(&["--all"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("leaves::BehindArc (not followed: behind an `Arc`)"), "{words}");
+    let tasks = |name: &str| {
+        host.expected.iter().filter(|task| task.name == name).map(|task| task.id).collect::<Vec<_>>()
+    };
+    let named = [tasks("sleeper"), tasks("of_set")].concat();
+    assert_eq!(named.len(), 7);
+    for id in named {
+        assert!(words.contains(&format!("waits for task {id} ")), "{id}: {words}");
+    }
+}
+
+#[test]
+fn the_future_of_block_on() {
+    let host = Host::start(&["deadlock"]);
+    let tasks = host.tasks();
+    let groups = tasks["groups"].as_array().expect("groups");
+    let root = groups.iter().find(|group| group["state"] == "block_on").expect("the future of block_on");
+    assert_eq!(stack_text(&root["stack"]), format!("{}>!Sleep", marked_lines()["block_on"]), "{root}");
 }
 
 #[test]
@@ -223,6 +277,7 @@ fn a_lock_across_an_await_is_named() {
     assert!(text.contains("99 tasks waiting"), "{text}");
     assert!(text.contains(&format!("at hang.rs:{}", lines["fetch"])), "{text}");
     assert!(text.contains(&format!("hang.rs:{}", lines["lock"])), "{text}");
+    assert!(text.contains(", held by task ") && !text.contains("probably"), "{text}");
     let tree = host.text(&["--tree"]);
     assert!(tree.contains(&format!("hang.rs:{}", lines["lock"])), "{tree}");
 }

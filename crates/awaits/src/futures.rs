@@ -11,9 +11,33 @@ pub(crate) enum Part {
     Future = 1,
     /// A guard of a lock of tokio.
     Guard = 2,
+    /// A future of tokio that is no coroutine: [`Form::Leaf`].
+    Leaf = 4,
+    /// A future where it is not followed: behind an `Arc`, an `Rc` or a raw pointer, or in a union.
+    Hidden = 8,
 }
 
 const BOTH: u8 = Part::Future as u8 | Part::Guard as u8;
+const ALL: u8 = BOTH | Part::Leaf as u8 | Part::Hidden as u8;
+
+/// What of a type's parts counts for it.
+#[derive(Clone, Copy)]
+enum Pass {
+    /// What has these bits.
+    Bits(u8),
+    /// A future in it is hidden.
+    Hides,
+}
+
+impl Pass {
+    fn of(self, parts: u8) -> u8 {
+        match self {
+            Pass::Bits(bits) => parts & bits,
+            Pass::Hides if parts & (Part::Future as u8 | Part::Hidden as u8) != 0 => Part::Hidden as u8,
+            Pass::Hides => 0,
+        }
+    }
+}
 
 /// How a type is looked into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +45,8 @@ pub(crate) enum Form {
     Coroutine,
     /// A guard of a lock.
     Guard,
+    /// A future of tokio that is no coroutine, but of which it is known what it waits for.
+    Leaf,
     /// A pointer to a `dyn` future or stream.
     Dynamic,
     /// A boxed slice.
@@ -57,7 +83,7 @@ impl<'a> Futures<'a> {
     fn find(&self, root: TypeId) {
         let mut known = self.known.borrow_mut();
         let mut found: HashMap<TypeId, u8> = HashMap::new();
-        let mut users: HashMap<TypeId, Vec<(TypeId, u8)>> = HashMap::new();
+        let mut users: HashMap<TypeId, Vec<(TypeId, Pass)>> = HashMap::new();
         let mut open = vec![root];
         let mut seen = HashSet::new();
         let mut changed = Vec::new();
@@ -70,8 +96,8 @@ impl<'a> Futures<'a> {
                 changed.push(type_id);
                 continue;
             }
-            let own = self.parts_of(type_id, &mut |part, mask| {
-                users.entry(part).or_default().push((type_id, mask));
+            let own = self.parts_of(type_id, &mut |part, pass| {
+                users.entry(part).or_default().push((type_id, pass));
                 open.push(part);
             });
             found.insert(type_id, own);
@@ -79,10 +105,11 @@ impl<'a> Futures<'a> {
         }
         while let Some(type_id) = changed.pop() {
             let parts = found.get(&type_id).copied().unwrap_or(0);
-            for (user, mask) in users.get(&type_id).into_iter().flatten() {
+            for (user, pass) in users.get(&type_id).into_iter().flatten() {
                 let of_user = found.entry(*user).or_insert(0);
-                if *of_user | parts & mask != *of_user {
-                    *of_user |= parts & mask;
+                let passed = pass.of(parts);
+                if *of_user | passed != *of_user {
+                    *of_user |= passed;
                     changed.push(*user);
                 }
             }
@@ -91,43 +118,51 @@ impl<'a> Futures<'a> {
     }
 
     /// What a type is by itself. `visit` receives the types of its parts, and what of them counts.
-    fn parts_of(&self, type_id: TypeId, visit: &mut dyn FnMut(TypeId, u8)) -> u8 {
+    fn parts_of(&self, type_id: TypeId, visit: &mut dyn FnMut(TypeId, Pass)) -> u8 {
         let layout = self.layouts.get(type_id);
         let mut own = 0;
+        // What the runtime and its channels share belongs to no task.
+        let all =
+            Pass::Bits(if layout.name.starts_with("tokio::") { ALL & !(Part::Hidden as u8) } else { ALL });
         match form(self.layouts, type_id) {
             Form::Coroutine if shadows(&layout.shape) => own = BOTH,
             Form::Coroutine => own = Part::Future as u8,
             Form::Guard => return Part::Guard as u8,
+            Form::Leaf => return Part::Leaf as u8,
             Form::Dynamic => return BOTH,
             Form::Unordered => {
-                own = Part::Future as u8;
-                layout.arguments.iter().for_each(|(_, argument)| visit(*argument, BOTH));
+                layout.arguments.iter().for_each(|(_, argument)| visit(*argument, all));
+                return Part::Future as u8;
             }
             Form::Vector(element) => {
-                visit(element, BOTH);
+                visit(element, all);
                 return 0;
             }
             Form::Slice => {
                 if let Some(element) = element_of(self.layouts, type_id) {
-                    visit(element, BOTH);
+                    visit(element, all);
                 }
                 return 0;
             }
             Form::Other => {}
         }
         match &layout.shape {
-            Shape::Struct(fields) => fields.iter().for_each(|field| visit(field.type_id, BOTH)),
+            Shape::Struct(fields) => fields.iter().for_each(|field| visit(field.type_id, all)),
             Shape::Enum { variants, .. } => {
                 let fields = variants.iter().flat_map(|variant| &variant.fields);
-                fields.for_each(|field| visit(field.type_id, BOTH));
+                fields.for_each(|field| visit(field.type_id, all));
             }
             // What a task borrows exclusively belongs to it as well: macros borrow the futures that they poll.
             Shape::Pointer { target: Some(target) }
                 if is_owner(&layout.name) || layout.name.starts_with("&mut ") =>
             {
-                visit(*target, BOTH);
+                visit(*target, all);
             }
-            Shape::Array { element, .. } => visit(*element, BOTH),
+            Shape::Pointer { target: Some(target) } if layout.name.starts_with('*') => {
+                visit(*target, Pass::Hides);
+            }
+            Shape::Union(fields) => fields.iter().for_each(|field| visit(field.type_id, Pass::Hides)),
+            Shape::Array { element, .. } => visit(*element, all),
             _ => {}
         }
         own
@@ -140,6 +175,9 @@ pub(crate) fn form(layouts: &Layouts, type_id: TypeId) -> Form {
     let name = &*layout.name;
     if is_coroutine(name) {
         return Form::Coroutine;
+    }
+    if is_leaf(name) {
+        return Form::Leaf;
     }
     let Shape::Struct(fields) = &layout.shape else { return Form::Other };
     let has = |wanted: &str| fields.iter().any(|field| &*field.name == wanted);
@@ -170,6 +208,20 @@ pub(crate) fn form(layouts: &Layouts, type_id: TypeId) -> Form {
         return Form::Guard;
     }
     Form::Other
+}
+
+/// Whether this is a future of tokio that is no coroutine, but of which it is known what it waits for.
+fn is_leaf(name: &str) -> bool {
+    name.starts_with("tokio::")
+        && [
+            "tokio::runtime::task::join::JoinHandle<",
+            "tokio::sync::batch_semaphore::Acquire",
+            "tokio::sync::notify::Notified",
+            "tokio::sync::oneshot::Receiver<",
+            "tokio::time::sleep::Sleep",
+        ]
+        .iter()
+        .any(|begin| name.starts_with(begin) && (begin.ends_with('<') || name.len() == begin.len()))
 }
 
 /// Whether values of a type with this name own what they point to, and wake it.

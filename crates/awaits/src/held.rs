@@ -25,7 +25,7 @@ const MOST_ELEMENTS: u64 = 10_000;
 /// Bytes of a coroutine in which hidden variables are searched.
 const LARGEST: u64 = 64 << 10;
 /// The semaphore inside all locks of tokio.
-const SEMAPHORE: &str = "tokio::sync::batch_semaphore::Semaphore";
+pub(crate) const SEMAPHORE: &str = "tokio::sync::batch_semaphore::Semaphore";
 
 /// A guard of a lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -114,7 +114,7 @@ impl Search<'_, '_> {
                 }
                 return;
             }
-            Form::Unordered | Form::Other => {}
+            Form::Unordered | Form::Leaf | Form::Other => {}
         }
         match &layout.shape {
             Shape::Struct(fields) => {

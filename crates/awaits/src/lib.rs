@@ -11,8 +11,13 @@
 #![forbid(unsafe_code)]
 
 pub mod deadlocks;
+mod drops;
 mod futures;
 mod held;
+mod hidden;
+mod join_set;
+mod joins;
+mod locks;
 mod memory;
 mod names;
 mod tokio;

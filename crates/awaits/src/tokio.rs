@@ -7,29 +7,30 @@
 //!
 //! Source: `tokio/src/runtime/task/` of tokio 1.43 to 1.54.
 
+mod block_on;
 mod cells;
 mod headers;
 mod lists;
+mod root_names;
 mod roots;
 mod sweep;
 
 pub(crate) use headers::Headers;
 
+use crate::drops::Drops;
 use crate::futures::Futures;
-use crate::held::{self, Held, Holdings};
+use crate::held;
+use crate::locks::{self, TaskHoldings};
 use crate::memory::Pages;
 use crate::values::Values;
 use crate::walk::{Walked, Walker};
 use crate::{deadlocks, names};
 use cells::{Cells, Stage};
-use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+use foldhash::{HashSet, HashSetExt};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::LoadedModule;
-use stackglass_profile::task_dump::{
-    AsyncRuntime, DumpedTask, Holder, Lock, SharedKind, TaskDump, TaskState, WaitTarget,
-};
-use stackglass_symbols::layouts::{Layouts, Local, Shape, TypeId, is_coroutine};
-use std::collections::BTreeMap;
+use stackglass_profile::task_dump::{AsyncRuntime, DumpedTask, TaskDump, TaskState};
+use stackglass_symbols::layouts::{Layouts, Local, TypeId, is_coroutine};
 use std::sync::Arc;
 
 /// A process, and what is known of it.
@@ -58,7 +59,7 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
     let lists = lists::of_schedulers(&values, &cells, &swept);
     let version = version(layouts);
     let mut dump = TaskDump { pid: image.pid, ..TaskDump::default() };
-    let mut held: Vec<(usize, Holdings)> = Vec::new();
+    let mut held: Vec<TaskHoldings> = Vec::new();
     let mut seen = HashSet::new();
     for list in &lists {
         let runtime = dump.runtimes.len();
@@ -77,24 +78,45 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
         }
     }
     roots::add(process, &walker, &mut dump, &mut held);
-    if dump.tasks.is_empty() {
-        dump.remarks.push(nothing_found(layouts, &cells));
+    block_on::add(process, &walker, &mut dump, &mut held);
+    if cells.is_empty() {
+        root_names::add(process, &values, &mut dump);
     }
-    dump.locks = locks(&dump.tasks, &held, &mutex_offsets(layouts));
+    if dump.tasks.is_empty() {
+        dump.remarks.push(nothing_found(layouts, &cells, version.as_deref()));
+    } else if cells.is_empty() && spawns(layouts) {
+        dump.remarks.push(not_understood(version.as_deref()));
+    }
+    dump.locks = locks::find(&values, &Drops::new(&values.pages, layouts, modules), &dump.tasks, &held);
     dump.deadlocks = deadlocks::find(&dump.tasks, &dump.locks);
     dump
 }
 
 /// Why there are no tasks.
-fn nothing_found(layouts: &Layouts, cells: &Cells<'_>) -> String {
+fn nothing_found(layouts: &Layouts, cells: &Cells<'_>, version: Option<&str>) -> String {
     let has_types = layouts.coroutines().files().next().is_some();
     match (layouts.is_rust(), has_types, cells.is_empty()) {
         (false, ..) => "the program has no debug information of Rust: build it with `debug = 2` in its Cargo profile, and do not strip it",
         (true, false, _) => "its debug information has no types of async functions: it has no such functions, or its own crate needs `debug = 2` (or `true`) in the Cargo profile",
+        (true, true, true) if spawns(layouts) => return not_understood(version),
         (true, true, true) => "the program spawns no tasks of tokio",
         (true, true, false) => "no tokio runtime has a task now",
     }
     .to_owned()
+}
+
+/// Whether the program has types of async functions, and functions that poll tasks of tokio.
+fn spawns(layouts: &Layouts) -> bool {
+    let is_task = |name: &str| {
+        name.contains("tokio::runtime::scheduler::") || name.contains("tokio::task::local::Shared")
+    };
+    let coroutines = layouts.coroutines();
+    coroutines.files().next().is_some() && coroutines.polls().iter().any(|poll| is_task(&poll.name))
+}
+
+fn not_understood(version: Option<&str>) -> String {
+    let version = version.map(|version| format!(" {version}")).unwrap_or_default();
+    format!("the tasks of tokio{version} are not understood; those of tokio 1.43 to 1.54 are")
 }
 
 /// Adds the task with a header at an address.
@@ -104,7 +126,7 @@ fn add(
     header: u64,
     runtime: Option<usize>,
     dump: &mut TaskDump,
-    held: &mut Vec<(usize, Holdings)>,
+    held: &mut Vec<TaskHoldings>,
 ) {
     let Some(cell) = cells.at(walker.values, header) else { return };
     let state = cell.state(walker.values);
@@ -136,7 +158,9 @@ fn add(
         None => Walked { stack: Vec::new(), waits: Vec::new() },
     };
     if let Some(future) = readable {
-        held.push((dump.tasks.len(), held::holdings(walker, future)));
+        let holdings = held::holdings(walker, future);
+        let free = walker.headers.free(walker.values, header);
+        held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop: free.map(|free| (free, header)) });
     }
     // The type of a `Pin<Box<dyn Future>>` says nothing.
     if let [outermost] = &stack[..]
@@ -179,61 +203,4 @@ fn version(layouts: &Layouts) -> Option<String> {
             version.split('.').count() >= 3 && version.starts_with(|char: char| char.is_ascii_digit());
         (is_version && rest.starts_with("src/")).then(|| version.to_owned())
     })
-}
-
-/// What tasks hold and wait for, together.
-fn locks(tasks: &[DumpedTask], held: &[(usize, Holdings)], mutex_offsets: &[u64]) -> Vec<Lock> {
-    let mut found: BTreeMap<u64, Lock> = BTreeMap::new();
-    let new = |kind, address| Lock { kind, address, holders: Vec::new(), waiters: Vec::new() };
-    for (index, task) in tasks.iter().enumerate() {
-        for wait in &task.waits {
-            let WaitTarget::Shared { kind, address } = wait.target else { continue };
-            let lock = found.entry(address).or_insert_with(|| new(kind, address));
-            if lock.waiters.last() != Some(&index) {
-                lock.waiters.push(index);
-            }
-        }
-    }
-    for (task, holdings) in held {
-        for Held { kind, address, line } in &holdings.guards {
-            let Some(lock) = found.get_mut(address) else { continue };
-            // The guard knows best what it is of.
-            lock.kind = *kind;
-            if !lock.holders.iter().any(|holder| holder.task == *task) {
-                lock.holders.push(Holder { task: *task, line: line.clone(), is_described: true });
-            }
-        }
-    }
-    // A guard has the address of the mutex, in which the semaphore is.
-    let mut without_holder: HashMap<u64, u64> = HashMap::new();
-    for lock in found.values().filter(|lock| lock.kind == SharedKind::Mutex && lock.holders.is_empty()) {
-        let mutexes = mutex_offsets.iter().filter_map(|offset| lock.address.checked_sub(*offset));
-        without_holder.extend(mutexes.map(|mutex| (mutex, lock.address)));
-    }
-    for (task, holdings) in held {
-        for (word, line) in &holdings.hidden {
-            let lock = without_holder.get(word).and_then(|address| found.get_mut(address));
-            let Some(lock) = lock.filter(|lock| !lock.waiters.contains(task)) else { continue };
-            if !lock.holders.iter().any(|holder| holder.task == *task) {
-                lock.holders.push(Holder { task: *task, line: line.clone(), is_described: false });
-            }
-        }
-    }
-    found.into_values().collect()
-}
-
-/// Where mutexes have their semaphore: one offset for each type of protected data at most.
-fn mutex_offsets(layouts: &Layouts) -> Vec<u64> {
-    let mut offsets = Vec::new();
-    for number in 0..layouts.len() {
-        let layout = layouts.get(TypeId(number as u32));
-        if layout.name.starts_with("tokio::sync::mutex::Mutex<")
-            && let Shape::Struct(fields) = &layout.shape
-            && let Some(semaphore) = fields.iter().find(|field| &*field.name == "s")
-            && !offsets.contains(&semaphore.offset)
-        {
-            offsets.push(semaphore.offset);
-        }
-    }
-    offsets
 }

@@ -4,6 +4,7 @@ use crate::futures::{Form, Futures, Part, form};
 use crate::names;
 use crate::tokio::Headers;
 use crate::values::{Value, Values};
+use crate::{hidden, join_set, joins};
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, Wait, WaitTarget};
 use stackglass_symbols::layouts::{Shape, TypeId};
 use std::cell::{Cell, RefCell};
@@ -40,23 +41,55 @@ struct Walk<'a, 'w> {
     waits: RefCell<Vec<Wait>>,
 }
 
+/// Whether what is awaited is needed for the task to go on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    Always,
+    /// Another branch of `try_join!` may fail.
+    UnlessFails,
+    /// A timeout or another branch may end the wait.
+    No,
+}
+
 /// Where a walk is.
 #[derive(Clone, Copy)]
 struct Place<'n> {
     depth: u32,
-    /// No timeout and no other branch is around.
-    is_only: bool,
+    need: Need,
+    /// Directly in a future that waits for all of its parts.
+    joins: bool,
     /// Name of the coroutine that awaits.
     within: &'n str,
+    /// What is looked for: coroutines, or in futures without any, leaves.
+    part: Part,
 }
 
 impl Place<'_> {
     fn deeper(self) -> Self {
-        Place { depth: self.depth + 1, ..self }
+        Place { depth: self.depth + 1, joins: false, ..self }
     }
 
     fn among_others(self) -> Self {
-        Place { is_only: false, ..self.deeper() }
+        match self.joins {
+            true => self.deeper(),
+            false => Place { need: Need::No, ..self.deeper() },
+        }
+    }
+
+    /// In a part of a struct with this name.
+    fn in_part_of(self, name: &str) -> Self {
+        match joins::kind(name) {
+            Some(joins::Kind::All) => Place { joins: true, ..self.deeper() },
+            Some(joins::Kind::Try) => Place { joins: true, ..self.deeper().unless_fails() },
+            None if keeps_only(name) || self.joins && joins::passes_on(name) => {
+                Place { joins: self.joins, ..self.deeper() }
+            }
+            None => Place { need: Need::No, ..self.deeper() },
+        }
+    }
+
+    fn unless_fails(self) -> Self {
+        Place { need: if self.need == Need::Always { Need::UnlessFails } else { self.need }, ..self }
     }
 }
 
@@ -65,7 +98,7 @@ impl<'a> Walker<'a> {
     pub fn walk(&self, future: Value) -> Walked {
         let walk = Walk { walker: self, left: Cell::new(MOST_VALUES), waits: RefCell::default() };
         let mut stack = Vec::new();
-        let place = Place { depth: 0, is_only: true, within: "" };
+        let place = Place { depth: 0, need: Need::Always, joins: false, within: "", part: Part::Future };
         walk.future(future, place, &mut stack);
         Walked { stack, waits: walk.waits.into_inner() }
     }
@@ -83,6 +116,12 @@ impl<'a> Walker<'a> {
             line = coroutines.macro_call(field.type_id).or(line);
         }
         line.map(|line| (line.file.clone(), line.line))
+    }
+
+    /// Which macro's code a coroutine is suspended in, if it waits for all of its branches.
+    fn macro_kind(&self, coroutine: Value, state: usize) -> Option<joins::Kind> {
+        let line = self.values.layouts.coroutines().line(coroutine.type_id, state)?;
+        joins::of_macro(&line.file)
     }
 
     /// The type and the address of a value behind a `dyn` pointer.
@@ -104,15 +143,46 @@ impl<'a> Walk<'a, '_> {
     /// The frames of a future; a leaf if no coroutine is found in it.
     fn future(&self, value: Value, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
         let before = out.len();
+        let place = Place { part: Part::Future, ..place };
         self.look_into(value, place, out);
         if out.len() == before {
-            out.push(self.leaf(value, place, 0));
+            let value = self.stripped(value);
+            self.combination(value, place, out);
+            if out.len() == before {
+                out.push(self.leaf(value, place));
+            }
+        }
+    }
+
+    /// The parts of a future without coroutines that is known to combine others.
+    fn combination(&self, value: Value, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
+        let values = self.values();
+        let name = values.name(value);
+        if place.depth > DEEPEST || self.left.get() == 0 {
+            return;
+        }
+        if name.starts_with("tokio::time::timeout::Timeout<") {
+            let parts = ["value", "delay"].iter().filter_map(|field| values.field(value, field));
+            parts.for_each(|part| self.future(part, Place { need: Need::No, ..place.deeper() }, out));
+        } else if name.starts_with(hidden::SHARED) {
+            match hidden::shared_future(values, value) {
+                Some(Ok(future)) => {
+                    let mut frame = self.leaf(value, place);
+                    frame.point = AwaitPoint::Leaf;
+                    self.future(future, place.deeper(), &mut frame.children);
+                    out.push(frame);
+                }
+                Some(Err(why)) => out.push(lost(names::without_arguments(name), why)),
+                None => {}
+            }
+        } else if name.starts_with("futures_util::") {
+            self.look_into(value, Place { part: Part::Leaf, ..place }, out);
         }
     }
 
     /// The frames of all coroutines in a value.
     fn look_into(&self, value: Value, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
-        if !self.walker.types.lead_to(Part::Future, value.type_id) {
+        if !self.walker.types.lead_to(place.part, value.type_id) {
             return;
         }
         let left = self.left.get();
@@ -140,19 +210,23 @@ impl<'a> Walk<'a, '_> {
                 return self.elements(first, count, place, out);
             }
             Form::Unordered => return self.unordered(value, place, out),
-            Form::Guard | Form::Other => {}
+            Form::Leaf if place.part == Part::Leaf => return out.push(self.leaf(value, place)),
+            // Only libraries that are known poll all that they have.
+            _ if place.part == Part::Leaf && !is_known_to_poll(&layout.name) => return,
+            Form::Leaf | Form::Guard | Form::Other => {}
         }
         match &layout.shape {
             Shape::Struct(fields) => {
-                let place = if keeps_only(&layout.name) { place.deeper() } else { place.among_others() };
+                let place = place.in_part_of(&layout.name);
                 for part in fields.iter().filter_map(|field| value.part(field)) {
                     self.look_into(part, place, out);
                 }
             }
             Shape::Enum { .. } => {
                 let Some((_, variant)) = values.active(value) else { return };
+                let place = place.in_part_of(&layout.name);
                 for part in variant.fields.iter().filter_map(|field| value.part(field)) {
-                    self.look_into(part, place.among_others(), out);
+                    self.look_into(part, place, out);
                 }
             }
             Shape::Array { element, count } => {
@@ -162,7 +236,7 @@ impl<'a> Walk<'a, '_> {
                 Some(target) if is_tuple(&values.layout(target.type_id).name) => {
                     self.branches(target, place, out);
                 }
-                Some(target) => self.look_into(target, place.deeper(), out),
+                Some(target) => self.look_into(target, Place { joins: place.joins, ..place.deeper() }, out),
                 None => out.push(lost(&layout.name, "the pointer is not valid")),
             },
             _ => {}
@@ -172,7 +246,11 @@ impl<'a> Walk<'a, '_> {
     fn elements(&self, first: Value, count: u64, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
         for number in 0..count.min(MOST_ELEMENTS) {
             let Some(element) = self.values().element(first, number) else { return };
-            self.look_into(element, place.among_others(), out);
+            let place = match place.joins {
+                true => Place { joins: true, ..place.deeper() },
+                false => place.among_others(),
+            };
+            self.look_into(element, place, out);
             if self.left.get() == 0 {
                 return;
             }
@@ -199,7 +277,13 @@ impl<'a> Walk<'a, '_> {
         match awaited {
             Some(field) => {
                 if let Some(inner) = value.part(field) {
-                    self.future(inner, Place { within: &layout.name, ..place.deeper() }, &mut children);
+                    let place = Place { within: &layout.name, ..place.deeper() };
+                    let place = match self.walker.macro_kind(value, index) {
+                        Some(joins::Kind::All) => Place { joins: true, ..place },
+                        Some(joins::Kind::Try) => Place { joins: true, ..place.unless_fails() },
+                        None => place,
+                    };
+                    self.future(inner, place, &mut children);
                 }
             }
             None => children.push(lost("", "the awaited future is not in the debug information")),
@@ -242,7 +326,11 @@ impl<'a> Walk<'a, '_> {
         let mut count = 0;
         while let Some(now) = task {
             if let Some(future) = values.field(now, "future") {
-                self.look_into(future, place.among_others(), out);
+                let place = match place.joins {
+                    true => Place { joins: true, ..place.deeper() },
+                    false => place.among_others(),
+                };
+                self.look_into(future, place, out);
             }
             count += 1;
             if count >= MOST_ELEMENTS || self.left.get() == 0 {
@@ -252,11 +340,11 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    /// A future in which there is no coroutine: its own type, without pointers around it.
-    fn leaf(&self, value: Value, place: Place<'_>, depth: u32) -> AwaitFrame {
+    /// A future without the pointers and wrappers around it.
+    fn stripped(&self, mut value: Value) -> Value {
         let values = self.values();
-        let layout = values.layout(value.type_id);
-        if depth < 8 {
+        for _ in 0..8 {
+            let layout = values.layout(value.type_id);
             let inner = match &layout.shape {
                 _ if form(values.layouts, value.type_id) == Form::Dynamic => self.walker.dynamic(value),
                 Shape::Struct(fields) if is_wrapper(&layout.name) => {
@@ -268,15 +356,36 @@ impl<'a> Walk<'a, '_> {
                 }
                 _ => None,
             };
-            if let Some(inner) = inner {
-                return self.leaf(inner, place, depth + 1);
-            }
+            let Some(inner) = inner else { break };
+            value = inner;
         }
+        value
+    }
+
+    /// A future in which there is no coroutine: its own type.
+    fn leaf(&self, value: Value, place: Place<'_>) -> AwaitFrame {
+        let values = self.values();
+        let name = &*values.layout(value.type_id).name;
+        let wait = |target, place: Place<'_>| Wait {
+            target,
+            is_needed: place.need != Need::No,
+            unless_fails: place.need == Need::UnlessFails,
+            permits: 0,
+        };
         if let Some(target) = self.target(value, place) {
-            self.waits.borrow_mut().push(Wait { target, is_only: place.is_only });
+            let permits = values.field(value, "num_permits").and_then(|permits| values.word(permits));
+            self.waits.borrow_mut().push(Wait { permits: permits.unwrap_or(0), ..wait(target, place) });
         }
-        let function: Arc<str> = names::without_arguments(&layout.name).into();
-        AwaitFrame { function, point: AwaitPoint::Leaf, children: Vec::new() }
+        if place.within.starts_with(join_set::PATH) {
+            let ids = join_set::tasks(values, &self.walker.headers, value).into_iter();
+            let any = Place { need: Need::No, ..place };
+            self.waits.borrow_mut().extend(ids.map(|id| wait(WaitTarget::Task(id), any)));
+        }
+        let function: Arc<str> = names::without_arguments(name).into();
+        let is_hidden = self.walker.types.lead_to(Part::Hidden, value.type_id);
+        let why = is_hidden.then(|| hidden::place(values, self.walker.types, value.type_id)).flatten();
+        let point = why.map_or(AwaitPoint::Leaf, AwaitPoint::Lost);
+        AwaitFrame { function, point, children: Vec::new() }
     }
 
     /// What a leaf waits for.
@@ -317,6 +426,13 @@ fn is_wrapper(name: &str) -> bool {
         || name.starts_with("alloc::boxed::Box<")
         || name.starts_with("tokio::task::coop::Coop<")
         || name.starts_with("core::mem::manually_drop::ManuallyDrop<")
+}
+
+/// Whether a future or a part of one with this name polls all futures in it.
+fn is_known_to_poll(name: &str) -> bool {
+    ["futures_util::", "tokio::time::timeout::", "core::", "alloc::", "&mut ", "["]
+        .iter()
+        .any(|begin| name.starts_with(begin))
 }
 
 fn is_tuple(name: &str) -> bool {

@@ -137,8 +137,12 @@ pub enum AwaitPoint {
 pub struct Wait {
     /// What it is.
     pub target: WaitTarget,
-    /// It is all that the task waits for: no timeout and no other branch wakes it.
-    pub is_only: bool,
+    /// The task cannot go on without it: no timeout and no other branch ends the wait. All branches of `join!` are needed.
+    pub is_needed: bool,
+    /// A branch of `try_join!`, which ends if another branch fails.
+    pub unless_fails: bool,
+    /// Permits of a lock that it asks for: several if it writes. 0 if that is not known.
+    pub permits: u64,
 }
 
 /// Another task, or something that tasks share.
@@ -193,14 +197,14 @@ pub struct Lock {
     pub kind: SharedKind,
     /// Its address in the process.
     pub address: u64,
-    /// Tasks with a guard of it.
+    /// Tasks with a guard of it, or with its other end.
     pub holders: Vec<Holder>,
     /// Tasks that wait for it, by index.
     pub waiters: Vec<usize>,
 }
 
-/// A task with a guard of a lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A task with a guard of a lock, the receiver of a full channel, or the sender of a oneshot channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holder {
     /// Index of the task in [`TaskDump::tasks`].
     pub task: usize,
@@ -209,6 +213,10 @@ pub struct Holder {
     /// Its guard is a described variable, which may be moved away already, as by `drop(guard)`. Otherwise, a word in it has the
     /// address of the lock.
     pub is_described: bool,
+    /// It holds it: what drops the task gives the lock back. Otherwise it probably does.
+    pub is_certain: bool,
+    /// Number of permits that it holds: several if it writes. 0 if that is not known.
+    pub permits: u64,
 }
 
 /// A cycle of tasks, each of which waits for the next.
@@ -218,6 +226,7 @@ pub struct Deadlock {
     pub tasks: Vec<usize>,
     /// What each of them waits for.
     pub via: Vec<WaitTarget>,
-    /// They wait for the ends of tasks only. A guard of a lock may be moved away, though it is still described as a variable.
+    /// Nothing but the end of one of these tasks from outside ends it. Otherwise a holder of a lock is not certain, or a branch of
+    /// `try_join!` may fail.
     pub is_certain: bool,
 }

@@ -11,6 +11,7 @@ mod derived;
 mod describe;
 mod entries;
 mod index;
+mod known_functions;
 mod locals;
 mod read;
 mod units;
@@ -19,6 +20,7 @@ mod vtables;
 
 pub use blocks::allocated_blocks;
 pub use coroutines::{Coroutines, PollFunction, SourceLine, is_coroutine};
+pub use known_functions::{KnownFunction, KnownFunctions};
 pub use locals::{Local, LocalPlace, ReadMemory, StoppedFrame};
 
 use crate::Options;
@@ -164,6 +166,7 @@ pub struct Layouts {
     /// Types by hashes of their names in one spelling of C++.
     by_cpp_name: OnceLock<HashMap<u64, TypeId>>,
     coroutines: Coroutines,
+    known_functions: Vec<KnownFunctions>,
     rust_version: Option<RustVersion>,
     /// The main program is written in Rust.
     is_rust: bool,
@@ -206,6 +209,12 @@ impl Layouts {
     /// What debug information says of coroutines, if it was read.
     pub fn coroutines(&self) -> &Coroutines {
         &self.coroutines
+    }
+
+    /// The functions of a module whose effect is known, by the module's index in the list that was read. They are read with
+    /// coroutines.
+    pub fn known_functions(&self, module: usize) -> Option<&KnownFunctions> {
+        self.known_functions.get(module)
     }
 
     /// The variables and vtables of a module, by its index in the list that was read.

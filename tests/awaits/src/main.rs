@@ -1,14 +1,17 @@
 //! A program whose tasks wait at places that are known beforehand.
 //!
 //! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N` adds
-//! tasks, `awaits busy N` tasks that never rest, `awaits churn` tasks that end at once, `awaits deadlock` tasks that wait for each other, `awaits hang` a server in which
+//! tasks, `awaits busy N` tasks that never rest, `awaits churn` tasks that end at once, `awaits deadlock` tasks that wait for each other, `awaits cycles` more of them,
+//! `awaits leaves` tasks that wait for tasks, `awaits hang` a server in which
 //! all requests wait for one. The last line is `READY`.
 //!
 //! A stack is written as names of lines, outermost first, with `>` between them: the comment `// @name` marks a line. Branches
 //! are in parentheses. `!Type` is a future that is no coroutine, `!*` any such future.
 
+mod cycles;
 mod deadlocks;
 mod hang;
+mod leaves;
 mod never_rest;
 mod shapes;
 
@@ -53,6 +56,8 @@ fn main() {
             ["busy", ..] => never_rest::start_tasks(number(1)),
             ["churn"] => never_rest::start_and_end(),
             ["deadlock"] => deadlocks::start_tasks().await,
+            ["cycles"] => cycles::start_tasks().await,
+            ["leaves"] => leaves::start_tasks().await,
             ["hang"] => hang::serve().await,
             _ => shapes::all().await,
         }

@@ -164,6 +164,15 @@ fn find_vtables(
     polls: &HashMap<u64, Option<Kind>>,
     found: &mut HashMap<u64, Kind>,
 ) {
+    constant_words(values, module, &mut |address, word| {
+        if let Some(Some(kind)) = polls.get(&word) {
+            found.insert(address.wrapping_sub(poll_offset), *kind);
+        }
+    });
+}
+
+/// Visits the words of a module's data that is not code: address and word.
+pub(super) fn constant_words(values: &Values<'_>, module: &LoadedModule, visit: &mut dyn FnMut(u64, u64)) {
     let image = values.pages.image();
     let range = module.module.range();
     let is_constant = |mapping: &&stackglass_heapgraph::image::Mapping| {
@@ -180,12 +189,18 @@ fn find_vtables(
             let read = image.memory.read(at, &mut bytes[..size]);
             for (number, word) in bytes[..read].chunks_exact(8).enumerate() {
                 let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
-                if let Some(Some(kind)) = polls.get(&word) {
-                    let address = at + number as u64 * 8;
-                    found.insert(address.wrapping_sub(poll_offset), *kind);
-                }
+                visit(at + number as u64 * 8, word);
             }
             at += size as u64;
         }
     }
+}
+
+/// The state of a task by its word. `None` if its count of references is not possible.
+pub(super) fn state_of(word: u64) -> Option<State> {
+    (1..MOST_REFERENCES).contains(&(word >> REFERENCE_SHIFT)).then_some(State {
+        is_running: word & RUNNING != 0,
+        is_complete: word & COMPLETE != 0,
+        is_notified: word & NOTIFIED != 0,
+    })
 }

@@ -14,6 +14,8 @@ pub(crate) struct Headers {
     pub trailer_offset: Option<u64>,
     /// In a vtable, of the address of the function that polls.
     pub poll: Option<u64>,
+    /// In a vtable, of the address of the function that frees.
+    free: Option<u64>,
 }
 
 impl Headers {
@@ -25,12 +27,18 @@ impl Headers {
             id_offset: field(VTABLE, "id_offset"),
             trailer_offset: field(VTABLE, "trailer_offset"),
             poll: field(VTABLE, "poll"),
+            free: field(VTABLE, "dealloc"),
         }
     }
 
     /// The vtable of the task with a header at an address.
     pub fn vtable(&self, values: &Values<'_>, header: u64) -> Option<u64> {
         values.pages.word(header.checked_add(self.vtable?)?)
+    }
+
+    /// The function that frees the task with a header at an address.
+    pub fn free(&self, values: &Values<'_>, header: u64) -> Option<u64> {
+        values.pages.word(self.vtable(values, header)?.checked_add(self.free?)?)
     }
 
     /// Offset of the pointer to the vtable.

@@ -1,7 +1,8 @@
 //! The futures of `block_on`: local variables on the stacks of threads.
 
 use super::Process;
-use crate::held::{self, Holdings};
+use crate::held;
+use crate::locks::TaskHoldings;
 use crate::values::Value;
 use crate::walk::Walker;
 use stackglass_profile::task_dump::{AwaitPoint, DumpedTask, TaskDump, TaskState};
@@ -13,7 +14,7 @@ pub(super) fn add(
     process: &Process<'_>,
     walker: &Walker<'_>,
     dump: &mut TaskDump,
-    held: &mut Vec<(usize, Holdings)>,
+    held: &mut Vec<TaskHoldings>,
 ) {
     for (thread, frames) in process.locals.iter().enumerate() {
         let mut seen = HashSet::new();
@@ -30,7 +31,8 @@ pub(super) fn add(
             }
         }
         let Some((future, walked)) = root else { continue };
-        held.push((dump.tasks.len(), held::holdings(walker, future)));
+        let holdings = held::holdings(walker, future);
+        held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop: None });
         let name = walked.stack.first().map_or_else(|| "".into(), |frame| frame.function.clone());
         dump.tasks.push(DumpedTask {
             state: TaskState::BlockOn(process.tids.get(thread).copied().unwrap_or(0)),

@@ -17,6 +17,11 @@ const MOST: usize = 1 << 22;
 /// The addresses of such blocks.
 pub(super) fn cells(image: &Image, cells: &Cells<'_>) -> Vec<u64> {
     let Some(offset) = cells.headers.vtable_offset().filter(|_| !cells.is_empty()) else { return Vec::new() };
+    blocks(image, offset, &|word| cells.is_vtable(word))
+}
+
+/// The addresses of blocks that have the address of a vtable at an offset.
+pub(super) fn blocks(image: &Image, offset: u64, is_vtable: &dyn Fn(u64) -> bool) -> Vec<u64> {
     let is_heap = |path: &str| path.is_empty() || path == "[heap]" || path.starts_with("[anon");
     let heaps = image
         .mappings
@@ -36,7 +41,7 @@ pub(super) fn cells(image: &Image, cells: &Cells<'_>) -> Vec<u64> {
                 let first = (at.next_multiple_of(ALIGNMENT) - at + offset) as usize;
                 for place in (first..read.saturating_sub(7)).step_by(ALIGNMENT as usize) {
                     let word = u64::from_le_bytes(bytes[place..place + 8].try_into().unwrap_or_default());
-                    if word != 0 && cells.is_vtable(word) {
+                    if word != 0 && is_vtable(word) {
                         found.push(at + place as u64 - offset);
                     }
                 }

@@ -37,6 +37,7 @@ pub struct Coroutines {
     /// By the type of the awaited future.
     pub(super) macro_calls: HashMap<TypeId, SourceLine>,
     pub(super) polls: Vec<PollFunction>,
+    pub(super) block_ons: Vec<Arc<str>>,
     /// Paths of functions in implementations as a programmer writes them: by the path with the number of the implementation.
     functions: HashMap<String, Arc<str>>,
 }
@@ -73,6 +74,11 @@ impl Coroutines {
     /// Paths of the files with coroutines.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.lines.values().filter_map(|lines| lines.iter().flatten().next()).map(|line| &*line.file)
+    }
+
+    /// Names of functions that wait for the end of a future, with type arguments: `block_on<app::main::{async_block_env#0}>`.
+    pub fn block_ons(&self) -> &[Arc<str>] {
+        &self.block_ons
     }
 
     /// The functions that poll tasks of tokio.

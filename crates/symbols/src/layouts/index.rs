@@ -77,6 +77,8 @@ pub(super) struct UnitIndex {
     pub typedefs: Vec<(u64, u64)>,
     /// Functions that poll tasks: address and name.
     pub polls: Vec<(u64, String)>,
+    /// Names of functions that wait for the end of a future.
+    pub block_ons: Vec<String>,
     /// Functions of coroutines in implementations: path without the last part, and symbol.
     pub coroutines: Vec<(String, String)>,
     /// Variables that are awaited: type, number of the file, line.
@@ -310,6 +312,12 @@ impl<'data> Walk<'_, 'data> {
             && let Some(range) = self.entries.code(head).ranges.first()
         {
             self.found.polls.push((range.start, String::from_utf8_lossy(name).into_owned()));
+        }
+        if name.starts_with(b"block_on<") && self.budget.take(name.len()) {
+            let name = String::from_utf8_lossy(name).into_owned();
+            if !self.found.block_ons.contains(&name) {
+                self.found.block_ons.push(name);
+            }
         }
         if !name.starts_with(b"{async_") || !head.has_children {
             return self.entries.skip_children(head, entry.end);

@@ -5,6 +5,7 @@ use super::derived::DerivedTypes;
 use super::describe::{self, Types};
 use super::entries::Reference;
 use super::index::{self, Budget, Found, FoundVariable, Name, UnitIndex};
+use super::known_functions::{self, KnownFunctions};
 use super::locals::{self, Local, ReadMemory, StoppedFrame};
 use super::units::{self, TypeUnit, Units};
 use super::variables::{self, Place};
@@ -42,6 +43,15 @@ pub(super) fn read(
             variables::retain_linked(data, &elf);
         }
         variables::complete(data, files.symbols());
+    }
+    if wanted == Wanted::Coroutines {
+        // Modules without tasks need none.
+        let has_tasks = |module: usize| layouts.coroutines.polls.iter().any(|poll| poll.module == module);
+        let find = |(module, files)| match module == 0 || has_tasks(module) {
+            true => known_functions::find(files),
+            false => KnownFunctions::default(),
+        };
+        layouts.known_functions = files.iter().enumerate().map(find).collect();
     }
     for (module, files) in files.iter().enumerate() {
         let file = files.program.as_ref().and_then(|file| Elf::parse(file).ok());
@@ -111,6 +121,11 @@ fn of_units(
         let polls = std::mem::take(&mut index.polls).into_iter();
         let polls = polls.map(|(address, name)| PollFunction { module, address, name: name.into() });
         coroutines.polls.extend(polls);
+        for name in std::mem::take(&mut index.block_ons) {
+            if !coroutines.block_ons.iter().any(|known| **known == *name) {
+                coroutines.block_ons.push(name.into());
+            }
+        }
         for (path, symbol) in std::mem::take(&mut index.coroutines) {
             coroutines.add_function(path, &symbol);
         }

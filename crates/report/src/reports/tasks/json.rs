@@ -41,6 +41,7 @@ pub fn write_json(dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
                 .text_or_null("file", line.map(|(file, _)| &**file))
                 .number_or_null("line", line.map(|(_, line)| u64::from(*line)))
                 .flag("described", holder.is_described)
+                .flag("certain", holder.is_certain)
         });
         Object::new()
             .text("kind", lock.kind.name())

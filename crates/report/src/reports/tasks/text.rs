@@ -30,7 +30,7 @@ pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn
         write_deadlock(text, dump, deadlock, out)?;
     }
     if dump.deadlocks.iter().any(|deadlock| !deadlock.is_certain) {
-        let note = "  It is none if one of the guards was given to drop(): such a guard looks held.";
+        let note = "  It is none if a guard was given to drop(), or if a branch of try_join! fails.";
         Line::of(Paint::Grey, note).cut(text.cols).write(text.style, out)?;
     }
     if tree {
@@ -192,6 +192,14 @@ fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
     };
     match &lock.holders[..] {
         [] => String::new(),
+        [one] if one.is_certain => match lock.kind {
+            SharedKind::FullChannel => format!(", whose receiver is in {}", name(one)),
+            SharedKind::Oneshot => format!(", whose sender is in {}", name(one)),
+            _ => format!(", held by {}{}", name(one), place(one)),
+        },
+        [one, rest @ ..] if lock.holders.iter().all(|holder| holder.is_certain) => {
+            format!(", held by {} and {} more", name(one), rest.len())
+        }
         [one] => {
             format!(", probably held by {}{}", name(one), place(one))
         }

@@ -1,0 +1,341 @@
+//! What a task holds, by the code that would drop it.
+//!
+//! A guard that was given to `drop()` is still described as a variable, and its bytes are still there. Only the code knows: what
+//! the compiler made to drop a suspended future drops what is live in its state, and no more. So this code is interpreted,
+//! instruction by instruction, over a copy of the memory: from the function in the task's vtable that frees the task, until
+//! that returns. Nothing runs in the process. If the code would give a permit of a lock back, then the task holds it.
+//!
+//! A call that cannot be followed, such as one of the kernel, is left out. What is found after it is not certain, and what is
+//! not found may still be there.
+
+mod instructions;
+mod machine;
+
+use crate::memory::Pages;
+use foldhash::{HashMap, HashMapExt};
+use iced_x86::{Decoder, DecoderOptions, Instruction};
+use instructions::{Flow, execute};
+use machine::{Machine, Register, STACK_TOP, Step, Stop};
+use stackglass_heapgraph::modules::LoadedModule;
+use stackglass_symbols::layouts::{KnownFunction, Layouts};
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+
+/// Most instructions for one task, for one call within it, and for all tasks.
+const MOST_OF_TASK: u32 = 400_000;
+const MOST_OF_CALL: u32 = 100_000;
+const MOST: u32 = 8_000_000;
+/// Most calls within each other.
+const DEEPEST: usize = 200;
+/// Most instructions that are kept.
+const MOST_DECODED: usize = 1 << 18;
+/// Most bytes that are copied at once.
+const MOST_COPIED: u64 = 1 << 16;
+/// Numbers of registers in which functions get their arguments (System V ABI).
+const RAX: usize = 0;
+const RDX: usize = 2;
+const RSP: usize = 4;
+const RSI: usize = 6;
+const RDI: usize = 7;
+/// More permits than a semaphore has (`batch_semaphore.rs`).
+const TOO_MANY_PERMITS: u64 = 1 << 61;
+/// Bytes of a semaphore.
+const SEMAPHORE_SIZE: u64 = 40;
+
+/// Interprets the code that drops tasks.
+pub(crate) struct Drops<'a> {
+    pages: &'a Pages<'a>,
+    functions: HashMap<u64, KnownFunction>,
+    slots: HashMap<u64, KnownFunction>,
+    /// Modules whose code is interpreted.
+    modules: Vec<Range<u64>>,
+    /// Both functions that give permits back exist, so neither is inlined everywhere.
+    has_both: bool,
+    decoded: RefCell<HashMap<u64, Instruction>>,
+    left: Cell<u32>,
+    thread_local: Option<u64>,
+}
+
+/// Permits that are given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Release {
+    /// Address of the semaphore.
+    pub semaphore: u64,
+    /// Number of permits.
+    pub permits: u64,
+    /// All code until there was followed.
+    pub is_certain: bool,
+}
+
+/// What the drop of a task does.
+#[derive(Default)]
+pub(crate) struct Dropped {
+    /// Permits that it gives back.
+    pub releases: Vec<Release>,
+    /// Semaphores that it closes, and whether that is certain.
+    closed: Vec<(u64, bool)>,
+    /// Words that are asked for, as they are at the end, or before something is left out.
+    words: Vec<(u64, Option<u64>)>,
+    /// Semaphores in which it changes something.
+    touched: Vec<u64>,
+    /// All of its code was followed.
+    pub is_whole: bool,
+}
+
+impl Dropped {
+    /// Whether it certainly gives permits of a semaphore back: `Some(false)` if it certainly does not.
+    pub fn gives_back(&self, semaphore: u64) -> Option<bool> {
+        let mut releases = self.releases.iter().filter(|release| release.semaphore == semaphore);
+        match releases.clone().next() {
+            Some(_) => releases.any(|release| release.is_certain).then_some(true),
+            None => (self.is_whole && !self.touched.contains(&semaphore)).then_some(false),
+        }
+    }
+
+    /// Number of permits of a semaphore that it certainly gives back.
+    pub fn permits(&self, semaphore: u64) -> u64 {
+        let of = self.releases.iter().filter(|release| release.semaphore == semaphore && release.is_certain);
+        of.fold(0, |sum, release| sum.saturating_add(release.permits))
+    }
+
+    /// The same for whether it closes a semaphore.
+    pub fn closes(&self, semaphore: u64) -> Option<bool> {
+        match self.closed.iter().any(|(closed, is_certain)| *closed == semaphore && *is_certain) {
+            true => Some(true),
+            false => (self.is_whole && !self.touched.contains(&semaphore)).then_some(false),
+        }
+    }
+
+    /// The same for whether it sets bits of a word.
+    pub fn sets(&self, word: u64, bits: u64) -> Option<bool> {
+        let (_, value) = self.words.iter().find(|(address, _)| *address == word)?;
+        let sets = (*value)? & bits == bits;
+        (sets || self.is_whole).then_some(sets)
+    }
+}
+
+/// What is asked for.
+#[derive(Default)]
+pub(crate) struct Watched {
+    /// Addresses of semaphores.
+    pub semaphores: Vec<u64>,
+    /// Addresses of words.
+    pub words: Vec<u64>,
+}
+
+/// A call whose end is not reached.
+struct Frame {
+    /// Where the caller continues.
+    back: u64,
+    registers: [Register; 16],
+    changes: usize,
+    /// Instructions left at its begin.
+    left: u32,
+}
+
+impl<'a> Drops<'a> {
+    pub fn new(pages: &'a Pages<'a>, layouts: &Layouts, modules: &[LoadedModule]) -> Drops<'a> {
+        let (mut functions, mut slots) = (HashMap::new(), HashMap::new());
+        let mut ranges = Vec::new();
+        for (number, module) in modules.iter().enumerate() {
+            let Some(known) = layouts.known_functions(number) else { continue };
+            let place = |(address, function): (&u64, &KnownFunction)| {
+                (address.wrapping_add(module.bias()), *function)
+            };
+            functions.extend(known.functions.iter().map(place));
+            slots.extend(known.slots.iter().map(place));
+            if known.functions.values().any(|function| *function == KnownFunction::Release) {
+                ranges.push(module.module.range());
+            }
+        }
+        let registers = pages.image().threads.iter().find_map(|thread| thread.registers);
+        let is_release = |function: &&KnownFunction| **function == KnownFunction::Release;
+        Drops {
+            pages,
+            has_both: functions.values().filter(is_release).count() >= 2,
+            functions,
+            slots,
+            modules: ranges,
+            decoded: RefCell::default(),
+            left: Cell::new(MOST),
+            thread_local: registers.map(|registers| registers.fs_base()),
+        }
+    }
+
+    /// What a function does that drops the value at an address.
+    pub fn of(&self, function: u64, value: u64, watched: &Watched) -> Dropped {
+        let mut run = Run {
+            drops: self,
+            machine: Machine::new(self.pages, self.thread_local),
+            frames: Vec::new(),
+            found: Dropped { is_whole: true, ..Dropped::default() },
+            words: &watched.words,
+            left: MOST_OF_TASK.min(self.left.get()),
+        };
+        let begin = run.left;
+        run.machine.registers[RDI] = Register::of(value);
+        run.machine.registers[RSP] = Register::of(STACK_TOP - 4096);
+        run.all(function);
+        self.left.set(self.left.get() - (begin - run.left));
+        let changed = |semaphore: &u64| run.machine.has_written(*semaphore, SEMAPHORE_SIZE);
+        if !self.has_both {
+            run.found.touched = watched.semaphores.iter().copied().filter(changed).collect();
+        }
+        run.read_words();
+        run.found
+    }
+
+    fn decoded(&self, address: u64) -> Step<Instruction> {
+        if let Some(known) = self.decoded.borrow().get(&address) {
+            return Ok(*known);
+        }
+        if !self.modules.iter().any(|module| module.contains(&address)) {
+            return Err(Stop);
+        }
+        let mut bytes = [0; 15];
+        // The last instruction of a mapping may be shorter.
+        let count = (1..=15).rev().find(|count| self.pages.read(address, &mut bytes[..*count]).is_some());
+        let mut decoder = Decoder::with_ip(64, &bytes[..count.ok_or(Stop)?], address, DecoderOptions::NONE);
+        let code = decoder.decode();
+        let mut decoded = self.decoded.borrow_mut();
+        if decoded.len() < MOST_DECODED {
+            decoded.insert(address, code);
+        }
+        if code.is_invalid() { Err(Stop) } else { Ok(code) }
+    }
+}
+
+/// One task.
+struct Run<'d, 'a> {
+    drops: &'d Drops<'a>,
+    machine: Machine<'a>,
+    frames: Vec<Frame>,
+    found: Dropped,
+    words: &'d [u64],
+    left: u32,
+}
+
+impl Run<'_, '_> {
+    fn all(&mut self, function: u64) {
+        // The return address of the first function is nowhere.
+        let mut next = self.call(function, 0).ok();
+        while let Some(at) = next {
+            next = match self.step(at) {
+                Ok(next) => next,
+                Err(Stop) => self.leave_out(),
+            };
+        }
+    }
+
+    /// Executes the instruction at an address, and returns where the code continues. `None` at the end.
+    fn step(&mut self, at: u64) -> Step<Option<u64>> {
+        let begin = self.frames.last().map_or(0, |frame| frame.left);
+        if self.left == 0 || begin - self.left > MOST_OF_CALL {
+            return Err(Stop);
+        }
+        self.left -= 1;
+        if let Some(known) = self.drops.functions.get(&at) {
+            self.known(*known)?;
+            return Ok(self.back());
+        }
+        let code = self.drops.decoded(at)?;
+        let slot_of = |slot: Option<u64>| slot.and_then(|slot| self.drops.slots.get(&slot)).copied();
+        match execute(&mut self.machine, &code)? {
+            Flow::Next => Ok(Some(code.next_ip())),
+            Flow::Jump { target, slot } => match slot_of(slot) {
+                Some(known) => {
+                    self.known(known)?;
+                    Ok(self.back())
+                }
+                None => Ok(Some(target)),
+            },
+            Flow::Call { target, slot } => match slot_of(slot) {
+                Some(known) => {
+                    self.known(known)?;
+                    Ok(Some(code.next_ip()))
+                }
+                None => self.call(target, code.next_ip()).map(Some),
+            },
+            Flow::Return => Ok(self.back()),
+        }
+    }
+
+    fn call(&mut self, target: u64, back: u64) -> Step<u64> {
+        if self.frames.len() >= DEEPEST {
+            return Err(Stop);
+        }
+        let (registers, changes) = (self.machine.registers, self.machine.changes());
+        let top = self.machine.register(RSP).and_then(|top| top.checked_sub(8)).ok_or(Stop)?;
+        self.machine.set_register(RSP, Some(top));
+        self.machine.store(top, 8, Some(u128::from(back)))?;
+        self.frames.push(Frame { back, registers, changes, left: self.left });
+        Ok(target)
+    }
+
+    /// Ends the innermost call.
+    fn back(&mut self) -> Option<u64> {
+        let frame = self.frames.pop()?;
+        self.machine.registers[RSP] = frame.registers[RSP];
+        (!self.frames.is_empty()).then_some(frame.back)
+    }
+
+    /// Reads the words that are asked for, as long as they are certain.
+    fn read_words(&mut self) {
+        if !self.found.is_whole {
+            return;
+        }
+        let word = |address: &u64| {
+            let value = self.machine.load(*address, 8).ok().flatten();
+            (*address, value.map(|value| value as u64))
+        };
+        self.found.words = self.words.iter().map(word).collect();
+    }
+
+    /// Ends the innermost call as if it had not been there.
+    fn leave_out(&mut self) -> Option<u64> {
+        self.read_words();
+        self.found.is_whole = false;
+        let frame = self.frames.pop()?;
+        self.machine.take_back(frame.changes);
+        self.machine.registers = frame.registers;
+        self.machine.forget_changed();
+        // Without instructions, the calls around it end as well.
+        (!self.frames.is_empty()).then_some(frame.back)
+    }
+
+    /// What a known function does.
+    fn known(&mut self, function: KnownFunction) -> Step<()> {
+        let [first, second, third] = [RDI, RSI, RDX].map(|number| self.machine.register(number));
+        match function {
+            KnownFunction::Release => {
+                let (semaphore, permits) = first.zip(second).ok_or(Stop)?;
+                let is_certain = self.found.is_whole;
+                if permits >= TOO_MANY_PERMITS {
+                    return Err(Stop);
+                }
+                if permits > 0 {
+                    self.found.releases.push(Release { semaphore, permits, is_certain });
+                }
+            }
+            KnownFunction::Close => self.found.closed.push((first.ok_or(Stop)?, self.found.is_whole)),
+            KnownFunction::Free => {}
+            KnownFunction::Copy => {
+                let (to, from) = first.zip(second).ok_or(Stop)?;
+                let count = third.filter(|count| *count <= MOST_COPIED).ok_or(Stop)?;
+                self.machine.copy(to, from, count)?;
+            }
+            KnownFunction::Fill => {
+                let (to, count) = first.zip(third).ok_or(Stop)?;
+                for at in 0..Some(count).filter(|count| *count <= MOST_COPIED).ok_or(Stop)? {
+                    let byte = second.map(|byte| u128::from(byte as u8));
+                    self.machine.store(to.checked_add(at).ok_or(Stop)?, 1, byte)?;
+                }
+            }
+        }
+        self.machine.forget_changed();
+        if matches!(function, KnownFunction::Copy | KnownFunction::Fill) {
+            self.machine.set_register(RAX, first);
+        }
+        Ok(())
+    }
+}

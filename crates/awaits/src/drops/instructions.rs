@@ -1,0 +1,543 @@
+//! One instruction of x86-64.
+//!
+//! The results of instructions that are not listed are not known. A jump that depends on something unknown ends the
+//! interpretation, as does a store to an unknown address.
+
+use super::machine::{Flags, Machine, Step, Stop};
+use iced_x86::{
+    Code, ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+};
+
+/// Numbers of registers.
+const RAX: usize = 0;
+const RDX: usize = 2;
+
+/// Where the code continues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Flow {
+    Next,
+    /// `slot` is the address of the word that held the target, if it is a constant.
+    Jump {
+        target: u64,
+        slot: Option<u64>,
+    },
+    Call {
+        target: u64,
+        slot: Option<u64>,
+    },
+    Return,
+}
+
+/// Executes an instruction.
+pub(super) fn execute(machine: &mut Machine<'_>, code: &Instruction) -> Step<Flow> {
+    use Mnemonic as M;
+    let size = size(code, 0);
+    match code.mnemonic() {
+        M::Mov | M::Movzx => {
+            let value = read(machine, code, 1)?;
+            write(machine, code, 0, value)?;
+        }
+        M::Movsx | M::Movsxd => {
+            let value = read(machine, code, 1)?.map(|value| extended(value, self::size(code, 1)) as u64);
+            write(machine, code, 0, value)?;
+        }
+        M::Lea => {
+            let value = address(machine, code, 1);
+            write(machine, code, 0, value)?;
+        }
+        M::Add | M::Xadd => {
+            let (left, right) = (read(machine, code, 0)?, read(machine, code, 1)?);
+            let sum = both(left, right).map(|(left, right)| left.wrapping_add(right));
+            machine.flags = of_sum(left, right, size);
+            if code.mnemonic() == M::Xadd {
+                write(machine, code, 1, left)?;
+            }
+            write(machine, code, 0, sum)?;
+        }
+        M::Sub | M::Cmp => {
+            let (left, right) = (read(machine, code, 0)?, read(machine, code, 1)?);
+            let same = code.op_kind(0) == OpKind::Register
+                && code.op_kind(1) == OpKind::Register
+                && code.op0_register() == code.op1_register();
+            let (left, right) = if same { (Some(0), Some(0)) } else { (left, right) };
+            machine.flags = of_difference(left, right, size);
+            if code.mnemonic() == M::Sub {
+                write(machine, code, 0, both(left, right).map(|(left, right)| left.wrapping_sub(right)))?;
+            }
+        }
+        M::Inc | M::Dec => {
+            let value = read(machine, code, 0)?;
+            let carry = machine.flags.carry;
+            let (flags, value) = match code.mnemonic() {
+                M::Inc => (of_sum(value, Some(1), size), value.map(|value| value.wrapping_add(1))),
+                _ => (of_difference(value, Some(1), size), value.map(|value| value.wrapping_sub(1))),
+            };
+            machine.flags = Flags { carry, ..flags };
+            write(machine, code, 0, value)?;
+        }
+        M::Neg => {
+            let value = read(machine, code, 0)?;
+            machine.flags = of_difference(Some(0), value, size);
+            write(machine, code, 0, value.map(u64::wrapping_neg))?;
+        }
+        M::Not => {
+            let value = read(machine, code, 0)?;
+            write(machine, code, 0, value.map(|value| !value))?;
+        }
+        M::And | M::Test | M::Or | M::Xor => {
+            let (left, right) = (read(machine, code, 0)?, read(machine, code, 1)?);
+            let same = code.op_kind(1) == OpKind::Register && code.op0_register() == code.op1_register();
+            let result = match (code.mnemonic(), both(left, right)) {
+                (M::Xor, _) if same => Some(0),
+                (M::And | M::Test, None) if left == Some(0) || right == Some(0) => Some(0),
+                (_, None) => None,
+                (M::Or, Some((left, right))) => Some(left | right),
+                (M::Xor, Some((left, right))) => Some(left ^ right),
+                (_, Some((left, right))) => Some(left & right),
+            };
+            machine.flags = of_result(result, size);
+            if code.mnemonic() != M::Test {
+                write(machine, code, 0, result)?;
+            }
+        }
+        M::Shl | M::Shr | M::Sar => {
+            let (value, count) = (read(machine, code, 0)?, read(machine, code, 1)?);
+            let count = count.map(|count| count & if size == 8 { 63 } else { 31 });
+            let result = both(value, count).map(|(value, count)| match code.mnemonic() {
+                M::Shl => value << count,
+                M::Shr => cut(value, size) >> count,
+                _ => (extended(value, size) >> count) as u64,
+            });
+            if count != Some(0) {
+                machine.flags = Flags { carry: None, overflow: None, ..of_result(result, size) };
+            }
+            write(machine, code, 0, result)?;
+        }
+        M::Imul if code.op_count() >= 2 => {
+            let first = u32::from(code.op_count() == 3);
+            let (left, right) = (read(machine, code, first)?, read(machine, code, first + 1)?);
+            machine.flags = Flags::default();
+            write(machine, code, 0, both(left, right).map(|(left, right)| left.wrapping_mul(right)))?;
+        }
+        M::Mul | M::Div if size >= 4 => {
+            let of = |number: usize| machine.registers[number].part(0, size);
+            let (low, high, operand) = (of(RAX), of(RDX), read(machine, code, 0)?);
+            let bits = size as u32 * 8;
+            let wide = |low: u64, high: u64| u128::from(high) << bits | u128::from(low);
+            let results = match (code.mnemonic(), low, high, operand) {
+                (M::Mul, Some(low), _, Some(operand)) => {
+                    let product = u128::from(low) * u128::from(operand);
+                    Some((product as u64, (product >> bits) as u64))
+                }
+                (M::Div, Some(low), Some(high), Some(operand)) => {
+                    let (value, by) = (wide(low, high), u128::from(operand));
+                    // Otherwise the processor would raise an exception.
+                    let quotient =
+                        value.checked_div(by).filter(|quotient| *quotient >> bits == 0).ok_or(Stop)?;
+                    Some((quotient as u64, (value % by) as u64))
+                }
+                _ => None,
+            };
+            let is_large = results.map(|(_, high)| cut(high, size) != 0);
+            machine.flags = match code.mnemonic() {
+                M::Mul => Flags { carry: is_large, overflow: is_large, ..Flags::default() },
+                _ => Flags::default(),
+            };
+            let registers =
+                if size == 8 { [Register::RAX, Register::RDX] } else { [Register::EAX, Register::EDX] };
+            set_register(machine, registers[0], results.map(|(low, _)| low));
+            set_register(machine, registers[1], results.map(|(_, high)| high));
+        }
+        M::Bts | M::Btr if code.op_kind(0) == OpKind::Register => {
+            let (value, bit) = (read(machine, code, 0)?, read(machine, code, 1)?);
+            let changed = both(value, bit).map(|(value, bit)| (value, 1u64 << (bit % (size as u64 * 8))));
+            machine.flags.carry = changed.map(|(value, bit)| value & bit != 0);
+            let set = code.mnemonic() == M::Bts;
+            let result = changed.map(|(value, bit)| if set { value | bit } else { value & !bit });
+            write(machine, code, 0, result)?;
+        }
+        M::Rol | M::Ror if size >= 4 => {
+            let (value, count) = (read(machine, code, 0)?, read(machine, code, 1)?);
+            let result = both(value, count).map(|(value, count)| {
+                let count = (count & if size == 8 { 63 } else { 31 }) as u32;
+                let left = code.mnemonic() == M::Rol;
+                match (size, left) {
+                    (8, true) => value.rotate_left(count),
+                    (8, false) => value.rotate_right(count),
+                    (_, true) => u64::from((value as u32).rotate_left(count)),
+                    (_, false) => u64::from((value as u32).rotate_right(count)),
+                }
+            });
+            machine.flags = Flags { carry: None, overflow: None, ..machine.flags };
+            write(machine, code, 0, result)?;
+        }
+        M::Bsr => {
+            let value = read(machine, code, 1)?.filter(|value| *value != 0);
+            machine.flags = Flags { zero: value.map(|_| false), ..Flags::default() };
+            write(machine, code, 0, value.map(|value| 63 - u64::from(value.leading_zeros())))?;
+        }
+        M::Bt => {
+            let (value, bit) = (read(machine, code, 0)?, read(machine, code, 1)?);
+            // A bit of memory may be outside of the operand.
+            let is_register = code.op_kind(0) == OpKind::Register;
+            let bit = both(value, bit).filter(|_| is_register);
+            machine.flags.carry = bit.map(|(value, bit)| value >> (bit % (size as u64 * 8)) & 1 == 1);
+        }
+        M::Tzcnt | M::Bsf => {
+            let value = read(machine, code, 1)?.filter(|value| *value != 0);
+            machine.flags =
+                Flags { zero: value.map(|_| false), carry: value.map(|_| false), ..Flags::default() };
+            write(machine, code, 0, value.map(|value| u64::from(value.trailing_zeros())))?;
+        }
+        M::Cdqe => {
+            let value = machine.registers[0].part(0, 4).map(|value| extended(value, 4) as u64);
+            machine.set_register(0, value);
+        }
+        M::Xchg => {
+            let (left, right) = (read(machine, code, 0)?, read(machine, code, 1)?);
+            write(machine, code, 0, right)?;
+            write(machine, code, 1, left)?;
+        }
+        M::Cmpxchg => {
+            let (now, new) = (read(machine, code, 0)?, read(machine, code, 1)?);
+            let expected = machine.registers[0].part(0, size.min(8));
+            machine.flags = of_difference(expected, now, size);
+            match machine.flags.zero.ok_or(Stop)? {
+                true => write(machine, code, 0, new)?,
+                false => set_register(machine, accumulator(size), now),
+            }
+        }
+        M::Push => {
+            let value = read(machine, code, 0)?;
+            push(machine, value)?;
+        }
+        M::Pop => {
+            let value = pop(machine)?;
+            write(machine, code, 0, value)?;
+        }
+        M::Leave => {
+            machine.registers[4] = machine.registers[5];
+            let frame = pop(machine)?;
+            machine.set_register(5, frame);
+        }
+        M::Movaps | M::Movups | M::Movdqa | M::Movdqu | M::Movapd | M::Movupd | M::Movq | M::Movd => {
+            let value = read_wide(machine, code, 1)?;
+            write_wide(machine, code, 0, value)?;
+        }
+        M::Xorps | M::Xorpd | M::Pxor
+            if code.op_kind(1) == OpKind::Register && code.op0_register() == code.op1_register() =>
+        {
+            write_wide(machine, code, 0, Some(0))?;
+        }
+        M::Pcmpeqb => {
+            let (left, right) = (read_wide(machine, code, 0)?, read_wide(machine, code, 1)?);
+            let equal = left.zip(right).map(|(left, right)| {
+                let (left, right) = (left.to_le_bytes(), right.to_le_bytes());
+                u128::from_le_bytes(std::array::from_fn(|at| if left[at] == right[at] { 0xff } else { 0 }))
+            });
+            write_wide(machine, code, 0, equal)?;
+        }
+        M::Pmovmskb => {
+            let bits = read_wide(machine, code, 1)?.map(|value| {
+                let bytes = value.to_le_bytes();
+                (0..16).fold(0, |bits, at| bits | u64::from(bytes[at] >> 7) << at)
+            });
+            write(machine, code, 0, bits)?;
+        }
+        M::Jmp => {
+            let (target, slot) = target(machine, code)?;
+            return Ok(Flow::Jump { target, slot });
+        }
+        M::Call => {
+            let (target, slot) = target(machine, code)?;
+            return Ok(Flow::Call { target, slot });
+        }
+        M::Ret => return Ok(Flow::Return),
+        M::Nop | M::Endbr64 | M::Pause | M::Mfence | M::Lfence | M::Sfence => {}
+        M::Ud2 | M::Int3 | M::Int | M::Syscall | M::Hlt => return Err(Stop),
+        _ if code.is_jcc_short_or_near() => {
+            return Ok(match condition(&machine.flags, code.condition_code()).ok_or(Stop)? {
+                true => Flow::Jump { target: code.near_branch_target(), slot: None },
+                false => Flow::Next,
+            });
+        }
+        _ if code.condition_code() != ConditionCode::None && code.op_count() == 1 => {
+            let set = condition(&machine.flags, code.condition_code());
+            write(machine, code, 0, set.map(u64::from))?;
+        }
+        _ if code.condition_code() != ConditionCode::None && code.op_count() == 2 => {
+            let (old, new) = (read(machine, code, 0)?, read(machine, code, 1)?);
+            let value = match condition(&machine.flags, code.condition_code()) {
+                Some(true) => new,
+                Some(false) => old,
+                None if old == new => old,
+                None => None,
+            };
+            write(machine, code, 0, value)?;
+        }
+        _ => forget(machine, code)?,
+    }
+    Ok(Flow::Next)
+}
+
+/// Whether a condition holds.
+fn condition(flags: &Flags, condition: ConditionCode) -> Option<bool> {
+    let Flags { zero, sign, carry, overflow } = *flags;
+    let differ = |left: Option<bool>, right: Option<bool>| Some(left? != right?);
+    let any = |left: Option<bool>, right: Option<bool>| match (left, right) {
+        (Some(true), _) | (_, Some(true)) => Some(true),
+        (Some(false), Some(false)) => Some(false),
+        _ => None,
+    };
+    let not = |value: Option<bool>| value.map(|value| !value);
+    match condition {
+        ConditionCode::e => zero,
+        ConditionCode::ne => not(zero),
+        ConditionCode::b => carry,
+        ConditionCode::ae => not(carry),
+        ConditionCode::be => any(carry, zero),
+        ConditionCode::a => not(any(carry, zero)),
+        ConditionCode::s => sign,
+        ConditionCode::ns => not(sign),
+        ConditionCode::o => overflow,
+        ConditionCode::no => not(overflow),
+        ConditionCode::l => differ(sign, overflow),
+        ConditionCode::ge => not(differ(sign, overflow)),
+        ConditionCode::le => any(zero, differ(sign, overflow)),
+        ConditionCode::g => not(any(zero, differ(sign, overflow))),
+        _ => None,
+    }
+}
+
+fn of_result(result: Option<u64>, size: usize) -> Flags {
+    Flags {
+        zero: result.map(|value| cut(value, size) == 0),
+        sign: result.map(|value| extended(value, size) < 0),
+        carry: Some(false),
+        overflow: Some(false),
+    }
+}
+
+fn of_sum(left: Option<u64>, right: Option<u64>, size: usize) -> Flags {
+    let Some((left, right)) = both(left, right) else { return Flags::default() };
+    let sum = cut(left.wrapping_add(right), size);
+    let overflow = (extended(left, size) < 0) == (extended(right, size) < 0)
+        && (extended(sum, size) < 0) != (extended(left, size) < 0);
+    Flags { carry: Some(sum < cut(left, size)), overflow: Some(overflow), ..of_result(Some(sum), size) }
+}
+
+fn of_difference(left: Option<u64>, right: Option<u64>, size: usize) -> Flags {
+    let Some((left, right)) = both(left, right) else { return Flags::default() };
+    let difference = cut(left.wrapping_sub(right), size);
+    let overflow = (extended(left, size) < 0) != (extended(right, size) < 0)
+        && (extended(difference, size) < 0) != (extended(left, size) < 0);
+    let carry = cut(left, size) < cut(right, size);
+    Flags { carry: Some(carry), overflow: Some(overflow), ..of_result(Some(difference), size) }
+}
+
+fn both(left: Option<u64>, right: Option<u64>) -> Option<(u64, u64)> {
+    left.zip(right)
+}
+
+/// The lowest bytes.
+fn cut(value: u64, size: usize) -> u64 {
+    if size >= 8 { value } else { value & ((1 << (size * 8)) - 1) }
+}
+
+/// The lowest bytes, with their sign.
+fn extended(value: u64, size: usize) -> i64 {
+    let unused = 64 - 8 * size.clamp(1, 8) as u32;
+    ((value << unused) as i64) >> unused
+}
+
+/// Bytes of an operand.
+fn size(code: &Instruction, operand: u32) -> usize {
+    match (operand < code.op_count()).then(|| code.op_kind(operand)) {
+        Some(OpKind::Register) => code.op_register(operand).size(),
+        Some(OpKind::Memory) => code.memory_size().size(),
+        _ => 8,
+    }
+}
+
+fn number(register: Register) -> Option<usize> {
+    register.is_gpr().then(|| register.full_register().number())
+}
+
+fn is_high(register: Register) -> bool {
+    matches!(register, Register::AH | Register::CH | Register::DH | Register::BH)
+}
+
+fn accumulator(size: usize) -> Register {
+    match size {
+        1 => Register::AL,
+        2 => Register::AX,
+        4 => Register::EAX,
+        _ => Register::RAX,
+    }
+}
+
+fn register(machine: &Machine<'_>, register: Register) -> Option<u64> {
+    machine.registers[number(register)?].part(usize::from(is_high(register)), register.size().min(8))
+}
+
+fn set_register(machine: &mut Machine<'_>, register: Register, value: Option<u64>) {
+    let Some(number) = number(register) else { return };
+    // Writing the lower half makes the upper half zero.
+    if register.size() == 4 {
+        machine.registers[number].set(4, 4, Some(0));
+    }
+    machine.registers[number].set(usize::from(is_high(register)), register.size().min(8), value);
+}
+
+/// The address of an operand in memory.
+fn address(machine: &Machine<'_>, code: &Instruction, operand: u32) -> Option<u64> {
+    code.virtual_address(operand, 0, |register, _, _| match register {
+        Register::FS => machine.thread_local,
+        Register::GS => None,
+        segment if segment.is_segment_register() => Some(0),
+        register => self::register(machine, register),
+    })
+}
+
+fn read(machine: &Machine<'_>, code: &Instruction, operand: u32) -> Step<Option<u64>> {
+    match code.op_kind(operand) {
+        OpKind::Register => Ok(register(machine, code.op_register(operand))),
+        OpKind::Memory => match address(machine, code, operand) {
+            Some(address) => Ok(machine.load(address, size(code, operand).min(8))?.map(|value| value as u64)),
+            None => Ok(None),
+        },
+        OpKind::NearBranch64 => Ok(Some(code.near_branch_target())),
+        kind if is_immediate(kind) => Ok(Some(code.immediate(operand))),
+        _ => Err(Stop),
+    }
+}
+
+fn is_immediate(kind: OpKind) -> bool {
+    use OpKind as K;
+    matches!(
+        kind,
+        K::Immediate8
+            | K::Immediate16
+            | K::Immediate32
+            | K::Immediate64
+            | K::Immediate8to16
+            | K::Immediate8to32
+            | K::Immediate8to64
+            | K::Immediate32to64
+    )
+}
+
+fn write(machine: &mut Machine<'_>, code: &Instruction, operand: u32, value: Option<u64>) -> Step<()> {
+    match code.op_kind(operand) {
+        OpKind::Register => {
+            set_register(machine, code.op_register(operand), value);
+            Ok(())
+        }
+        OpKind::Memory => {
+            let address = address(machine, code, operand).ok_or(Stop)?;
+            machine.store(address, size(code, operand).min(8), value.map(u128::from))
+        }
+        _ => Err(Stop),
+    }
+}
+
+fn read_wide(machine: &Machine<'_>, code: &Instruction, operand: u32) -> Step<Option<u128>> {
+    match code.op_kind(operand) {
+        OpKind::Register if code.op_register(operand).is_xmm() => {
+            Ok(machine.vectors[code.op_register(operand).number() & 15])
+        }
+        OpKind::Memory if size(code, operand) <= 16 => match address(machine, code, operand) {
+            Some(address) => machine.load(address, size(code, operand)),
+            None => Ok(None),
+        },
+        OpKind::Register if code.op_register(operand).is_gpr() => {
+            Ok(register(machine, code.op_register(operand)).map(u128::from))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Writes a vector. `movq` and `movd` write the lowest 8 or 4 bytes, and zeros above them in a register.
+fn write_wide(machine: &mut Machine<'_>, code: &Instruction, operand: u32, value: Option<u128>) -> Step<()> {
+    let most = match code.mnemonic() {
+        Mnemonic::Movq => 8,
+        Mnemonic::Movd => 4,
+        _ => 16,
+    };
+    let value = value.map(|value| if most < 16 { value & ((1 << (most * 8)) - 1) } else { value });
+    match code.op_kind(operand) {
+        OpKind::Register if code.op_register(operand).is_xmm() => {
+            machine.vectors[code.op_register(operand).number() & 15] = value;
+            Ok(())
+        }
+        OpKind::Register if code.op_register(operand).is_gpr() => {
+            set_register(machine, code.op_register(operand), value.map(|value| value as u64));
+            Ok(())
+        }
+        OpKind::Memory => {
+            let address = address(machine, code, operand).ok_or(Stop)?;
+            machine.store(address, size(code, operand).min(most), value)
+        }
+        _ => forget(machine, code),
+    }
+}
+
+fn push(machine: &mut Machine<'_>, value: Option<u64>) -> Step<()> {
+    let top = machine.register(4).and_then(|top| top.checked_sub(8)).ok_or(Stop)?;
+    machine.set_register(4, Some(top));
+    machine.store(top, 8, value.map(u128::from))
+}
+
+fn pop(machine: &mut Machine<'_>) -> Step<Option<u64>> {
+    let top = machine.register(4).ok_or(Stop)?;
+    machine.set_register(4, top.checked_add(8));
+    Ok(machine.load(top, 8)?.map(|value| value as u64))
+}
+
+/// Where a jump or call leads, and the constant address of the word that says so.
+fn target(machine: &Machine<'_>, code: &Instruction) -> Step<(u64, Option<u64>)> {
+    let target = read(machine, code, 0)?.ok_or(Stop)?;
+    let is_constant = code.op_kind(0) == OpKind::Memory && code.is_ip_rel_memory_operand();
+    Ok((target, is_constant.then(|| code.ip_rel_memory_address())))
+}
+
+/// An instruction whose results are not known.
+fn forget(machine: &mut Machine<'_>, code: &Instruction) -> Step<()> {
+    if code.code() == Code::INVALID
+        || code.is_string_instruction()
+        || code.has_rep_prefix() && code.has_repne_prefix()
+    {
+        return Err(Stop);
+    }
+    let mut factory = InstructionInfoFactory::new();
+    let info = factory.info(code);
+    let is_written = |access: OpAccess| {
+        matches!(
+            access,
+            OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+        )
+    };
+    if info.used_memory().iter().any(|memory| is_written(memory.access())) {
+        let stored =
+            (0..code.op_count()).find(|operand| code.op_kind(*operand) == OpKind::Memory).ok_or(Stop)?;
+        let (start, count) = (address(machine, code, stored).ok_or(Stop)?, size(code, stored));
+        if count == 0 || count > 64 {
+            return Err(Stop);
+        }
+        for at in (0..count).step_by(16) {
+            machine.store(start.checked_add(at as u64).ok_or(Stop)?, (count - at).min(16), None)?;
+        }
+    }
+    for used in info.used_registers().iter().filter(|used| is_written(used.access())) {
+        let register = used.register();
+        if register.is_vector_register() {
+            machine.vectors[register.number() & 15] = None;
+        } else {
+            set_register(machine, register.full_register(), None);
+        }
+    }
+    if code.rflags_modified() != 0 {
+        machine.flags = Flags::default();
+    }
+    Ok(())
+}

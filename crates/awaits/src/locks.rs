@@ -1,0 +1,279 @@
+//! What tasks hold and wait for, together.
+//!
+//! A described guard may be gone, and a guard may be where no description leads. So the code that would drop a task decides
+//! ([`Drops`]): what it gives back, the task holds. Where this code cannot be followed, the description counts, and the holder is
+//! not certain. A mutex with a free permit has no holder.
+
+use crate::drops::{Dropped, Drops, Watched};
+use crate::held::{Held, Holdings, SEMAPHORE};
+use crate::values::Values;
+use foldhash::{HashMap, HashMapExt};
+use stackglass_profile::task_dump::{DumpedTask, Holder, Lock, SharedKind, TaskState, WaitTarget};
+use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
+use std::collections::BTreeMap;
+
+/// Most tasks that are searched for what a lock's description does not show.
+const MOST_SEARCHED: usize = 500;
+/// Bits of a semaphore's word below the number of free permits (`batch_semaphore.rs`).
+const PERMIT_SHIFT: u32 = 1;
+/// Bit of the state of a oneshot channel: its sender is gone (`oneshot.rs`).
+const VALUE_SENT: u64 = 0b10;
+
+/// What is known of a task besides its stack.
+pub(crate) struct TaskHoldings {
+    /// Index of the task.
+    pub task: usize,
+    pub holdings: Holdings,
+    /// The function that frees the task, and the task's address.
+    pub drop: Option<(u64, u64)>,
+}
+
+/// Locks and channels with their holders and waiters.
+pub(crate) fn find(
+    values: &Values<'_>,
+    drops: &Drops<'_>,
+    tasks: &[DumpedTask],
+    held: &[TaskHoldings],
+) -> Vec<Lock> {
+    let mut locks = waited_for(tasks);
+    described(&mut locks, tasks, held, &mutex_offsets(values.layouts));
+    let offset = permits_offset(values.layouts);
+    for lock in locks.values_mut().filter(|lock| lock.kind == SharedKind::Mutex) {
+        let permits = offset.and_then(|offset| values.pages.word(lock.address.checked_add(offset)?));
+        if permits.is_some_and(|permits| permits >> PERMIT_SHIFT > 0) {
+            lock.holders.clear();
+        }
+    }
+    Certainty::new(values, drops, &locks, held).apply(&mut locks, tasks);
+    locks.into_values().collect()
+}
+
+fn waited_for(tasks: &[DumpedTask]) -> BTreeMap<u64, Lock> {
+    let mut found: BTreeMap<u64, Lock> = BTreeMap::new();
+    for (index, task) in tasks.iter().enumerate() {
+        for wait in &task.waits {
+            let WaitTarget::Shared { kind, address } = wait.target else { continue };
+            let new = || Lock { kind, address, holders: Vec::new(), waiters: Vec::new() };
+            let lock = found.entry(address).or_insert_with(new);
+            if lock.waiters.last() != Some(&index) {
+                lock.waiters.push(index);
+            }
+        }
+    }
+    found
+}
+
+/// Adds the holders that descriptions show.
+fn described(
+    locks: &mut BTreeMap<u64, Lock>,
+    tasks: &[DumpedTask],
+    held: &[TaskHoldings],
+    mutex_offsets: &[u64],
+) {
+    for TaskHoldings { task, holdings, .. } in held {
+        for Held { kind, address, line } in &holdings.guards {
+            let Some(lock) = locks.get_mut(address) else { continue };
+            // The guard knows best what it is of. Channels have permits of their own.
+            if lock.kind != SharedKind::FullChannel {
+                lock.kind = *kind;
+                add(
+                    lock,
+                    Holder { task: *task, line: line.clone(), is_described: true, ..Holder::default() },
+                );
+            }
+        }
+    }
+    // A guard has the address of the mutex, in which the semaphore is.
+    let mut without_holder: HashMap<u64, u64> = HashMap::new();
+    for lock in locks.values().filter(|lock| lock.kind == SharedKind::Mutex && lock.holders.is_empty()) {
+        let mutexes = mutex_offsets.iter().filter_map(|offset| lock.address.checked_sub(*offset));
+        without_holder.extend(mutexes.map(|mutex| (mutex, lock.address)));
+    }
+    for TaskHoldings { task, holdings, .. } in held {
+        for (word, line) in &holdings.hidden {
+            let lock = without_holder.get(word).and_then(|address| locks.get_mut(address));
+            let Some(lock) = lock.filter(|lock| !lock.waiters.contains(task)) else { continue };
+            debug_assert!(*task < tasks.len());
+            add(lock, Holder { task: *task, line: line.clone(), ..Holder::default() });
+        }
+    }
+}
+
+fn add(lock: &mut Lock, holder: Holder) {
+    if !lock.holders.iter().any(|known| known.task == holder.task) {
+        lock.holders.push(holder);
+    }
+}
+
+/// What the drops of tasks give back.
+struct Certainty<'c, 'a> {
+    drops: &'c Drops<'a>,
+    held: &'c [TaskHoldings],
+    /// Index in `held` by task.
+    by_task: HashMap<usize, usize>,
+    watched: Watched,
+    /// The word of a oneshot channel's state by the channel's address.
+    states: HashMap<u64, u64>,
+    dropped: HashMap<usize, Option<Dropped>>,
+}
+
+impl<'c, 'a> Certainty<'c, 'a> {
+    fn new(
+        values: &Values<'_>,
+        drops: &'c Drops<'a>,
+        locks: &BTreeMap<u64, Lock>,
+        held: &'c [TaskHoldings],
+    ) -> Certainty<'c, 'a> {
+        let mut watched = Watched::default();
+        let mut states = HashMap::new();
+        for lock in locks.values() {
+            match lock.kind {
+                SharedKind::Oneshot => {
+                    let state = oneshot_state(values.layouts).and_then(|at| lock.address.checked_add(at));
+                    let Some(state) = state else { continue };
+                    let Some(now) = values.pages.word(state).filter(|now| now & VALUE_SENT == 0) else {
+                        continue;
+                    };
+                    let _ = now;
+                    states.insert(lock.address, state);
+                    watched.words.push(state);
+                }
+                SharedKind::Notify => {}
+                _ => watched.semaphores.push(lock.address),
+            }
+        }
+        let by_task = held.iter().enumerate().map(|(index, holdings)| (holdings.task, index)).collect();
+        Certainty { drops, held, by_task, watched, states, dropped: HashMap::new() }
+    }
+
+    /// The drop of a task, if its code is known.
+    fn dropped(&mut self, task: usize) -> Option<&Dropped> {
+        let Certainty { drops, held, by_task, watched, dropped, .. } = self;
+        let find = || {
+            let (function, address) = held[*by_task.get(&task)?].drop?;
+            Some(drops.of(function, address, watched))
+        };
+        dropped.entry(task).or_insert_with(find).as_ref()
+    }
+
+    /// Whether a task certainly holds a lock, or certainly does not.
+    fn holds(&mut self, task: usize, lock: &Lock) -> Option<bool> {
+        let state = self.states.get(&lock.address).copied();
+        let dropped = self.dropped(task)?;
+        match lock.kind {
+            SharedKind::Mutex | SharedKind::RwLock | SharedKind::Semaphore => {
+                dropped.gives_back(lock.address)
+            }
+            SharedKind::FullChannel => dropped.closes(lock.address),
+            SharedKind::Oneshot => dropped.sets(state?, VALUE_SENT),
+            SharedKind::Notify => Some(false),
+        }
+    }
+
+    /// Number of permits of a lock that the drop of a task gives back.
+    fn permits(&mut self, task: usize, lock: &Lock) -> u64 {
+        self.dropped(task).map_or(0, |dropped| dropped.permits(lock.address))
+    }
+
+    fn apply(mut self, locks: &mut BTreeMap<u64, Lock>, tasks: &[DumpedTask]) {
+        for lock in locks.values_mut() {
+            let mut holders = std::mem::take(&mut lock.holders);
+            holders.retain_mut(|holder| {
+                let holds = self.holds(holder.task, lock);
+                holder.is_certain = holds == Some(true);
+                holder.permits = self.permits(holder.task, lock);
+                holds != Some(false)
+            });
+            lock.holders = holders;
+            // A permit may have been given to a waiter that was not polled since.
+            let woken = lock.waiters.iter().filter(|task| tasks[**task].state == TaskState::Ready);
+            for task in woken.copied().collect::<Vec<_>>() {
+                if !lock.holders.iter().any(|holder| holder.is_certain)
+                    && self.holds(task, lock) == Some(true)
+                {
+                    lock.holders.retain(|holder| holder.task != task);
+                    lock.holders.push(Holder {
+                        task,
+                        is_certain: true,
+                        permits: self.permits(task, lock),
+                        ..Holder::default()
+                    });
+                }
+            }
+        }
+        let is_open = |lock: &Lock| {
+            lock.kind != SharedKind::Notify && !lock.holders.iter().any(|holder| holder.is_certain)
+        };
+        if locks.values().any(is_open) {
+            let all: Vec<usize> =
+                self.held.iter().filter(|task| task.drop.is_some()).map(|task| task.task).collect();
+            for task in all.into_iter().take(MOST_SEARCHED) {
+                for lock in locks.values_mut().filter(|lock| is_open(lock)) {
+                    let is_known = lock.holders.iter().any(|holder| holder.task == task);
+                    if !is_known && self.holds(task, lock) == Some(true) {
+                        lock.holders.push(Holder {
+                            task,
+                            is_certain: true,
+                            permits: self.permits(task, lock),
+                            ..Holder::default()
+                        });
+                    }
+                }
+            }
+        }
+        // A mutex has one holder, a channel one receiver.
+        let of_one = [SharedKind::Mutex, SharedKind::FullChannel, SharedKind::Oneshot];
+        for lock in locks.values_mut().filter(|lock| of_one.contains(&lock.kind)) {
+            if lock.holders.iter().any(|holder| holder.is_certain) {
+                lock.holders.retain(|holder| holder.is_certain);
+            }
+        }
+    }
+}
+
+/// Where mutexes have their semaphore: one offset for each type of protected data at most.
+fn mutex_offsets(layouts: &Layouts) -> Vec<u64> {
+    let mut offsets = Vec::new();
+    for number in 0..layouts.len() {
+        let layout = layouts.get(TypeId(number as u32));
+        if layout.name.starts_with("tokio::sync::mutex::Mutex<")
+            && let Some(offset) = offset(layouts, TypeId(number as u32), "s")
+            && !offsets.contains(&offset)
+        {
+            offsets.push(offset);
+        }
+    }
+    offsets
+}
+
+/// Where a semaphore has the number of its free permits.
+fn permits_offset(layouts: &Layouts) -> Option<u64> {
+    offset(layouts, layouts.by_name(SEMAPHORE)?, "permits")
+}
+
+/// Where the block of a oneshot channel has its state: the same offset for all types of values, if it is known.
+fn oneshot_state(layouts: &Layouts) -> Option<u64> {
+    let mut found = None;
+    for number in 0..layouts.len() {
+        let block = TypeId(number as u32);
+        if !layouts.get(block).name.starts_with("alloc::sync::ArcInner<tokio::sync::oneshot::Inner<") {
+            continue;
+        }
+        let data = field(layouts, block, "data")?;
+        let at = data.0 + offset(layouts, data.1, "state")?;
+        if found.is_some_and(|found| found != at) {
+            return None;
+        }
+        found = Some(at);
+    }
+    found
+}
+
+fn field(layouts: &Layouts, type_id: TypeId, name: &str) -> Option<(u64, TypeId)> {
+    let Shape::Struct(fields) = &layouts.get(type_id).shape else { return None };
+    fields.iter().find(|field| &*field.name == name).map(|field| (field.offset, field.type_id))
+}
+
+fn offset(layouts: &Layouts, type_id: TypeId, name: &str) -> Option<u64> {
+    field(layouts, type_id, name).map(|(offset, _)| offset)
+}
