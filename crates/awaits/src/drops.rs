@@ -10,6 +10,9 @@
 
 mod instructions;
 mod machine;
+#[cfg(test)]
+#[allow(unsafe_code)]
+mod oracle;
 
 use crate::memory::Pages;
 use foldhash::{HashMap, HashMapExt};

@@ -185,8 +185,15 @@ pub(super) fn execute(machine: &mut Machine<'_>, code: &Instruction) -> Step<Flo
         }
         M::Tzcnt | M::Bsf => {
             let value = read(machine, code, 1)?.filter(|value| *value != 0);
-            machine.flags =
-                Flags { zero: value.map(|_| false), carry: value.map(|_| false), ..Flags::default() };
+            // Only `tzcnt` sets the flag by its result, and says that there is a bit.
+            machine.flags = match code.mnemonic() {
+                M::Tzcnt => Flags {
+                    zero: value.map(|value| value & 1 == 1),
+                    carry: value.map(|_| false),
+                    ..Flags::default()
+                },
+                _ => Flags { zero: value.map(|_| false), ..Flags::default() },
+            };
             write(machine, code, 0, value.map(|value| u64::from(value.trailing_zeros())))?;
         }
         M::Cdqe => {
