@@ -10,10 +10,12 @@
 mod cells;
 mod headers;
 mod lists;
+mod looks;
 mod roots;
 mod sweep;
 
 pub(crate) use headers::Headers;
+pub use looks::{FoundRoot, PollCode, RootFuture, SeenTask, TaskLook, TaskLooks};
 
 use crate::futures::Futures;
 use crate::held::{self, Held, Holdings};
@@ -66,14 +68,14 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
         dump.runtimes.push(AsyncRuntime { name: format!("tokio{version}, {}", list.kind) });
         for header in &list.tasks {
             if seen.insert(*header) {
-                add(&walker, &cells, *header, Some(runtime), &mut dump, &mut held);
+                add(&walker, &cells, *header, Some(runtime), &mut dump, Some(&mut held));
             }
         }
     }
     for header in swept.iter().filter(|header| !seen.contains(*header)) {
         let is_blocking = cells.at(&values, *header).is_some_and(|cell| cell.is_blocking);
         if is_blocking {
-            add(&walker, &cells, *header, None, &mut dump, &mut held);
+            add(&walker, &cells, *header, None, &mut dump, Some(&mut held));
         }
     }
     roots::add(process, &walker, &mut dump, &mut held);
@@ -97,14 +99,14 @@ fn nothing_found(layouts: &Layouts, cells: &Cells<'_>) -> String {
     .to_owned()
 }
 
-/// Adds the task with a header at an address.
+/// Adds the task with a header at an address, and what it holds, if that is asked for.
 fn add(
     walker: &Walker<'_>,
     cells: &Cells<'_>,
     header: u64,
     runtime: Option<usize>,
     dump: &mut TaskDump,
-    held: &mut Vec<(usize, Holdings)>,
+    held: Option<&mut Vec<(usize, Holdings)>>,
 ) {
     let Some(cell) = cells.at(walker.values, header) else { return };
     let state = cell.state(walker.values);
@@ -135,7 +137,7 @@ fn add(
         Some(future) => walker.walk(future),
         None => Walked { stack: Vec::new(), waits: Vec::new() },
     };
-    if let Some(future) = readable {
+    if let (Some(future), Some(held)) = (readable, held) {
         held.push((dump.tasks.len(), held::holdings(walker, future)));
     }
     // The type of a `Pin<Box<dyn Future>>` says nothing.

@@ -1,0 +1,58 @@
+//! Whether any thread of a process has run.
+//!
+//! While none has, its tasks are what they were at the last look, and the process is left alone.
+
+use stackglass_procfs::threads::{self, Files};
+use stackglass_sampling::SchedStat;
+
+/// Most threads that are compared.
+const MOST: usize = 64;
+
+/// How much the threads of a process have run.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct RunTimes(Vec<(u32, SchedStat)>);
+
+impl RunTimes {
+    /// As they are now. `None` if there are too many threads, or the kernel does not tell.
+    pub(super) fn read(pid: u32) -> Option<RunTimes> {
+        let tids = threads::list(pid);
+        if tids.is_empty() || tids.len() > MOST {
+            return None;
+        }
+        let times = tids.into_iter().map(|tid| Some((tid, Files::new(pid, tid).stat()?)));
+        times.collect::<Option<_>>().map(RunTimes)
+    }
+}
+
+/// Pages that a process has got or duplicated since it began.
+pub(super) fn minor_faults(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    // proc_pid_stat(5): `state` is the first field behind the name, and `minflt` the eighth.
+    fields.split_whitespace().nth(7)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleeping_process_does_not_run() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let read = || RunTimes::read(child.id());
+        let mut before = read();
+        // It starts first.
+        for _ in 0..1000 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let now = read();
+            if now.is_some() && now == before {
+                break;
+            }
+            before = now;
+        }
+        assert!(before.is_some() && before == read() && minor_faults(child.id()).is_some_and(|n| n > 0));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(RunTimes::read(child.id()), None);
+    }
+}
