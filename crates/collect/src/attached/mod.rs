@@ -8,6 +8,7 @@ pub(crate) mod peek;
 mod record;
 
 pub use peek::{OutsidePeek, peek};
+pub(crate) use record::{info, wait};
 pub use record::{AttachError, Options, ends, record};
 
 use crate::Recorder;
