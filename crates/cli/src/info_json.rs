@@ -45,7 +45,10 @@ pub(crate) fn write(
             .text("file", &task.file)
             .number("line", u64::from(task.line))
     });
-    let modules = recording.modules.iter().filter(|module| &*module.path != TASKS_MODULE && !is_await_module(&module.path));
+    let modules = recording
+        .modules
+        .iter()
+        .filter(|module| &*module.path != TASKS_MODULE && !is_await_module(&module.path));
     let modules = modules.map(|module| {
         let id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
         Object::new().text("path", &module.path).text("build_id", &id)

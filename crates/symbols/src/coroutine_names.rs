@@ -60,11 +60,19 @@ mod tests {
         let some = |name: &str| Some(name.to_owned());
         assert_eq!(body("app::go::{closure}", "{async_fn#0}<u8>", &["app", "go"]), some("app::go"));
         assert_eq!(
-            body("app::S::go::{closure}::{closure}", "{async_block#2}", &["app", "{impl#1}", "go", "{async_fn#0}"]),
+            body(
+                "app::S::go::{closure}::{closure}",
+                "{async_block#2}",
+                &["app", "{impl#1}", "go", "{async_fn#0}"]
+            ),
             some("app::S::go::{async block#2}")
         );
         assert_eq!(
-            body("app::main::{closure}::{closure}", "{async_block#0}<u8>", &["app", "main", "{closure#3}<u8>"]),
+            body(
+                "app::main::{closure}::{closure}",
+                "{async_block#0}<u8>",
+                &["app", "main", "{closure#3}<u8>"]
+            ),
             some("app::main::{closure#3}::{async block#0}")
         );
         assert_eq!(body("app::main::{closure}", "{closure#0}", &["app", "main"]), None);

@@ -2,7 +2,7 @@
 //!
 //! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N` adds
 //! tasks, `awaits busy N` tasks that never rest, `awaits churn` tasks that end at once, `awaits deadlock` tasks that wait for each other, `awaits hang` a server in which
-//! all requests wait for one. The last line is `READY`.
+//! all requests wait for one. The last line is `READY`. `awaits waits N` ends after N seconds.
 //!
 //! A stack is written as names of lines, outermost first, with `>` between them: the comment `// @name` marks a line. Branches
 //! are in parentheses. `!Type` is a future that is no coroutine, `!*` any such future.
@@ -11,6 +11,7 @@ mod deadlocks;
 mod hang;
 mod never_rest;
 mod shapes;
+mod waits;
 
 use std::future::Future;
 use std::io::Write;
@@ -54,6 +55,7 @@ fn main() {
             ["churn"] => never_rest::start_and_end(),
             ["deadlock"] => deadlocks::start_tasks().await,
             ["hang"] => hang::serve().await,
+            ["waits", ..] => return waits::run(number(1) as u64).await,
             _ => shapes::all().await,
         }
         tokio::time::sleep(Duration::from_millis(300)).await;

@@ -8,8 +8,8 @@ pub(crate) mod peek;
 mod record;
 
 pub use peek::{OutsidePeek, peek};
-pub(crate) use record::{info, wait};
 pub use record::{AttachError, Options, ends, record};
+pub(crate) use record::{info, wait};
 
 use crate::Recorder;
 use crate::recording::StreamDrain;

@@ -83,7 +83,8 @@ impl Backend {
             None if options.walltime && may_trace_children() => {
                 match TaskTypes::of(&options.program.executable()) {
                     TaskTypes::Known => {
-                        let sampling = options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
+                        let sampling =
+                            options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
                         let tasks = Tasks { delay: options.delay, sampling, looks: None };
                         return Ok((Backend::Tasks(Box::new(tasks)), None));
                     }

@@ -9,10 +9,20 @@ use stackglass_sampling::SchedStat;
 const MOST: usize = 64;
 
 /// How much the threads of a process have run.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct RunTimes(Vec<(u32, SchedStat)>);
 
 impl RunTimes {
+    /// Of these threads, by kernel id.
+    pub(super) fn of(times: Vec<(u32, SchedStat)>) -> RunTimes {
+        RunTimes(times)
+    }
+
+    /// Whether none of the threads has run since, and all of them live.
+    pub(super) fn are_still(&self, pid: u32) -> bool {
+        self.0.iter().all(|(tid, before)| Files::new(pid, *tid).stat() == Some(*before))
+    }
+
     /// As they are now. `None` if there are too many threads, or the kernel does not tell.
     pub(super) fn read(pid: u32) -> Option<RunTimes> {
         let tids = threads::list(pid);

@@ -76,8 +76,7 @@ impl Look {
         let (look, roots) = types.look(seen, MOST, below);
         let polled: Vec<Option<Polled>> = seen.frames.iter().map(|frames| types.polled(frames)).collect();
         let mut taken = vec![false; polled.len()];
-        let codes =
-            |thread: usize, last: usize| types.codes(seen.modules, &seen.frames[thread][..=last]);
+        let codes = |thread: usize, last: usize| types.codes(seen.modules, &seen.frames[thread][..=last]);
         let main = seen.image.pid;
         let mut entries = Vec::new();
         let of_runtimes = look.tasks.len();

@@ -8,8 +8,9 @@ use super::look::{Look, SeenStack};
 use super::names::Names;
 use super::rate::{Cost, LookRate};
 use super::types::{Seen, Types};
+use super::view::{Effort, View};
 use crate::heap::{image, module_files};
-use stackglass_attach::frozen::{self, FreezeError, FrozenProcess};
+use stackglass_attach::frozen::FreezeError;
 use stackglass_heapgraph::{modules, roots, stacks};
 use stackglass_procfs::process::{self, ImageKey};
 use stackglass_procfs::{Status, clock};
@@ -27,8 +28,6 @@ const SETTLE: Duration = Duration::from_millis(1);
 const IDLE: Duration = Duration::from_secs(1);
 /// Time between two attempts to look at a process that cannot be copied.
 const RETRY: Duration = Duration::from_millis(500);
-/// How long others that trace the process are waited for.
-const WAIT: Duration = Duration::from_secs(1);
 /// Most looks that wait for names.
 const MOST_HELD: usize = 512;
 
@@ -167,7 +166,15 @@ impl Looker {
             self.hold(clock::monotonic(), false, look);
             return Ok(self.rate.next());
         }
-        match self.look() {
+        let needs_registers = self.types.as_ref().is_none_or(Types::wants_all_registers);
+        let mut effort = if needs_registers { Effort::Full } else { Effort::Gentle(0) };
+        let look = loop {
+            match self.look(effort) {
+                Ok(None) if effort != Effort::Full => effort = effort.next(),
+                look => break look,
+            }
+        };
+        match look {
             Ok(Some(look)) => {
                 self.has_failed = false;
                 std::thread::sleep(SETTLE);
@@ -188,13 +195,18 @@ impl Looker {
         }
     }
 
-    /// Copies the process, and looks at the copy. `None` if the copy has ended meanwhile.
-    fn look(&mut self) -> Result<Option<Look>, FreezeError> {
+    /// Looks at the process. `None` if it was not that of one moment, or the copy has ended meanwhile.
+    fn look(&mut self, effort: Effort) -> Result<Option<Look>, FreezeError> {
         let (faults, own) = (minor_faults(self.pid), clock::thread_cpu());
         let at = clock::monotonic();
-        let process = FrozenProcess::copy(self.pid, &frozen::Options { wait: WAIT })?;
+        let view = View::take(self.pid, effort)?;
+        // A copy does not change any more, so threads that were left alone may run from here on.
+        if !view.is_live() && view.has_run() {
+            return Ok(None);
+        }
+        let process = &view.process;
         let is_new = self.is_new_image();
-        let image = image::of(&process);
+        let image = image::of(process);
         let executable = process::executable(self.pid).display().to_string();
         let modules = modules::find(&image, &executable);
         let threads = roots::thread_stacks(&image, &modules);
@@ -204,17 +216,25 @@ impl Looker {
         let known = self.types.take().filter(|types| !is_new && types.are_of(&modules));
         let is_known = known.is_some();
         let files = if is_known { Vec::new() } else { module_files::find(&image, &modules) };
-        let seen = Seen { image: &image, modules: &modules, files: &files, frames: &frames, tids: &tids };
+        let seen = Seen {
+            image: &image,
+            modules: &modules,
+            files: &files,
+            frames: &frames,
+            tids: &tids,
+            has_all_registers: effort == Effort::Full,
+        };
         let mut types = known.unwrap_or_else(|| Types::read(&seen, &mut self.names));
         let rate = &mut self.rate;
         let look = Look::take(&seen, &mut types, &mut |end| rate.below(end));
-        let is_whole = process.is_alive();
+        let is_whole = process.is_alive() && !(view.is_live() && view.has_run());
         let pause = process.pause().whole;
-        drop(process);
+        drop(view);
         self.types = Some(types);
         // The first look reads the types, which says nothing of the others.
         if is_known {
-            let pages = minor_faults(self.pid).zip(faults).map_or(0, |(now, before)| now.saturating_sub(before));
+            let pages =
+                minor_faults(self.pid).zip(faults).map_or(0, |(now, before)| now.saturating_sub(before));
             let own = Duration::from_nanos(clock::thread_cpu().saturating_sub(own));
             self.rate.count(Cost { pause, pages, own });
         }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! - `program`: whether a program's tasks can be read. `looker`: the thread that looks. `rate`: when.
-//! - `types`: what is kept from look to look. `look`: what one look sees. `flatten`: from await stacks to stacks. `polled`: from the
+//! - `view`: the process at one moment. `types`: what is kept from look to look. `look`: what one look sees. `flatten`: from await stacks to stacks. `polled`: from the
 //!   stack of a thread to that of the task it polls. `names`: the names that this needs. `idle`: whether anything ran.
 //! - `samples`: from looks to samples.
 //! - `record`: a process that already runs.
@@ -21,6 +21,7 @@ mod rate;
 mod record;
 mod samples;
 mod types;
+mod view;
 
 pub use record::record;
 

@@ -105,7 +105,8 @@ impl Names {
         // With a frame of an await stack, bodies of coroutines are named as in such stacks.
         let kind = AwaitKind::Waiting;
         let mark = AwaitLocation { kind, function: "".into(), file: "".into(), line: 0 };
-        scratch.modules = self.modules.iter().map(|module| (**module).clone()).chain([mark.module()]).collect();
+        scratch.modules =
+            self.modules.iter().map(|module| (**module).clone()).chain([mark.module()]).collect();
         let codes: Vec<Code> = std::mem::take(&mut self.wanted).into_iter().collect();
         let location = |code: &Code| Location { module: code.module.map(ModuleIndex), offset: code.offset };
         let ids: Vec<LocationId> =

@@ -35,7 +35,8 @@ pub(super) fn stack(codes: &[Code], name: &str, is_blocking: bool, names: &Names
     if let Some(cut) = cut_at(codes, &calls, name) {
         return Some(cut);
     }
-    let root = (!is_blocking).then(|| TaskFrame::Await(AwaitLocation { kind: AwaitKind::Polled, ..frame(name) }));
+    let root =
+        (!is_blocking).then(|| TaskFrame::Await(AwaitLocation { kind: AwaitKind::Polled, ..frame(name) }));
     // The task's function is no coroutine, or was inlined without a trace.
     let is_runtime = |call: &Call| RUNTIME.iter().any(|path| call.function.starts_with(path));
     let outermost = (0..codes.len()).rev().find_map(|at| {

@@ -26,7 +26,9 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
     let exe = PathBuf::from(format!("/proc/{pid}/exe"));
     let why = match TaskTypes::of(&exe) {
         TaskTypes::Known => None,
-        TaskTypes::Missing => Some("it has no types of async functions; its own crate needs `debug = 2` in the Cargo profile"),
+        TaskTypes::Missing => {
+            Some("it has no types of async functions; its own crate needs `debug = 2` in the Cargo profile")
+        }
         TaskTypes::NoTokio => Some("it has no tasks of tokio; leave --walltime out"),
     };
     if let Some(why) = why {

@@ -32,6 +32,8 @@ pub(super) struct Seen<'a> {
     pub frames: &'a [Vec<StackFrame>],
     /// Kernel ids of these threads.
     pub tids: &'a [u32],
+    /// All threads were stopped, so that all of their registers are known.
+    pub has_all_registers: bool,
 }
 
 /// When something is searched again.
@@ -82,6 +84,7 @@ pub(super) struct Types {
     for_runtimes: Retry,
     for_roots: Retry,
     had_tasks: bool,
+    may_have_more_roots: bool,
 }
 
 impl Types {
@@ -96,6 +99,7 @@ impl Types {
             for_runtimes: Retry::new(),
             for_roots: Retry::new(),
             had_tasks: false,
+            may_have_more_roots: false,
         };
         types.read_layouts(seen);
         types
@@ -104,6 +108,11 @@ impl Types {
     /// Whether they are those of these modules.
     pub(super) fn are_of(&self, modules: &[LoadedModule]) -> bool {
         self.key == key(modules)
+    }
+
+    /// Whether the next look should stop all threads, to search the futures of `block_on`.
+    pub(super) fn wants_all_registers(&self) -> bool {
+        self.may_have_more_roots && self.for_roots.is_due()
     }
 
     fn read_layouts(&mut self, seen: &Seen<'_>) {
@@ -139,9 +148,11 @@ impl Types {
     ) -> (TaskLook, Vec<Root>) {
         let mut roots = self.roots_of(seen);
         // A thread without tasks may be one that has begun to wait in `block_on` since.
-        let may_have_more = (0..seen.frames.len())
-            .any(|thread| roots.iter().all(|root| root.thread != thread) && !self.polls(&seen.frames[thread]));
-        if may_have_more && self.for_roots.is_due() && !self.looks.is_empty() {
+        let may_have_more = (0..seen.frames.len()).any(|thread| {
+            roots.iter().all(|root| root.thread != thread) && !self.polls(&seen.frames[thread])
+        });
+        self.may_have_more_roots = may_have_more && !self.looks.is_empty();
+        if seen.has_all_registers && self.wants_all_registers() {
             self.read_layouts(seen);
             roots = self.roots_of(seen);
         }
