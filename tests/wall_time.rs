@@ -70,11 +70,7 @@ fn tasks_wait_in_their_lines_for_their_parts_of_the_time() {
     assert!(recording.samples.iter().all(|sample| sample.state == State::Task && sample.task != 0));
 
     // The task says how long it has waited in each line.
-    let waited: Vec<f64> = outcome
-        .stdout
-        .split_whitespace()
-        .filter_map(|word| word.parse().ok())
-        .collect();
+    let waited: Vec<f64> = outcome.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let truth = waited[0] / waited[1];
     let (first, hits) = sum(&recording, &[&at("two_lines", "first_line"), "tokio::time::sleep::Sleep"]);
     let (second, more) = sum(&recording, &[&at("two_lines", "second_line"), "tokio::time::sleep::Sleep"]);
@@ -84,8 +80,16 @@ fn tasks_wait_in_their_lines_for_their_parts_of_the_time() {
 
     // Two tasks always wait in the same lines; a third one in two branches, which share its time.
     let whole = first + second;
-    let one = format!("{} > {} > tokio::time::sleep::Sleep", at("one_line", "outer_line"), at("nested", "only_line"));
-    let two = format!("{} > {} > tokio::time::sleep::Sleep", at("two_branches", "branches"), at("nested", "only_line"));
+    let one = format!(
+        "{} > {} > tokio::time::sleep::Sleep",
+        at("one_line", "outer_line"),
+        at("nested", "only_line")
+    );
+    let two = format!(
+        "{} > {} > tokio::time::sleep::Sleep",
+        at("two_branches", "branches"),
+        at("nested", "only_line")
+    );
     let is_close = |time: f64, tasks: f64| (time / (whole * tasks) - 1.0).abs() < 0.15;
     assert!(is_close(sum(&recording, &[&one]).0, 2.0), "{:?} {whole}", sum(&recording, &[&one]));
     assert!(is_close(sum(&recording, &[&two]).0, 1.0), "{:?} {whole}", sum(&recording, &[&two]));
@@ -119,7 +123,8 @@ fn tasks_wait_in_their_lines_for_their_parts_of_the_time() {
 
 #[test]
 fn tasks_that_never_rest_have_possible_stacks() {
-    let outcome = Record::of(awaits()).args(["busy", "4"]).flag("--walltime").flag("--duration").flag("6s").start();
+    let outcome =
+        Record::of(awaits()).args(["busy", "4"]).flag("--walltime").flag("--duration").flag("6s").start();
     std::thread::sleep(std::time::Duration::from_secs(9));
     outcome.signal(libc::SIGTERM);
     let outcome = outcome.wait();
@@ -140,6 +145,20 @@ fn tasks_that_never_rest_have_possible_stacks() {
         }
     }
     assert!(seen > 10, "{seen}");
+}
+
+/// A look must not begin the time-outs of sleeping threads anew.
+#[test]
+fn timers_are_not_late() {
+    let late = |outcome: &Outcome| -> f64 {
+        assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+        outcome.stdout.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number")
+    };
+    let program = || Record::of(awaits()).args(["timers", "8"]).flag("--delay=1ms");
+    let recorded = late(&program().flag("--walltime").run());
+    let plain = late(&program().run());
+    // With time-outs that begin anew, some 50 ms.
+    assert!(recorded < plain + 12.0, "{recorded} ms, {plain} ms without");
 }
 
 /// The program, until it is dropped.
@@ -168,7 +187,9 @@ fn a_server_that_runs_already() {
     let folder = whole_programs::Folder::new();
     let file = folder.path().join("hang.glass");
     let mut command = Command::new(stackglass());
-    command.args(["record", "--walltime", "--duration", "3s", "--quiet", "--pid"]).arg(host.0.id().to_string());
+    command
+        .args(["record", "--walltime", "--duration", "3s", "--quiet", "--pid"])
+        .arg(host.0.id().to_string());
     let output = command.arg("-o").arg(&file).output().expect("the command can be started");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let (recording, completeness) = stackglass_files::read(&file).expect("a recording");

@@ -141,10 +141,17 @@ fn add(
         held.push((dump.tasks.len(), held::holdings(walker, future)));
     }
     // The type of a `Pin<Box<dyn Future>>` says nothing.
-    if let [outermost] = &stack[..]
-        && !is_coroutine(&walker.values.layout(cell.future_type).name)
-    {
-        name = outermost.function.clone();
+    if !is_coroutine(&walker.values.layout(cell.future_type).name) {
+        match (&stack[..], future) {
+            ([outermost], _) => name = outermost.function.clone(),
+            // Pointers stay while the future behind them is polled.
+            (_, Some(future)) => {
+                if let Some(inner) = walker.boxed(future) {
+                    name = task_name(walker, inner.type_id);
+                }
+            }
+            _ => {}
+        }
     }
     dump.tasks.push(DumpedTask { id, runtime, state, name, stack, waits, ..DumpedTask::default() });
 }

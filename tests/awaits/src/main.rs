@@ -2,7 +2,7 @@
 //!
 //! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N` adds
 //! tasks, `awaits busy N` tasks that never rest, `awaits churn` tasks that end at once, `awaits deadlock` tasks that wait for each other, `awaits hang` a server in which
-//! all requests wait for one. The last line is `READY`. `awaits waits N` ends after N seconds.
+//! all requests wait for one. The last line is `READY`. `awaits waits N` and `awaits timers N` end after N seconds, `awaits work N M` after M repetitions of some work.
 //!
 //! A stack is written as names of lines, outermost first, with `>` between them: the comment `// @name` marks a line. Branches
 //! are in parentheses. `!Type` is a future that is no coroutine, `!*` any such future.
@@ -55,7 +55,13 @@ fn main() {
             ["churn"] => never_rest::start_and_end(),
             ["deadlock"] => deadlocks::start_tasks().await,
             ["hang"] => hang::serve().await,
-            ["waits", ..] => return waits::run(number(1) as u64).await,
+            ["work", ..] => {
+                shapes::many(number(1));
+                ready();
+                return waits::work(number(2)).await;
+            }
+            ["timers", ..] => return waits::timers(number(1)).await,
+            ["waits", ..] => return waits::run(number(1)).await,
             _ => shapes::all().await,
         }
         tokio::time::sleep(Duration::from_millis(300)).await;

@@ -3,6 +3,36 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+/// Repeats the same work on a worker, and prints how long each repetition takes, ns.
+pub async fn work(repetitions: u64) {
+    let work = async move {
+        for _ in 0..repetitions {
+            let begin = Instant::now();
+            for _ in 0..100 {
+                black_box((0..600_000u64).fold(1, |a, b| (black_box(a) * 31 % 1_000_003) ^ b));
+                tokio::task::yield_now().await;
+            }
+            println!("slice {}", begin.elapsed().as_nanos());
+        }
+    };
+    tokio::spawn(work).await.expect("no task panics");
+}
+
+/// Sleeps again and again, and prints how much longer that takes than it should, on average, ms.
+pub async fn timers(seconds: u64) {
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let busy = tokio::spawn(busy(end));
+    let (mut late, mut count) = (0.0, 0);
+    while Instant::now() < end {
+        let begin = Instant::now();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        late += begin.elapsed().as_secs_f64() * 1e3 - 100.0;
+        count += 1;
+    }
+    busy.await.expect("no task panics");
+    println!("late {}", late / f64::from(count));
+}
+
 /// Runs for some seconds, and prints the part of the time that one of the tasks waits in the first of its two lines.
 pub async fn run(seconds: u64) {
     let end = Instant::now() + Duration::from_secs(seconds);
