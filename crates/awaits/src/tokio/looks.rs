@@ -26,13 +26,15 @@ pub struct TaskLooks {
     poll_codes: Vec<PollCode>,
 }
 
-/// The code of a function that polls tasks of one type.
+/// The code of a function that polls tasks of one type. The runtime has several for each type, which call each other.
 #[derive(Clone, Debug)]
 pub struct PollCode {
     /// Its addresses in the process.
     pub range: Range<u64>,
     /// The name of these tasks. `None` if the linker has merged functions for several types.
     pub name: Option<Arc<str>>,
+    /// The type of the tasks, to compare with [`SeenTask::of_type`].
+    pub of_type: TypeId,
     /// They are functions of `spawn_blocking`. Workers of a runtime are none.
     pub is_blocking: bool,
 }
@@ -70,8 +72,8 @@ pub struct TaskLook {
 pub struct SeenTask {
     /// What it does.
     pub task: DumpedTask,
-    /// Address of the function that polls it.
-    pub poll: u64,
+    /// Its type.
+    pub of_type: TypeId,
 }
 
 impl TaskLooks {
@@ -145,8 +147,8 @@ impl TaskLooks {
             let mut dump = TaskDump::default();
             for header in headers {
                 add(walker, cells, header, None, &mut dump, None);
-                let poll = poll_address(walker, header).unwrap_or(0);
-                look.tasks.extend(dump.tasks.pop().map(|task| SeenTask { task, poll }));
+                let of_type = cells.of_type(walker.values, header).unwrap_or_default();
+                look.tasks.extend(dump.tasks.pop().map(|task| SeenTask { task, of_type }));
             }
             let root = |(tid, RootFuture(future)): &(u32, RootFuture)| {
                 let walked = walker.walk(*future);
@@ -177,12 +179,6 @@ impl TaskLooks {
     }
 }
 
-/// The function that polls the task with a header at an address.
-fn poll_address(walker: &Walker<'_>, header: u64) -> Option<u64> {
-    let vtable = walker.headers.vtable(walker.values, header)?;
-    walker.values.pages.word(vtable.checked_add(walker.headers.poll?)?)
-}
-
 /// The functions that poll, sorted by address.
 fn poll_codes(process: &Process<'_>, walker: &Walker<'_>) -> Vec<PollCode> {
     let mut codes: Vec<PollCode> = Vec::new();
@@ -195,7 +191,8 @@ fn poll_codes(process: &Process<'_>, walker: &Walker<'_>) -> Vec<PollCode> {
         let start = poll.address.wrapping_add(module.bias());
         let range = start..start.saturating_add(poll.size);
         let is_worker = name.starts_with("tokio::runtime::scheduler::");
-        codes.push(PollCode { range, is_blocking: kind.is_blocking && !is_worker, name: Some(name) });
+        let is_blocking = kind.is_blocking && !is_worker;
+        codes.push(PollCode { range, of_type: kind.cell, is_blocking, name: Some(name) });
     }
     codes.sort_by(|a, b| (a.range.start, &a.name).cmp(&(b.range.start, &b.name)));
     codes.dedup_by(|next, first| {

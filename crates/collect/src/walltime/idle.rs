@@ -18,6 +18,19 @@ impl RunTimes {
         RunTimes(times)
     }
 
+    /// The part of the time since `earlier` in which threads that could run had a CPU. 1 if none could.
+    pub(super) fn cpu_share(&self, earlier: &RunTimes) -> f64 {
+        let (mut ran, mut waited) = (0u64, 0u64);
+        for ((tid, now), (other, before)) in self.0.iter().zip(&earlier.0) {
+            if tid != other {
+                break;
+            }
+            ran = ran.saturating_add(now.ran.saturating_sub(before.ran));
+            waited = waited.saturating_add(now.waited.saturating_sub(before.waited));
+        }
+        if ran == 0 { 1.0 } else { ran as f64 / (ran as f64 + waited as f64) }
+    }
+
     /// Whether none of the threads has run since, and all of them live.
     pub(super) fn are_still(&self, pid: u32) -> bool {
         self.0.iter().all(|(tid, before)| Files::new(pid, *tid).stat() == Some(*before))
@@ -45,6 +58,13 @@ pub(super) fn minor_faults(pid: u32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waiting_for_a_cpu_is_no_running() {
+        let times = |ran, waited| RunTimes::of(vec![(7, SchedStat { ran, waited, turns: 3 })]);
+        assert!((times(4000, 1900).cpu_share(&times(1000, 900)) - 0.75).abs() < 1e-9);
+        assert!((times(1000, 900).cpu_share(&times(1000, 900)) - 1.0).abs() < 1e-9);
+    }
 
     #[test]
     fn a_sleeping_process_does_not_run() {

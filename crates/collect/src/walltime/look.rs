@@ -80,14 +80,15 @@ impl Look {
         let main = seen.image.pid;
         let mut entries = Vec::new();
         let of_runtimes = look.tasks.len();
-        for SeenTask { task, poll } in look.tasks {
+        for SeenTask { task, of_type } in look.tasks {
             let name = task.given_name.clone().unwrap_or_else(|| task.name.clone());
             let id = task.id;
             let (tid, state) = match task.state {
                 TaskState::Waiting | TaskState::Ready => (main, State::Waiting(flatten::stacks(&task))),
                 TaskState::Running => {
                     let is_it = |thread: &usize| {
-                        !taken[*thread] && polled[*thread].as_ref().is_some_and(|polled| polled.poll == poll)
+                        !taken[*thread]
+                            && polled[*thread].as_ref().is_some_and(|polled| polled.of_type == of_type)
                     };
                     let thread = (0..polled.len()).find(is_it);
                     match thread.and_then(|thread| Some((thread, polled[thread].as_ref()?.frame))) {

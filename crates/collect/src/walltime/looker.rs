@@ -83,6 +83,8 @@ pub(super) struct Looker {
     image: Option<ImageKey>,
     sent_modules: usize,
     idle: Idle,
+    /// The part of the time in which threads that could run had a CPU.
+    cpu_share: f64,
     has_failed: bool,
 }
 
@@ -111,6 +113,7 @@ impl Looker {
             image: None,
             sent_modules: 0,
             idle: Idle::default(),
+            cpu_share: 1.0,
             has_failed: false,
         }
     }
@@ -156,6 +159,9 @@ impl Looker {
     /// One look. Returns the time until the next.
     fn tick(&mut self) -> Result<Duration, Ended> {
         let before = RunTimes::read(self.pid);
+        if let (Some(before), Some(after)) = (&before, &self.idle.after) {
+            self.cpu_share = before.cpu_share(after);
+        }
         let is_idle = before.is_some() && before == self.idle.after;
         if is_idle
             && self.idle.is_quiet
@@ -202,6 +208,8 @@ impl Looker {
         let view = View::take(self.pid, effort)?;
         // A copy does not change any more, so threads that were left alone may run from here on.
         if !view.is_live() && view.has_run() {
+            let pause = view.process.pause().whole.mul_f64(self.cpu_share);
+            self.rate.count(Cost { pause, ..Cost::default() });
             return Ok(None);
         }
         let process = &view.process;
@@ -228,7 +236,8 @@ impl Looker {
         let rate = &mut self.rate;
         let look = Look::take(&seen, &mut types, &mut |end| rate.below(end));
         let is_whole = process.is_alive() && !(view.is_live() && view.has_run());
-        let pause = process.pause().whole;
+        // Threads that wait for a CPU stop late, and would not have run meanwhile.
+        let pause = process.pause().whole.mul_f64(self.cpu_share);
         drop(view);
         self.types = Some(types);
         // The first look reads the types, which says nothing of the others.

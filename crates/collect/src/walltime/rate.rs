@@ -1,6 +1,7 @@
 //! When the next look comes: at a random moment, and so that all looks together cost the program little.
 
 use stackglass_sampling::Random;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// The part of a CPU that the program may lose.
@@ -11,13 +12,15 @@ const OWN_SHARE: f64 = 0.1;
 const PAGE: Duration = Duration::from_nanos(1500);
 /// Weight of the last look in the mean.
 const WEIGHT: f64 = 0.25;
+/// Number of looks whose shortest pause counts: others are longer because this process waits for a CPU.
+const PAUSES: usize = 8;
 /// Looks are not closer.
 const CLOSEST: Duration = Duration::from_millis(10);
 
 /// What a look has cost.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct Cost {
-    /// How long the program stood still.
+    /// How long the program stood still while it would have run.
     pub pause: Duration,
     /// Pages that were duplicated.
     pub pages: u64,
@@ -28,29 +31,48 @@ pub(super) struct Cost {
 /// Chooses the moments of looks.
 pub(super) struct LookRate {
     random: Random,
-    /// Mean cost of a look to the program and to this process, seconds.
-    program: f64,
+    /// The last pauses, seconds.
+    pauses: VecDeque<f64>,
+    /// Mean cost of pages to the program, and of a look to this process, seconds.
+    pages: f64,
     own: f64,
+    /// The part of the looks that stop the program.
+    stops: f64,
+    has_counted: bool,
     delay: Duration,
 }
 
 impl LookRate {
     pub(super) fn new(delay: Duration, seed: u64) -> LookRate {
-        LookRate { random: Random::new(seed), program: 0.0, own: 0.0, delay }
+        LookRate {
+            random: Random::new(seed),
+            pauses: VecDeque::new(),
+            pages: 0.0,
+            own: 0.0,
+            stops: 1.0,
+            has_counted: false,
+            delay,
+        }
     }
 
     /// A look has been taken.
     pub(super) fn count(&mut self, cost: Cost) {
-        let program = cost.pause.as_secs_f64() + PAGE.as_secs_f64() * cost.pages as f64;
-        let is_first = self.program == 0.0;
+        let is_first = !std::mem::replace(&mut self.has_counted, true);
         let mean = |before: f64, now: f64| if is_first { now } else { before + (now - before) * WEIGHT };
-        self.program = mean(self.program, program);
+        self.pages = mean(self.pages, PAGE.as_secs_f64() * cost.pages as f64);
         self.own = mean(self.own, cost.own.as_secs_f64());
+        // A look at a program that sleeps does not stop it.
+        self.stops = mean(self.stops, f64::from(u8::from(!cost.pause.is_zero())));
+        if !cost.pause.is_zero() {
+            self.pauses.push_back(cost.pause.as_secs_f64());
+            self.pauses.drain(..self.pauses.len().saturating_sub(PAUSES));
+        }
     }
 
     /// Mean time between two looks.
     pub(super) fn mean(&self) -> Duration {
-        let seconds = (self.program / SHARE).max(self.own / OWN_SHARE).min(60.0);
+        let pause = self.pauses.iter().copied().reduce(f64::min).unwrap_or(0.0) * self.stops;
+        let seconds = ((pause + self.pages) / SHARE).max(self.own / OWN_SHARE).min(60.0);
         Duration::from_secs_f64(seconds).max(CLOSEST).max(self.delay)
     }
 

@@ -13,7 +13,7 @@ use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_heapgraph::stacks::StackFrame;
 use stackglass_profile::Module;
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::{Layouts, Wanted};
+use stackglass_symbols::layouts::{Layouts, TypeId, Wanted};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -197,15 +197,14 @@ impl Types {
         frames.iter().any(|frame| self.looks.poll_code(frame.lookup).is_some())
     }
 
-    /// What a thread polls: the index of the frame of the function that polls, the function's address, and, for a function of
-    /// `spawn_blocking`, its name.
+    /// What a thread polls: the innermost task, if it polls one that polls others.
     pub(super) fn polled(&self, frames: &[StackFrame]) -> Option<Polled> {
         let (frame, code) = frames
             .iter()
             .enumerate()
             .find_map(|(at, frame)| Some((at, self.looks.poll_code(frame.lookup)?)))?;
         let blocking = code.is_blocking.then(|| code.name.clone().unwrap_or_else(|| "spawn_blocking".into()));
-        Some(Polled { frame, poll: code.range.start, blocking })
+        Some(Polled { frame, of_type: code.of_type, blocking })
     }
 
     /// The code of frames.
@@ -225,8 +224,11 @@ impl Types {
 
 /// What a thread polls.
 pub(super) struct Polled {
+    /// Index of the frame of the function that polls.
     pub frame: usize,
-    pub poll: u64,
+    /// The type of the task.
+    pub of_type: TypeId,
+    /// The name of a function of `spawn_blocking`.
     pub blocking: Option<Arc<str>>,
 }
 

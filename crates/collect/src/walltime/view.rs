@@ -5,14 +5,14 @@
 //! - while all threads sleep, the process itself is read, and it does not stop;
 //! - while some run, they are stopped for the copy, and the sleeping ones are left alone.
 //!
-//! In both cases, threads that were asleep must not have run meanwhile; else it is tried again. If that does not succeed, all
-//! threads are stopped.
+//! In both cases, threads that were asleep must not have run meanwhile; else it is tried again, and only threads with a time-out
+//! that would begin anew are left alone. If they run as well each time, all threads are stopped: they do not sleep long.
 
 use super::idle::RunTimes;
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, FrozenThread, Options};
 use stackglass_heapgraph::image::ThreadRegisters;
 use stackglass_procfs::threads::{self, Files};
-use stackglass_sampling::ThreadState;
+use stackglass_sampling::{Call, ThreadState};
 use std::time::Duration;
 
 /// How long others that trace the process are waited for.
@@ -52,11 +52,11 @@ impl View {
     /// Takes a view of a process.
     pub(super) fn take(pid: u32, effort: Effort) -> Result<View, FreezeError> {
         let all = Options { wait: WAIT, leave: Vec::new() };
-        if effort == Effort::Full {
+        let Effort::Gentle(attempt) = effort else {
             let process = FrozenProcess::copy(pid, &all)?;
             return Ok(View { process, sleepers: RunTimes::default(), is_live: false });
-        }
-        let (sleepers, times, some_run) = sleepers(pid);
+        };
+        let (sleepers, times, some_run) = sleepers(pid, |call| attempt == 0 || has_time_out(call));
         if !some_run {
             let process = FrozenProcess::of_sleepers(pid, sleepers)?;
             return Ok(View { process, sleepers: times, is_live: true });
@@ -79,15 +79,27 @@ impl View {
     }
 }
 
-/// The threads that sleep, how much they have run, and whether there are others.
-fn sleepers(pid: u32) -> (Vec<FrozenThread>, RunTimes, bool) {
+/// Whether a stop would begin the time-out of a call anew.
+fn has_time_out(call: Call) -> bool {
+    match call.number {
+        // The fourth argument, in milliseconds; negative: none.
+        libc::SYS_epoll_wait | libc::SYS_epoll_pwait => call.arguments[3] as i32 > 0,
+        libc::SYS_epoll_pwait2 => call.arguments[3] != 0,
+        _ => false,
+    }
+}
+
+/// The threads that sleep in some calls, how much they have run, and whether there are others.
+fn sleepers(pid: u32, are_left: impl Fn(Call) -> bool) -> (Vec<FrozenThread>, RunTimes, bool) {
     let (mut sleepers, mut times, mut some_run) = (Vec::new(), Vec::new(), false);
     for tid in threads::list(pid) {
         let mut files = Files::new(pid, tid);
         let Some(before) = files.stat() else { continue };
         match files.state() {
             // It was asleep all the time between the two reads.
-            ThreadState::Asleep(sleep) if files.stat() == Some(before) && sleep.call.is_some() => {
+            ThreadState::Asleep(sleep)
+                if files.stat() == Some(before) && sleep.call.is_some_and(&are_left) =>
+            {
                 let registers = ThreadRegisters::of_sleeper(sleep.place.pc, sleep.place.sp);
                 let name =
                     std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
