@@ -67,10 +67,10 @@ fn host() {
     });
 }
 
-/// With `--walltime`, every sample is of a task, with its waiting time if it waits.
+/// With `--walltime` and the preload library, every sample is of a task, with its waiting time if it waits.
 fn walltime() {
     let me = std::env::current_exe().expect("a test knows its own path");
-    let outcome = Record::of(&me).args(["host"]).flag("--walltime").run();
+    let outcome = Record::of(&me).args(["host"]).flag("--walltime").flag("--sampler=preload").run();
     assert_eq!(outcome.code(), 0);
     let recording = outcome.recording();
     let looks = |task: bool| -> u32 {

@@ -69,6 +69,16 @@ impl<'a> Futures<'a> {
         Futures { layouts, known: RefCell::new(HashMap::new()) }
     }
 
+    /// With what was found for these layouts before.
+    pub fn known(layouts: &'a Layouts, known: HashMap<TypeId, u8>) -> Futures<'a> {
+        Futures { layouts, known: RefCell::new(known) }
+    }
+
+    /// What was found.
+    pub fn into_known(self) -> HashMap<TypeId, u8> {
+        self.known.into_inner()
+    }
+
     /// Whether a value of this type may contain such a part.
     pub fn lead_to(&self, part: Part, type_id: TypeId) -> bool {
         if let Some(known) = self.known.borrow().get(&type_id) {

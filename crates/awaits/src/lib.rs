@@ -24,4 +24,4 @@ mod tokio;
 mod values;
 mod walk;
 
-pub use tokio::{Process, tasks};
+pub use tokio::{FoundRoot, PollCode, Process, RootFuture, SeenTask, TaskLook, TaskLooks, tasks};

@@ -11,11 +11,13 @@ mod block_on;
 mod cells;
 mod headers;
 mod lists;
+mod looks;
 mod root_names;
 mod roots;
 mod sweep;
 
 pub(crate) use headers::Headers;
+pub use looks::{FoundRoot, PollCode, RootFuture, SeenTask, TaskLook, TaskLooks};
 
 use crate::drops::Drops;
 use crate::futures::Futures;
@@ -67,14 +69,14 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
         dump.runtimes.push(AsyncRuntime { name: format!("tokio{version}, {}", list.kind) });
         for header in &list.tasks {
             if seen.insert(*header) {
-                add(&walker, &cells, *header, Some(runtime), &mut dump, &mut held);
+                add(&walker, &cells, *header, Some(runtime), &mut dump, Some(&mut held));
             }
         }
     }
     for header in swept.iter().filter(|header| !seen.contains(*header)) {
         let is_blocking = cells.at(&values, *header).is_some_and(|cell| cell.is_blocking);
         if is_blocking {
-            add(&walker, &cells, *header, None, &mut dump, &mut held);
+            add(&walker, &cells, *header, None, &mut dump, Some(&mut held));
         }
     }
     roots::add(process, &walker, &mut dump, &mut held);
@@ -119,14 +121,14 @@ fn not_understood(version: Option<&str>) -> String {
     format!("the tasks of tokio{version} are not understood; those of tokio 1.43 to 1.54 are")
 }
 
-/// Adds the task with a header at an address.
+/// Adds the task with a header at an address, and what it holds, if that is asked for.
 fn add(
     walker: &Walker<'_>,
     cells: &Cells<'_>,
     header: u64,
     runtime: Option<usize>,
     dump: &mut TaskDump,
-    held: &mut Vec<TaskHoldings>,
+    held: Option<&mut Vec<TaskHoldings>>,
 ) {
     let Some(cell) = cells.at(walker.values, header) else { return };
     let state = cell.state(walker.values);
@@ -157,16 +159,23 @@ fn add(
         Some(future) => walker.walk(future),
         None => Walked { stack: Vec::new(), waits: Vec::new() },
     };
-    if let Some(future) = readable {
+    if let (Some(future), Some(held)) = (readable, held) {
         let holdings = held::holdings(walker, future);
         let free = walker.headers.free(walker.values, header);
         held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop: free.map(|free| (free, header)) });
     }
     // The type of a `Pin<Box<dyn Future>>` says nothing.
-    if let [outermost] = &stack[..]
-        && !is_coroutine(&walker.values.layout(cell.future_type).name)
-    {
-        name = outermost.function.clone();
+    if !is_coroutine(&walker.values.layout(cell.future_type).name) {
+        match (&stack[..], future) {
+            ([outermost], _) => name = outermost.function.clone(),
+            // Pointers stay while the future behind them is polled.
+            (_, Some(future)) => {
+                if let Some(inner) = walker.boxed(future) {
+                    name = task_name(walker, inner.type_id);
+                }
+            }
+            _ => {}
+        }
     }
     dump.tasks.push(DumpedTask { id, runtime, state, name, stack, waits, ..DumpedTask::default() });
 }

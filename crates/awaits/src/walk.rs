@@ -124,6 +124,19 @@ impl<'a> Walker<'a> {
         joins::of_macro(&line.file)
     }
 
+    /// The future in a `Pin<Box<_>>`, as far as its type is known. `None` for all others.
+    pub fn boxed(&self, mut future: Value) -> Option<Value> {
+        let mut boxes = 0;
+        while is_wrapper(self.values.name(future)) && boxes < 8 {
+            future = match form(self.values.layouts, future.type_id) {
+                Form::Dynamic => self.dynamic(future)?,
+                _ => self.values.target(future)?,
+            };
+            boxes += 1;
+        }
+        (boxes > 0).then_some(future)
+    }
+
     /// The type and the address of a value behind a `dyn` pointer.
     pub fn dynamic(&self, pointer: Value) -> Option<Value> {
         let Shape::Struct(fields) = &self.values.layout(pointer.type_id).shape else { return None };

@@ -6,7 +6,7 @@ use clap::Args;
 use stackglass_files::heapsnapshot;
 use stackglass_profile::{
     AllocationSampling, End, Nanos, Process, ProcessIndex, Recording, RecordingInfo, TASKS_MODULE, Task,
-    Thread, harmless,
+    Thread, harmless, is_await_module,
 };
 use stackglass_report::columns::wrap;
 use stackglass_report::numbers::bytes_text;
@@ -274,7 +274,11 @@ fn write_tasks(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_modules(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nmodules")?;
-    for module in recording.modules.iter().filter(|module| &*module.path != TASKS_MODULE) {
+    for module in recording
+        .modules
+        .iter()
+        .filter(|module| &*module.path != TASKS_MODULE && !is_await_module(&module.path))
+    {
         let id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
         let id = if id.is_empty() { "no build id".into() } else { id };
         writeln!(out, "  {}  {id}", harmless(&module.path))?;

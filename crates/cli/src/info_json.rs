@@ -1,7 +1,7 @@
 //! `stackglass info --json`: the contents of a recording for programs, as documented in `docs/json.md`.
 
 use crate::info::SampleTotals;
-use stackglass_profile::{End, Nanos, Process, Recording, TASKS_MODULE, Thread};
+use stackglass_profile::{End, Nanos, Process, Recording, TASKS_MODULE, Thread, is_await_module};
 use stackglass_report::json::Object;
 use std::io::{self, Write};
 
@@ -45,7 +45,10 @@ pub(crate) fn write(
             .text("file", &task.file)
             .number("line", u64::from(task.line))
     });
-    let modules = recording.modules.iter().filter(|module| &*module.path != TASKS_MODULE);
+    let modules = recording
+        .modules
+        .iter()
+        .filter(|module| &*module.path != TASKS_MODULE && !is_await_module(&module.path));
     let modules = modules.map(|module| {
         let id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
         Object::new().text("path", &module.path).text("build_id", &id)

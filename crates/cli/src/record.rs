@@ -19,6 +19,7 @@ Examples:
   stackglass record -o build.glass -- make      make and its child processes
   stackglass record --delay 10ms -- ./batch     fewer samples, for a long run
   stackglass record --pid 1234 --duration 10s   a process that runs already
+  stackglass record --walltime -- ./server      where its async tasks wait
   stackglass record --track-allocation -- ./job bytes beside source lines
 
 The program keeps its terminal, input, output, signals and exit status.

@@ -7,6 +7,7 @@ use crate::recording_observer::RecordingObserver;
 use crate::sampling_flags::SamplingFlags;
 use stackglass_attach::Driver;
 use stackglass_collect::attached::{self, Options};
+use stackglass_collect::walltime;
 use stackglass_procfs::process;
 use stackglass_procfs::status::process_of;
 use std::path::PathBuf;
@@ -17,11 +18,6 @@ pub(crate) fn record(
     sampling: SamplingFlags,
     driver: Option<Driver>,
 ) -> Outcome {
-    if sampling.walltime {
-        let line = "--walltime samples async tasks, which only the program itself knows: start it with \
-                    `stackglass record --walltime -- PROGRAM`, or leave --walltime out";
-        return Err(Failure { status: 2, line: line.into() });
-    }
     if sampling.allocs.is_some() {
         let line = "allocations are recorded from a program's start (`stackglass record --allocs -- PROGRAM`), or \
                     for a while in a program that was started with `stackglass run` (`stackglass allocs --pid PID`)";
@@ -44,6 +40,7 @@ pub(crate) fn record(
         driver,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
-    attached::record(&options, &mut RecordingObserver::new(quiet)).map_err(Failure::new)?;
+    let record = if sampling.walltime { walltime::record } else { attached::record };
+    record(&options, &mut RecordingObserver::new(quiet)).map_err(Failure::new)?;
     Ok(0)
 }

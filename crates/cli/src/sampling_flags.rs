@@ -33,7 +33,7 @@ pub(crate) struct SamplingFlags {
     #[arg(long)]
     pub(crate) no_children: bool,
 
-    /// Wall-time profile: each tick samples one live async task, running or waiting (a thread if there are no tasks)
+    /// Wall-time profile: where async tasks spend their time, running or waiting. Each live task counts alike (threads, if there are no tasks). Programs with tokio and `debug = 2` show the line of each `.await`
     #[arg(long)]
     pub(crate) walltime: bool,
 

@@ -6,6 +6,7 @@
 //! - [`allocations`]: from the tables in which a program counts its allocations to groups.
 //! - [`heap`]: takes heap snapshots: freezes a process, finds its blocks and roots, and writes the graph.
 //! - [`tasks`]: reads the await stacks of async tasks of a frozen process.
+//! - [`walltime`]: profiles by wall time, with the await stacks of tasks.
 //! - [`attached`]: records a process that is already running, which the crate `attach` samples.
 //! - [`in_process`]: the collector of the crate `stackglass`, inside the profiled program.
 //! - [`session`]: how a launcher and other commands find each other. [`peeks`]: requests for a report of a running process.
@@ -34,6 +35,8 @@ pub mod recording;
 pub mod session;
 #[cfg(feature = "heap")]
 pub mod tasks;
+#[cfg(feature = "launch")]
+pub mod walltime;
 
 pub use recording::{ProcessImage, Recorder};
 

@@ -20,7 +20,22 @@ pub trait Memory: Sync {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ThreadRegisters(pub [u64; 27]);
 
+/// Value of a register that is not known.
+const UNKNOWN: u64 = u64::MAX;
+
 impl ThreadRegisters {
+    /// Those of a thread that sleeps in the kernel: only where.
+    pub fn of_sleeper(pc: u64, sp: u64) -> ThreadRegisters {
+        let mut registers = [UNKNOWN; 27];
+        (registers[16], registers[19]) = (pc, sp);
+        ThreadRegisters(registers)
+    }
+
+    /// Whether all but the program counter and the stack pointer are unknown.
+    pub fn are_of_sleeper(&self) -> bool {
+        self.0.iter().enumerate().all(|(place, value)| matches!(place, 16 | 19) || *value == UNKNOWN)
+    }
+
     /// Frame pointer.
     pub fn rbp(&self) -> u64 {
         self.0[4]

@@ -86,6 +86,9 @@ fn all_registers(registers: &ThreadRegisters) -> Registers {
         (Register::Rsi, 13),
         (Register::Rdi, 14),
     ];
+    if registers.are_of_sleeper() {
+        return Registers::new(registers.rip(), registers.rsp(), None);
+    }
     let some = Registers::new(registers.rip(), registers.rsp(), Some(registers.rbp()));
     PLACES.iter().fold(some, |known, (register, place)| known.with(*register, registers.0[*place]))
 }

@@ -9,6 +9,7 @@
 mod absorb;
 mod activity;
 pub mod allocations;
+mod await_frames;
 mod command;
 mod cut;
 mod excerpt;
@@ -31,6 +32,7 @@ pub use allocations::{
     AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, Allocations,
     MemoryPoint, SizeClass,
 };
+pub use await_frames::{AwaitKind, AwaitLocation, is_await_module};
 pub use command::command_text;
 pub use cut::Cut;
 pub use frame::{Frame, ShortPath};

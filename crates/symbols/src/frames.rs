@@ -1,5 +1,6 @@
 //! The frames of the addresses in one unit.
 
+use crate::coroutine_names;
 use crate::dwarf::functions::{self, Calls};
 use crate::dwarf::index::Share;
 use crate::dwarf::lines::{self, SourceLine};
@@ -27,6 +28,8 @@ pub(crate) struct Wanted<'data> {
     pub addresses: &'data [u64],
     /// The addresses, by index, whose functions are read with their generic arguments. Empty for none.
     pub allocating: &'data [bool],
+    /// Bodies of coroutines are named as in await stacks.
+    pub coroutines: bool,
     /// Address ranges of the module's code.
     pub code: &'data [Range<u64>],
     /// The module's path at run time.
@@ -276,7 +279,14 @@ impl Builder<'_, '_, '_> {
             let unit = self.unit.name.or(self.skeleton.name).map(|name| name.to_string_lossy());
             let file = (!frame.file.is_empty()).then_some(&*frame.file);
             let origin = Origin { file, unit: unit.as_deref(), folder: folder.as_deref() };
-            let named = self.cache.namer.entry(raw, origin)?;
+            let mut named = self.cache.namer.entry(raw, origin)?;
+            if self.wanted.coroutines
+                && named.func.ends_with(coroutine_names::CLOSURE)
+                && let Some((name, scopes)) = names::with_scopes(info, self.unit, entry)
+                && let Some(function) = coroutine_names::of_body(&named.func, name, &scopes)
+            {
+                named.func = function;
+            }
             if raw.linkage.is_some() || !raw.scopes.is_empty() {
                 *known = Some(named.clone());
             }

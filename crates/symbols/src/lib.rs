@@ -17,6 +17,7 @@
 
 mod allocators;
 mod code_lines;
+mod coroutine_names;
 mod covering;
 mod cpp_path;
 mod debuginfod;

@@ -10,7 +10,7 @@ use crate::language;
 use crate::locate::{self, Files};
 use crate::mapped::Mapped;
 use crate::sections::Sections;
-use crate::source::Sources;
+use crate::source::{self, Sources};
 use crate::symtab::{self, Symbol};
 use crate::types::{self, Contents, Details};
 use crate::unnamed::{self, Unnamed};
@@ -59,6 +59,8 @@ pub(crate) fn with_contents(
     progress: &mut dyn FnMut(Progress),
 ) -> (Outcome, Vec<(StackId, Contents)>) {
     recording.name_tasks();
+    let awaits = recording.name_awaits();
+    let coroutines = recording.has_await_stacks();
     let mut outcome = Outcome::default();
     let allocating = types::locations(recording);
     let jobs = jobs(recording, &allocating, &mut outcome);
@@ -75,7 +77,7 @@ pub(crate) fn with_contents(
         let modules: Vec<(&Module, usize)> = jobs.iter().map(module).collect();
         outcome.debuginfod = locate::fetch(&modules, &mut files, options);
     }
-    let (found, problems) = resolve(&recording.modules, &jobs, &files, threads, progress);
+    let (found, problems) = resolve(&recording.modules, &jobs, &files, coroutines, threads, progress);
     outcome.problems.extend(problems);
     for (job, calls) in jobs.iter().zip(dispatches(&jobs, &files, threads)) {
         calls.into_iter().for_each(|index| recording.symbols.set_dispatches(job.locations[index]));
@@ -83,6 +85,14 @@ pub(crate) fn with_contents(
     let mut details = allocation_details(&jobs, &files, threads);
     let mut sources =
         Naming { sources: Sources::new(options.library_sources.clone()), known: HashMap::default() };
+    for location in awaits {
+        let mut frames: Vec<Frame> = recording.symbols.frames_of(location).cloned().collect();
+        for frame in &mut frames {
+            frame.file = source::normalize(&frame.file).into();
+            sources.name(frame, recording);
+        }
+        recording.symbols.set(location, frames);
+    }
     for ((job, drafts), files) in jobs.iter().zip(found).zip(files) {
         let module = recording.modules[job.module.0 as usize].clone();
         let mut missing = files.missing;
@@ -213,6 +223,7 @@ fn resolve(
     modules: &[Module],
     jobs: &[Job],
     files: &[Files],
+    coroutines: bool,
     threads: usize,
     progress: &mut dyn FnMut(Progress),
 ) -> (Vec<Vec<Draft>>, Vec<Error>) {
@@ -232,6 +243,7 @@ fn resolve(
                 package: loaded.package.as_ref().and_then(|sections| sections.package().ok()),
                 addresses: &job.addresses,
                 allocating: &job.allocating,
+                coroutines,
                 code: &loaded.code,
                 program: Path::new(&*modules[job.module.0 as usize].path),
                 file,

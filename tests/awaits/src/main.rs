@@ -3,7 +3,7 @@
 //! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N` adds
 //! tasks, `awaits busy N` tasks that never rest, `awaits churn` tasks that end at once, `awaits deadlock` tasks that wait for each other, `awaits cycles` more of them,
 //! `awaits leaves` tasks that wait for tasks, `awaits hang` a server in which
-//! all requests wait for one. The last line is `READY`.
+//! all requests wait for one. The last line is `READY`. `awaits waits N` and `awaits timers N` end after N seconds, `awaits work N M` after M repetitions of some work.
 //!
 //! A stack is written as names of lines, outermost first, with `>` between them: the comment `// @name` marks a line. Branches
 //! are in parentheses. `!Type` is a future that is no coroutine, `!*` any such future.
@@ -14,6 +14,7 @@ mod hang;
 mod leaves;
 mod never_rest;
 mod shapes;
+mod waits;
 
 use std::future::Future;
 use std::io::Write;
@@ -59,6 +60,13 @@ fn main() {
             ["cycles"] => cycles::start_tasks().await,
             ["leaves"] => leaves::start_tasks().await,
             ["hang"] => hang::serve().await,
+            ["work", ..] => {
+                shapes::many(number(1));
+                ready();
+                return waits::work(number(2)).await;
+            }
+            ["timers", ..] => return waits::timers(number(1)).await,
+            ["waits", ..] => return waits::run(number(1)).await,
             _ => shapes::all().await,
         }
         tokio::time::sleep(Duration::from_millis(300)).await;

@@ -66,6 +66,7 @@ const GROUPS: &[Group] = &[
     ("allocs-threads", "Allocations: four threads that free each other's blocks", rows::allocs::threads),
     ("allocs-jaq", "Allocations: jaq over 12 MB of JSON", rows::allocs::jaq),
     ("tasks", "Await stacks of known tasks", rows::await_stacks::measure),
+    ("wall-time", "A wall-time profile of 20 000 tasks and a busy worker", rows::wall_time::measure),
     ("heap", "Heap snapshots of a known heap", rows::heap::measure),
     ("allocs-exact", "Allocations: 10^8 by four threads, counted", rows::allocs::exact),
 ];

@@ -37,11 +37,13 @@ use tracer::{Kind, Tracer};
 pub struct Options {
     /// How long to wait for others that trace the process. A sampler of Stackglass lets it go for the moment of the copy.
     pub wait: Duration,
+    /// Threads that are not stopped for a copy, because they sleep. Whether they have run meanwhile is for the caller to check.
+    pub leave: Vec<u32>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { wait: Duration::from_secs(5) }
+        Options { wait: Duration::from_secs(5), leave: Vec::new() }
     }
 }
 
@@ -81,10 +83,24 @@ struct View {
 /// the end of this process.
 pub struct FrozenProcess {
     view: View,
-    tracer: Tracer,
+    /// `None` for a process that is not held up.
+    tracer: Option<Tracer>,
 }
 
 impl FrozenProcess {
+    /// A process all of whose threads sleep, and that is not held up. Whether they have run meanwhile is for the caller to
+    /// check.
+    ///
+    /// # Errors
+    /// If its memory may not be read.
+    pub fn of_sleepers(pid: u32, threads: Vec<FrozenThread>) -> Result<FrozenProcess, FreezeError> {
+        let io = |error| FreezeError::Io { what: "the memory of the process cannot be read", error };
+        let memory = ProcessMemory::open(pid).map_err(io)?;
+        let mappings = stackglass_procfs::maps::read(pid).map_err(io)?;
+        let view = View { pid, threads, mappings, memory, pause: Pause::default() };
+        Ok(FrozenProcess { view, tracer: None })
+    }
+
     /// Copies a process. The copy also ends when the program ends or executes another. If the process is a child of this process,
     /// no other thread may wait for it meanwhile without `WNOWAIT`: it would consume the report of a stop.
     ///
@@ -92,7 +108,7 @@ impl FrozenProcess {
     /// If the process may not be traced or cannot be copied. The message names the remedy.
     pub fn copy(pid: u32, options: &Options) -> Result<FrozenProcess, FreezeError> {
         let (tracer, view) = Tracer::start(pid, Kind::Copy, options)?;
-        Ok(FrozenProcess { view, tracer })
+        Ok(FrozenProcess { view, tracer: Some(tracer) })
     }
 
     /// Stops a process until this value is dropped.
@@ -101,7 +117,15 @@ impl FrozenProcess {
     /// If the process may not be traced.
     pub fn stop(pid: u32, options: &Options) -> Result<FrozenProcess, FreezeError> {
         let (tracer, view) = Tracer::start(pid, Kind::Stop, options)?;
-        Ok(FrozenProcess { view, tracer })
+        Ok(FrozenProcess { view, tracer: Some(tracer) })
+    }
+
+    /// Adds threads that were not stopped, as the caller has seen them.
+    #[must_use]
+    pub fn with_threads(mut self, threads: Vec<FrozenThread>) -> FrozenProcess {
+        self.view.threads.extend(threads);
+        self.view.threads.sort_by_key(|thread| (thread.tid != self.view.pid, thread.tid));
+        self
     }
 
     /// The process that was copied or stopped.
@@ -131,6 +155,9 @@ impl FrozenProcess {
 
     /// Whether the memory still exists. If not, what was read from it lately may be incomplete.
     pub fn is_alive(&self) -> bool {
-        self.tracer.is_alive()
+        match &self.tracer {
+            Some(tracer) => tracer.is_alive(),
+            None => stackglass_procfs::process::is_alive(self.view.pid),
+        }
     }
 }

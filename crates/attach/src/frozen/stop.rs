@@ -65,12 +65,17 @@ pub(super) struct StoppedThreads<'a> {
 }
 
 impl<'a> StoppedThreads<'a> {
-    /// Starts to trace all threads. None stops yet.
+    /// Starts to trace all threads but those to `leave` alone. None stops yet.
     ///
     /// # Errors
     /// If a thread may not be traced.
-    pub(super) fn seize(pid: u32, seizing: &'a Seizing) -> Result<StoppedThreads<'a>, FreezeError> {
-        let mut process = StoppedThreads { pid, threads: Vec::new(), known: HashSet::new(), seizing };
+    pub(super) fn seize(
+        pid: u32,
+        leave: &[u32],
+        seizing: &'a Seizing,
+    ) -> Result<StoppedThreads<'a>, FreezeError> {
+        let known = leave.iter().copied().collect();
+        let mut process = StoppedThreads { pid, threads: Vec::new(), known, seizing };
         process.seize_new()?;
         match process.threads.is_empty() {
             true => Err(FreezeError::Gone { pid }),

@@ -69,7 +69,7 @@ impl Tracer {
             return Err(access::taken(pid, AttachMode::Brief).into());
         };
         loop {
-            match Tracer::start_once(pid, kind, until) {
+            match Tracer::start_once(pid, kind, options, until) {
                 // The other tracer is asked to detach, or it is a peek that ends soon.
                 Err(FreezeError::Refused(Refusal::Traced { .. })) if Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(2));
@@ -83,7 +83,12 @@ impl Tracer {
         }
     }
 
-    fn start_once(pid: u32, kind: Kind, until: Instant) -> Result<(Tracer, View), FreezeError> {
+    fn start_once(
+        pid: u32,
+        kind: Kind,
+        options: &Options,
+        until: Instant,
+    ) -> Result<(Tracer, View), FreezeError> {
         let lock = wait_for_lock(pid, until)?;
         access::check(pid, Driver::Ptrace)?;
         let (use_end, tracer_end) = UnixStream::pair()
@@ -91,8 +96,14 @@ impl Tracer {
         let is_alive = Arc::new(AtomicBool::new(true));
         let seizing = Arc::new(Seizing::default());
         let (sender, answer) = mpsc::channel();
-        let job =
-            Job { pid, kind, use_end: tracer_end, is_alive: is_alive.clone(), seizing: seizing.clone() };
+        let job = Job {
+            pid,
+            kind,
+            leave: options.leave.clone(),
+            use_end: tracer_end,
+            is_alive: is_alive.clone(),
+            seizing: seizing.clone(),
+        };
         let thread = std::thread::Builder::new()
             .name("stackglass-copy".into())
             .spawn(move || job.run(lock, sender))
@@ -148,6 +159,8 @@ fn wait_for_lock(pid: u32, until: Instant) -> Result<TracerLock, FreezeError> {
 struct Job {
     pid: u32,
     kind: Kind,
+    /// Threads that are not stopped.
+    leave: Vec<u32>,
     /// Its other end is closed when the copy is no longer used.
     use_end: UnixStream,
     is_alive: Arc<AtomicBool>,
@@ -156,7 +169,7 @@ struct Job {
 
 impl Job {
     fn run(self, lock: TracerLock, answer: Sender<Result<View, FreezeError>>) {
-        let mut stopped = match StoppedThreads::seize(self.pid, &self.seizing) {
+        let mut stopped = match StoppedThreads::seize(self.pid, &self.leave, &self.seizing) {
             Ok(stopped) => stopped,
             Err(error) => return drop(answer.send(Err(error))),
         };

@@ -4,7 +4,7 @@ use super::headers::Headers;
 use crate::values::{Value, Values};
 use foldhash::{HashMap, HashMapExt};
 use stackglass_heapgraph::modules::LoadedModule;
-use stackglass_symbols::layouts::{Shape, TypeId};
+use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 
 /// Type of the block of a task, without its arguments.
 const CELL: &str = "tokio::runtime::task::core::Cell";
@@ -20,9 +20,9 @@ const CHUNK: usize = 1 << 20;
 
 /// The type of a task.
 #[derive(Clone, Copy, Debug)]
-struct Kind {
-    cell: TypeId,
-    is_blocking: bool,
+pub(super) struct Kind {
+    pub cell: TypeId,
+    pub is_blocking: bool,
 }
 
 /// The types of the program's tasks, by the address of their vtables.
@@ -67,14 +67,11 @@ impl<'a> Cells<'a> {
         for (number, module) in modules.iter().enumerate() {
             let mut polls: HashMap<u64, Option<Kind>> = HashMap::new();
             for poll in layouts.coroutines().polls().iter().filter(|poll| poll.module == number) {
-                let Some(arguments) = poll.name.strip_prefix("poll") else { continue };
-                let Some(cell) = layouts.by_name(&format!("{CELL}{arguments}")) else { continue };
-                let is_blocking = arguments.contains("tokio::runtime::blocking::schedule::BlockingSchedule");
-                let kind = Kind { cell, is_blocking };
+                let Some(kind) = kind(layouts, &poll.name) else { continue };
                 // The linker may have kept one of several functions with the same code. Then the type is not known.
                 let address = poll.address.wrapping_add(module.bias());
                 let known = polls.entry(address).or_insert(Some(kind));
-                if known.is_some_and(|known| known.cell != cell) {
+                if known.is_some_and(|known| known.cell != kind.cell) {
                     *known = None;
                 }
             }
@@ -83,6 +80,16 @@ impl<'a> Cells<'a> {
             }
         }
         Cells { by_vtable, headers, values }
+    }
+
+    /// With vtables that are known already.
+    pub fn known(values: &'a Values<'a>, headers: Headers, by_vtable: HashMap<u64, Kind>) -> Cells<'a> {
+        Cells { by_vtable, headers, values }
+    }
+
+    /// The types of tasks by their vtables.
+    pub fn into_vtables(self) -> HashMap<u64, Kind> {
+        self.by_vtable
     }
 
     /// Whether there are no tasks that could be read.
@@ -104,12 +111,12 @@ impl<'a> Cells<'a> {
     /// The task with a header at an address.
     pub fn at(&self, values: &Values<'_>, header: u64) -> Option<TaskCell> {
         let kind = self.by_vtable.get(&self.headers.vtable(values, header)?)?;
-        let cell = Value { type_id: kind.cell, address: header };
-        let stage = values.unwrapped(values.path(cell, &["core", "stage"])?);
-        let Shape::Enum { variants, .. } = &self.values.layout(stage.type_id).shape else { return None };
-        let running = variants.iter().find(|variant| &*variant.name == "Running")?;
-        let future_type = running.fields.first()?.type_id;
-        Some(TaskCell { cell, is_blocking: kind.is_blocking, future_type, stage })
+        TaskCell::of(values, *kind, header)
+    }
+
+    /// The type of a task.
+    pub fn of_type(&self, values: &Values<'_>, header: u64) -> Option<TypeId> {
+        self.by_vtable.get(&self.headers.vtable(values, header)?).map(|kind| kind.cell)
     }
 
     /// The runtime's part of a task.
@@ -120,6 +127,16 @@ impl<'a> Cells<'a> {
 }
 
 impl TaskCell {
+    /// The task of a known type with a header at an address. Of the memory there, nothing is read.
+    pub fn of(values: &Values<'_>, kind: Kind, header: u64) -> Option<TaskCell> {
+        let cell = Value { type_id: kind.cell, address: header };
+        let stage = values.unwrapped(values.path(cell, &["core", "stage"])?);
+        let Shape::Enum { variants, .. } = &values.layout(stage.type_id).shape else { return None };
+        let running = variants.iter().find(|variant| &*variant.name == "Running")?;
+        let future_type = running.fields.first()?.type_id;
+        Some(TaskCell { cell, is_blocking: kind.is_blocking, future_type, stage })
+    }
+
     /// Its id.
     pub fn id(&self, values: &Values<'_>) -> Option<u64> {
         values.word(values.path(self.cell, &["core", "task_id"])?)
@@ -154,6 +171,14 @@ impl TaskCell {
             _ => Some(Stage::Consumed),
         }
     }
+}
+
+/// The type of the tasks that a function polls, by its name.
+pub(super) fn kind(layouts: &Layouts, poll: &str) -> Option<Kind> {
+    let arguments = poll.strip_prefix("poll")?;
+    let cell = layouts.by_name(&format!("{CELL}{arguments}"))?;
+    let is_blocking = arguments.contains("tokio::runtime::blocking::schedule::BlockingSchedule");
+    Some(Kind { cell, is_blocking })
 }
 
 /// The words of a module's read-only data that hold the address of a function that polls.

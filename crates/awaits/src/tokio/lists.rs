@@ -13,6 +13,14 @@ const MOST_LISTS: u64 = 1 << 16;
 /// Deepest nesting of the list within the runtime's part.
 const DEEPEST: u32 = 12;
 
+/// A runtime's part of its tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Scheduler {
+    /// `multi-thread`, `current-thread`, `LocalSet`.
+    pub kind: &'static str,
+    shared: Value,
+}
+
 /// The tasks of a runtime or local set.
 pub(super) struct TaskList {
     /// `multi-thread`, `current-thread`, `LocalSet`.
@@ -21,10 +29,10 @@ pub(super) struct TaskList {
     pub tasks: Vec<u64>,
 }
 
-/// The lists of all runtimes that one of these blocks leads to.
-pub(super) fn of_schedulers(values: &Values<'_>, cells: &Cells<'_>, blocks: &[u64]) -> Vec<TaskList> {
+/// The runtimes that one of these blocks leads to.
+pub(super) fn schedulers(values: &Values<'_>, cells: &Cells<'_>, blocks: &[u64]) -> Vec<Scheduler> {
     let mut seen = HashSet::new();
-    let mut lists = Vec::new();
+    let mut schedulers = Vec::new();
     for block in blocks {
         let is_live =
             cells.at(values, *block).is_some_and(|cell| !cell.is_blocking && cell.has_references(values));
@@ -40,14 +48,29 @@ pub(super) fn of_schedulers(values: &Values<'_>, cells: &Cells<'_>, blocks: &[u6
             name if name.contains("::local") => "LocalSet",
             _ => "other",
         };
-        let mut tasks = Vec::new();
-        if let Some(owned) = owned(values, shared, DEEPEST) {
-            each_list(values, owned, DEEPEST, &mut |head| follow(values, cells, head, &mut tasks));
-        }
+        schedulers.push(Scheduler { kind, shared });
+    }
+    schedulers
+}
+
+/// The headers of the tasks of a runtime.
+pub(super) fn headers(values: &Values<'_>, cells: &Cells<'_>, scheduler: Scheduler) -> Vec<u64> {
+    let mut tasks = Vec::new();
+    if let Some(owned) = owned(values, scheduler.shared, DEEPEST) {
+        each_list(values, owned, DEEPEST, &mut |head| follow(values, cells, head, &mut tasks));
+    }
+    tasks
+}
+
+/// The lists of all runtimes that one of these blocks leads to.
+pub(super) fn of_schedulers(values: &Values<'_>, cells: &Cells<'_>, blocks: &[u64]) -> Vec<TaskList> {
+    let mut lists = Vec::new();
+    for scheduler in schedulers(values, cells, blocks) {
+        let mut tasks = headers(values, cells, scheduler);
         // A freed block may lead to something that was a runtime.
         if !tasks.is_empty() {
             tasks.sort_unstable_by_key(|task| cells.at(values, *task).and_then(|cell| cell.id(values)));
-            lists.push(TaskList { kind, tasks });
+            lists.push(TaskList { kind: scheduler.kind, tasks });
         }
     }
     lists.sort_by_key(|list| std::cmp::Reverse(list.tasks.len()));

@@ -4,43 +4,71 @@ use super::Process;
 use crate::held;
 use crate::locks::TaskHoldings;
 use crate::values::Value;
-use crate::walk::Walker;
-use stackglass_profile::task_dump::{AwaitPoint, DumpedTask, TaskDump, TaskState};
+use crate::walk::{Walked, Walker};
+use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, DumpedTask, TaskDump, TaskState};
 use stackglass_symbols::layouts::{LocalPlace, is_coroutine};
 use std::collections::HashSet;
 
-/// Adds them. A thread has one at most: the outermost.
+/// The future of a `block_on`.
+pub(super) struct Root {
+    /// Index of the thread.
+    pub thread: usize,
+    /// Index of the frame that has it as a variable.
+    pub frame: usize,
+    pub future: Value,
+}
+
+/// Finds them. A thread has one at most: the outermost.
+pub(super) fn find(process: &Process<'_>, walker: &Walker<'_>) -> Vec<(Root, Walked)> {
+    let mut roots = Vec::new();
+    for (thread, frames) in process.locals.iter().enumerate() {
+        let mut seen = HashSet::new();
+        let locals = frames.iter().enumerate().rev();
+        let locals = locals.flat_map(|(frame, locals)| locals.iter().map(move |local| (frame, local)));
+        for (frame, local) in locals {
+            let Some(future) = future_of(walker, local.type_id, &local.place) else { continue };
+            if !seen.insert(future) {
+                continue;
+            }
+            let walked = walker.walk(future);
+            if walked.stack.iter().any(is_suspended) {
+                roots.push((Root { thread, frame, future }, walked));
+                break;
+            }
+        }
+    }
+    roots
+}
+
+/// Adds them.
 pub(super) fn add(
     process: &Process<'_>,
     walker: &Walker<'_>,
     dump: &mut TaskDump,
     held: &mut Vec<TaskHoldings>,
 ) {
-    for (thread, frames) in process.locals.iter().enumerate() {
-        let mut seen = HashSet::new();
-        let mut root = None;
-        for local in frames.iter().rev().flatten() {
-            let Some(future) = future_of(walker, local.type_id, &local.place) else { continue };
-            if !seen.insert(future) {
-                continue;
-            }
-            let walked = walker.walk(future);
-            if walked.stack.iter().any(|frame| matches!(frame.point, AwaitPoint::Await(_))) {
-                root = Some((future, walked));
-                break;
-            }
-        }
-        let Some((future, walked)) = root else { continue };
-        let holdings = held::holdings(walker, future);
+    for (root, walked) in find(process, walker) {
+        let holdings = held::holdings(walker, root.future);
         held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop: None });
-        let name = walked.stack.first().map_or_else(|| "".into(), |frame| frame.function.clone());
-        dump.tasks.push(DumpedTask {
-            state: TaskState::BlockOn(process.tids.get(thread).copied().unwrap_or(0)),
-            name,
-            stack: walked.stack,
-            waits: walked.waits,
-            ..DumpedTask::default()
-        });
+        let tid = process.tids.get(root.thread).copied().unwrap_or(0);
+        dump.tasks.push(task(tid, walked));
+    }
+}
+
+/// Whether a future waits.
+pub(super) fn is_suspended(frame: &AwaitFrame) -> bool {
+    matches!(frame.point, AwaitPoint::Await(_))
+}
+
+/// The task of a `block_on` on a thread.
+pub(super) fn task(tid: u32, walked: Walked) -> DumpedTask {
+    let name = walked.stack.first().map_or_else(|| "".into(), |frame| frame.function.clone());
+    DumpedTask {
+        state: TaskState::BlockOn(tid),
+        name,
+        stack: walked.stack,
+        waits: walked.waits,
+        ..DumpedTask::default()
     }
 }
 

@@ -9,6 +9,7 @@ mod record;
 
 pub use peek::{OutsidePeek, peek};
 pub use record::{AttachError, Options, ends, record};
+pub(crate) use record::{info, wait};
 
 use crate::Recorder;
 use crate::recording::StreamDrain;

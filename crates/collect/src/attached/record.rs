@@ -51,6 +51,14 @@ pub enum AttachError {
     /// There is no place for the session.
     #[error("no folder for the session can be made in /dev/shm, $XDG_RUNTIME_DIR or /tmp: {0}")]
     Session(std::io::Error),
+    /// Its tasks cannot be read, for a profile by wall time.
+    #[error("{program}: {why}")]
+    NoTasks {
+        /// Its program.
+        program: String,
+        /// Why not.
+        why: &'static str,
+    },
     /// Signals cannot be read.
     #[error("cannot watch for signals: {0}")]
     Signals(std::io::Error),
@@ -86,7 +94,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
 }
 
 /// Sleeps for `time`. Returns false if a signal ends the recording meanwhile.
-fn wait(signals: &Signals, time: Duration) -> bool {
+pub(crate) fn wait(signals: &Signals, time: Duration) -> bool {
     let until = Instant::now() + time;
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -166,7 +174,8 @@ impl RecordedProcess {
     }
 }
 
-fn info(options: &Options) -> RecordingInfo {
+/// Facts about the recording that are known before it begins.
+pub(crate) fn info(options: &Options) -> RecordingInfo {
     RecordingInfo {
         command: process::arguments(options.pid),
         started: clock::realtime(),

@@ -12,6 +12,8 @@ use crate::Recorder;
 use crate::attached::descendants::Descendants;
 use crate::outside::Outside;
 use crate::session::Session;
+use crate::walltime::WallTime;
+use crate::walltime::program::TaskTypes;
 use stackglass_attach::access::may_trace_children;
 use stackglass_procfs::elf_names::section_contains;
 use stackglass_profile::Nanos;
@@ -44,11 +46,24 @@ pub enum Sampler {
     Preload,
 }
 
+/// What a profile by wall time lacks without types.
+const NO_TYPES: &str = "its debug information has no types of async functions: `debug = 2` in the Cargo profile of its own \
+    crate shows in which line tasks wait";
+
 /// A way of sampling, and its state.
 pub(super) enum Backend {
     Outside(Box<Outside>),
     Traced(Descendants),
+    Tasks(Box<Tasks>),
     Inside { drain: Drain, library: Option<Library>, fullest: f64 },
+}
+
+/// The tasks of the program, by looks from outside.
+pub(super) struct Tasks {
+    delay: Duration,
+    sampling: bool,
+    /// `None` until the program has started.
+    looks: Option<WallTime>,
 }
 
 impl Backend {
@@ -65,6 +80,18 @@ impl Backend {
         };
         match options.sampler {
             Some(Sampler::Preload) => return inside(None),
+            None if options.walltime && may_trace_children() => {
+                match TaskTypes::of(&options.program.executable()) {
+                    TaskTypes::Known => {
+                        let sampling =
+                            options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
+                        let tasks = Tasks { delay: options.delay, sampling, looks: None };
+                        return Ok((Backend::Tasks(Box::new(tasks)), None));
+                    }
+                    TaskTypes::Missing => return inside(Some(NO_TYPES.to_owned())),
+                    TaskTypes::NoTokio => return inside(None),
+                }
+            }
             None if options.walltime || links_the_crate(&options.program.path) => return inside(None),
             _ => {}
         }
@@ -89,7 +116,7 @@ impl Backend {
     /// The library to preload.
     pub(super) fn library(&self) -> Option<&Path> {
         match self {
-            Backend::Outside(_) | Backend::Traced(_) => None,
+            Backend::Outside(_) | Backend::Traced(_) | Backend::Tasks(_) => None,
             Backend::Inside { library, .. } => library.as_ref().map(Library::path),
         }
     }
@@ -104,6 +131,7 @@ impl Backend {
         match self {
             Backend::Outside(outside) => outside.started(),
             Backend::Traced(descendants) => descendants.started(pid, program),
+            Backend::Tasks(tasks) => tasks.looks = Some(WallTime::begin(pid, tasks.delay, tasks.sampling)),
             Backend::Inside { .. } => {}
         }
     }
@@ -112,7 +140,7 @@ impl Backend {
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
         match self {
             Backend::Outside(outside) => outside.descriptors().collect(),
-            Backend::Traced(_) | Backend::Inside { .. } => Vec::new(),
+            Backend::Traced(_) | Backend::Tasks(_) | Backend::Inside { .. } => Vec::new(),
         }
     }
 
@@ -121,6 +149,7 @@ impl Backend {
         match self {
             Backend::Outside(outside) => outside.pause(),
             Backend::Traced(descendants) => descendants.pause(),
+            Backend::Tasks(_) => CALM,
             Backend::Inside { fullest, .. } if *fullest > FILLING => BUSY,
             Backend::Inside { .. } => CALM,
         }
@@ -129,7 +158,7 @@ impl Backend {
     /// The images that can be peeked at by signal, in their state before the next read.
     pub(super) fn peekable(&self) -> Vec<PeekableImage> {
         match self {
-            Backend::Outside(_) | Backend::Traced(_) => Vec::new(),
+            Backend::Outside(_) | Backend::Traced(_) | Backend::Tasks(_) => Vec::new(),
             Backend::Inside { drain, .. } => drain.peekable(),
         }
     }
@@ -139,6 +168,7 @@ impl Backend {
         match self {
             Backend::Outside(outside) => outside.drain(recorder),
             Backend::Traced(descendants) => descendants.read(recorder),
+            Backend::Tasks(tasks) => tasks.looks.iter_mut().for_each(|looks| looks.read(recorder)),
             Backend::Inside { drain, fullest, .. } => *fullest = drain.read(recorder),
         }
     }
@@ -147,7 +177,7 @@ impl Backend {
     pub(super) fn settle(&mut self, recorder: &mut Recorder) {
         match self {
             Backend::Outside(outside) => outside.settle(recorder),
-            Backend::Traced(_) => {}
+            Backend::Traced(_) | Backend::Tasks(_) => {}
             Backend::Inside { drain, .. } => drain.settle(recorder),
         }
     }
@@ -157,6 +187,7 @@ impl Backend {
         match self {
             Backend::Outside(outside) => outside.settle_all(recorder),
             Backend::Traced(_) => {}
+            Backend::Tasks(tasks) => tasks.looks.iter_mut().for_each(|looks| looks.read_all(recorder)),
             Backend::Inside { drain, .. } => drain.settle(recorder),
         }
     }
@@ -166,6 +197,10 @@ impl Backend {
         match self {
             Backend::Outside(outside) => outside.set_sampling(on, recorder),
             Backend::Traced(descendants) => descendants.set_sampling(on),
+            Backend::Tasks(tasks) => {
+                tasks.sampling = on;
+                tasks.looks.iter_mut().for_each(|looks| looks.set_sampling(on));
+            }
             Backend::Inside { .. } => {}
         }
     }
@@ -175,6 +210,7 @@ impl Backend {
         match self {
             Backend::Outside(outside) => outside.forget_samples(recorder),
             Backend::Traced(descendants) => descendants.forget_samples(recorder),
+            Backend::Tasks(tasks) => tasks.looks.iter_mut().for_each(|looks| looks.forget_samples(recorder)),
             Backend::Inside { drain, .. } => drain.forget_samples(recorder),
         }
     }
@@ -184,6 +220,7 @@ impl Backend {
         match self {
             Backend::Outside(outside) => outside.processes(),
             Backend::Traced(descendants) => descendants.processes(),
+            Backend::Tasks(tasks) => tasks.looks.iter().filter(|looks| !looks.has_ended()).count(),
             Backend::Inside { drain, .. } => drain.processes(),
         }
     }
@@ -192,7 +229,7 @@ impl Backend {
     pub(super) fn sampler_cpu(&self) -> u64 {
         match self {
             // Their threads belong to this process.
-            Backend::Outside(_) | Backend::Traced(_) => 0,
+            Backend::Outside(_) | Backend::Traced(_) | Backend::Tasks(_) => 0,
             Backend::Inside { drain, .. } => drain.sampler_cpu(),
         }
     }
@@ -200,7 +237,7 @@ impl Backend {
     /// Whether all samplers have written their last events.
     pub(super) fn is_quiet(&mut self) -> bool {
         match self {
-            Backend::Outside(_) | Backend::Traced(_) => true,
+            Backend::Outside(_) | Backend::Traced(_) | Backend::Tasks(_) => true,
             Backend::Inside { drain, .. } => drain.is_quiet(),
         }
     }
@@ -211,7 +248,7 @@ impl Backend {
             Backend::Traced(_) => {
                 Some("what lived for a few milliseconds, and the start of the rest (ptrace)")
             }
-            Backend::Outside(_) | Backend::Inside { .. } => None,
+            Backend::Outside(_) | Backend::Tasks(_) | Backend::Inside { .. } => None,
         }
     }
 
@@ -223,7 +260,19 @@ impl Backend {
                 descendants.close(recorder);
                 Nanos(0)
             }
+            Backend::Tasks(tasks) => {
+                tasks.looks.into_iter().for_each(|mut looks| looks.close(recorder));
+                Nanos(0)
+            }
             Backend::Inside { drain, .. } => drain.close(recorder),
+        }
+    }
+
+    /// Lines for the user since the last call.
+    pub(super) fn notes(&mut self) -> Vec<String> {
+        match self {
+            Backend::Tasks(tasks) => tasks.looks.as_mut().map(WallTime::notes).unwrap_or_default(),
+            _ => Vec::new(),
         }
     }
 }

@@ -173,6 +173,7 @@ impl Source for RecordedProgram {
     fn read(&mut self, recorder: &mut Recorder, observer: &mut dyn Observer) {
         let images = self.backend.peekable();
         self.backend.read(recorder);
+        self.backend.notes().iter().for_each(|line| observer.note(line));
         self.cpu_times.update();
         self.peeks.update(&images, recorder, observer);
         if let Some(allocations) = &mut self.allocations {

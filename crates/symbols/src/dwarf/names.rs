@@ -43,6 +43,16 @@ pub(crate) fn with_arguments<'data>(
     follow(info, unit, entry, Names::Both).name
 }
 
+/// The last part of a function's name as in the source, and the scopes around it, outermost first.
+pub(crate) fn with_scopes<'data>(
+    info: &DebugInfo<'data>,
+    unit: &Unit<'data>,
+    entry: UnitOffset,
+) -> Option<(&'data [u8], Vec<&'data [u8]>)> {
+    let found = follow(info, unit, entry, Names::Scopes);
+    Some((found.name?, found.scopes))
+}
+
 /// Which names are read of an entry with a linkage name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Names {
@@ -50,6 +60,8 @@ enum Names {
     Needed,
     /// The plain name, too.
     Both,
+    /// The plain name with its scopes, too.
+    Scopes,
 }
 
 fn follow<'data>(
@@ -66,6 +78,9 @@ fn follow<'data>(
         found.linkage = found.linkage.or(step.linkage);
         if found.linkage.is_some() {
             found.name = step.name.or(found.name);
+            if names == Names::Scopes {
+                found.scopes = scopes(info, unit, entry);
+            }
             break;
         }
         if step.name.is_some() {
@@ -127,7 +142,7 @@ fn read<'data>(
         unit.attr_string(value?).ok().map(|text| text.slice()).filter(|text| !text.is_empty())
     };
     let linkage = text(linkage);
-    let name = if linkage.is_none() || names == Names::Both { text(name) } else { None };
+    let name = if linkage.is_none() || names != Names::Needed { text(name) } else { None };
     let step = Step { linkage, name, next };
     Ok(Some(step))
 }

@@ -11,6 +11,7 @@ use foldhash::fast::FixedState;
 use foldhash::{HashMap, HashSet};
 use gimli::DwTag;
 use std::hash::BuildHasher;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,7 +77,7 @@ pub(super) struct UnitIndex {
     /// Signatures of types without a name that a `typedef` may name, and the hash of that name.
     pub typedefs: Vec<(u64, u64)>,
     /// Functions that poll tasks: address and name.
-    pub polls: Vec<(u64, String)>,
+    pub polls: Vec<(Range<u64>, String)>,
     /// Names of functions that wait for the end of a future.
     pub block_ons: Vec<String>,
     /// Functions of coroutines in implementations: path without the last part, and symbol.
@@ -311,7 +312,7 @@ impl<'data> Walk<'_, 'data> {
             && self.budget.take(name.len())
             && let Some(range) = self.entries.code(head).ranges.first()
         {
-            self.found.polls.push((range.start, String::from_utf8_lossy(name).into_owned()));
+            self.found.polls.push((range.clone(), String::from_utf8_lossy(name).into_owned()));
         }
         if name.starts_with(b"block_on<") && self.budget.take(name.len()) {
             let name = String::from_utf8_lossy(name).into_owned();

@@ -119,7 +119,12 @@ fn of_units(
     for (unit, index) in indexes.iter_mut().enumerate() {
         let module = units.units[unit].module;
         let polls = std::mem::take(&mut index.polls).into_iter();
-        let polls = polls.map(|(address, name)| PollFunction { module, address, name: name.into() });
+        let polls = polls.map(|(range, name)| PollFunction {
+            module,
+            address: range.start,
+            size: range.end.saturating_sub(range.start),
+            name: name.into(),
+        });
         coroutines.polls.extend(polls);
         for name in std::mem::take(&mut index.block_ons) {
             if !coroutines.block_ons.iter().any(|known| **known == *name) {

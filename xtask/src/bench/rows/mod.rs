@@ -23,4 +23,5 @@ pub mod symbols;
 pub mod task_poll;
 pub mod ticks;
 pub mod unwinder;
+pub mod wall_time;
 pub mod whole_commands;

@@ -8,7 +8,7 @@ use crate::queries::cpu_tree::CpuTree;
 use crate::text::numbers::{counted, duration_text, grouped, percent, percent_text};
 use crate::text::style::{Line, Paint};
 use foldhash::{HashMap, HashSet};
-use stackglass_profile::{Recording, StackId, TASKS_MODULE, TaskId, harmless};
+use stackglass_profile::{Recording, TaskId, harmless};
 use std::collections::BTreeMap;
 
 /// Number of kinds listed by default.
@@ -34,12 +34,6 @@ struct Sum {
     tasks: HashSet<u64>,
 }
 
-fn is_waiting(recording: &Recording, stack: StackId) -> bool {
-    let leaf = recording.stacks.walk(stack).next().map(|leaf| recording.stacks.location(leaf));
-    let module = leaf.and_then(|leaf| recording.modules.get(leaf.module?.0 as usize));
-    module.is_some_and(|module| &*module.path == TASKS_MODULE)
-}
-
 /// At most `most` lines; none if even the header and one kind do not fit.
 pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>, most: usize) -> Vec<Line> {
     let known: HashMap<TaskId, Kind<'_>> = recording
@@ -57,7 +51,7 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         let kind = known.get(&TaskId(sample.task)).copied().flatten();
         let sum = sums.entry(kind).or_default();
         sum.time += sample.time.0;
-        if is_waiting(recording, sample.stack) {
+        if recording.is_waiting(sample.stack) {
             sum.waiting += sample.time.0;
         }
         sum.tasks.insert(sample.task);

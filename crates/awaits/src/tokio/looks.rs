@@ -1,0 +1,206 @@
+//! Repeated looks at the tasks of one process, for profiles by wall time.
+//!
+//! What stays the same between two looks is found once: the types of tasks by their vtables, what types lead to futures, and
+//! where the runtimes have their lists. A look then only follows these lists and walks the futures of some tasks.
+
+use super::cells::{Cells, Kind, TaskCell, kind};
+use super::lists::{self, Scheduler};
+use super::{Headers, Process, add, roots, sweep, task_name, vtables};
+use crate::futures::Futures;
+use crate::memory::Pages;
+use crate::values::{Value, Values};
+use crate::walk::{Walked, Walker};
+use foldhash::{HashMap, HashSet, HashSetExt};
+use stackglass_profile::task_dump::{DumpedTask, TaskDump};
+use stackglass_symbols::layouts::TypeId;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What is known of the tasks of a process while its modules and their layouts stay the same.
+#[derive(Default)]
+pub struct TaskLooks {
+    by_vtable: HashMap<u64, Kind>,
+    vtables: Vec<(u64, TypeId)>,
+    futures: HashMap<TypeId, u8>,
+    schedulers: Vec<Scheduler>,
+    poll_codes: Vec<PollCode>,
+}
+
+/// The code of a function that polls tasks of one type. The runtime has several for each type, which call each other.
+#[derive(Clone, Debug)]
+pub struct PollCode {
+    /// Its addresses in the process.
+    pub range: Range<u64>,
+    /// The name of these tasks. `None` if the linker has merged functions for several types.
+    pub name: Option<Arc<str>>,
+    /// The type of the tasks, to compare with [`SeenTask::of_type`].
+    pub of_type: TypeId,
+    /// They are functions of `spawn_blocking`. Workers of a runtime are none.
+    pub is_blocking: bool,
+}
+
+/// The future of a `block_on`. It stays where it is while its frame lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RootFuture(Value);
+
+/// Where the future of a `block_on` was found.
+#[derive(Clone, Debug)]
+pub struct FoundRoot {
+    /// Index of the thread among those of [`Process::locals`].
+    pub thread: usize,
+    /// Index of the frame that has it as a variable.
+    pub frame: usize,
+    /// The future.
+    pub future: RootFuture,
+    /// Its function.
+    pub name: Arc<str>,
+}
+
+/// One look.
+#[derive(Debug, Default)]
+pub struct TaskLook {
+    /// Number of live tasks, without those of `spawn_blocking` and the futures of `block_on`.
+    pub alive: usize,
+    /// Some of them, or all.
+    pub tasks: Vec<SeenTask>,
+    /// The tasks of `block_on`, in the order in which they were asked for. `None` for one that has ended.
+    pub roots: Vec<Option<DumpedTask>>,
+}
+
+/// A task.
+#[derive(Debug)]
+pub struct SeenTask {
+    /// What it does.
+    pub task: DumpedTask,
+    /// Its type.
+    pub of_type: TypeId,
+}
+
+impl TaskLooks {
+    /// Finds what stays the same.
+    pub fn new(process: &Process<'_>) -> TaskLooks {
+        let Process { image, modules, layouts, .. } = *process;
+        let values = Values { layouts, pages: Pages::new(image) };
+        let cells = Cells::find(&values, modules);
+        let vtables = vtables(layouts, modules);
+        let types = Futures::new(layouts);
+        let walker = Walker { values: &values, types: &types, vtables: &vtables, headers: cells.headers };
+        let poll_codes = poll_codes(process, &walker);
+        let by_vtable = cells.into_vtables();
+        TaskLooks { by_vtable, futures: types.into_known(), vtables, schedulers: Vec::new(), poll_codes }
+    }
+
+    /// Whether the process cannot have tasks that could be read.
+    pub fn is_empty(&self) -> bool {
+        self.by_vtable.is_empty()
+    }
+
+    /// The functions that poll tasks, by address.
+    pub fn poll_code(&self, address: u64) -> Option<&PollCode> {
+        let behind = self.poll_codes.partition_point(|code| code.range.start <= address);
+        self.poll_codes[..behind].last().filter(|code| code.range.contains(&address))
+    }
+
+    /// Searches the heap for runtimes.
+    pub fn find_runtimes(&mut self, process: &Process<'_>) {
+        self.with_walker(process, |looks, walker, cells| {
+            let swept = sweep::cells(process.image, cells);
+            looks.schedulers = lists::schedulers(walker.values, cells, &swept);
+        });
+    }
+
+    /// Finds the futures of `block_on`. The process must have its locals.
+    pub fn find_roots(&mut self, process: &Process<'_>) -> Vec<FoundRoot> {
+        let found = |(root, walked): (roots::Root, Walked)| FoundRoot {
+            thread: root.thread,
+            frame: root.frame,
+            future: RootFuture(root.future),
+            name: roots::task(0, walked).name,
+        };
+        self.with_walker(process, |_, walker, _| {
+            roots::find(process, walker).into_iter().map(found).collect()
+        })
+    }
+
+    /// Looks at the tasks. If more than `most` are alive, at so many, each as likely as the others: `below(n)` is a random number
+    /// below `n`. Each root has the kernel id of its thread.
+    pub fn look(
+        &mut self,
+        process: &Process<'_>,
+        of_threads: &[(u32, RootFuture)],
+        most: usize,
+        below: &mut dyn FnMut(usize) -> usize,
+    ) -> TaskLook {
+        self.with_walker(process, |looks, walker, cells| {
+            let mut headers = Vec::new();
+            let mut seen = HashSet::new();
+            for scheduler in &looks.schedulers {
+                let of_runtime = lists::headers(walker.values, cells, *scheduler).into_iter();
+                headers.extend(of_runtime.filter(|header| seen.insert(*header)));
+            }
+            let alive = headers.len();
+            for place in 0..alive.min(most) {
+                headers.swap(place, place + below(alive - place));
+            }
+            headers.truncate(most);
+            let mut look = TaskLook { alive, ..TaskLook::default() };
+            let mut dump = TaskDump::default();
+            for header in headers {
+                add(walker, cells, header, None, &mut dump, None);
+                let of_type = cells.of_type(walker.values, header).unwrap_or_default();
+                look.tasks.extend(dump.tasks.pop().map(|task| SeenTask { task, of_type }));
+            }
+            let root = |(tid, RootFuture(future)): &(u32, RootFuture)| {
+                let walked = walker.walk(*future);
+                let is_suspended = walked.stack.iter().any(roots::is_suspended);
+                is_suspended.then(|| roots::task(*tid, walked))
+            };
+            look.roots = of_threads.iter().map(root).collect();
+            look
+        })
+    }
+
+    fn with_walker<R>(
+        &mut self,
+        process: &Process<'_>,
+        job: impl FnOnce(&mut TaskLooks, &Walker<'_>, &Cells<'_>) -> R,
+    ) -> R {
+        let values = Values { layouts: process.layouts, pages: Pages::new(process.image) };
+        let headers = Headers::new(process.layouts);
+        let vtables = std::mem::take(&mut self.vtables);
+        let types = Futures::known(process.layouts, std::mem::take(&mut self.futures));
+        let cells = Cells::known(&values, headers, std::mem::take(&mut self.by_vtable));
+        let walker = Walker { values: &values, types: &types, vtables: &vtables, headers };
+        let result = job(self, &walker, &cells);
+        self.by_vtable = cells.into_vtables();
+        self.futures = types.into_known();
+        self.vtables = vtables;
+        result
+    }
+}
+
+/// The functions that poll, sorted by address.
+fn poll_codes(process: &Process<'_>, walker: &Walker<'_>) -> Vec<PollCode> {
+    let mut codes: Vec<PollCode> = Vec::new();
+    let polls = process.layouts.coroutines().polls().iter();
+    for poll in polls.filter(|poll| poll.size > 0) {
+        let Some(module) = process.modules.get(poll.module) else { continue };
+        let Some(kind) = kind(process.layouts, &poll.name) else { continue };
+        let Some(cell) = TaskCell::of(walker.values, kind, 0) else { continue };
+        let name = task_name(walker, cell.future_type);
+        let start = poll.address.wrapping_add(module.bias());
+        let range = start..start.saturating_add(poll.size);
+        let is_worker = name.starts_with("tokio::runtime::scheduler::");
+        let is_blocking = kind.is_blocking && !is_worker;
+        codes.push(PollCode { range, of_type: kind.cell, is_blocking, name: Some(name) });
+    }
+    codes.sort_by(|a, b| (a.range.start, &a.name).cmp(&(b.range.start, &b.name)));
+    codes.dedup_by(|next, first| {
+        let is_same = next.range.start == first.range.start;
+        if is_same && next.name != first.name {
+            first.name = None;
+        }
+        is_same
+    });
+    codes
+}

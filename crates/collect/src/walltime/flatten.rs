@@ -1,0 +1,145 @@
+//! From an await stack, which is a tree where a task waits for several futures at once, to stacks.
+//!
+//! Each branch of `join!`, `select!` and lists of futures is a stack of its own, and the time of the task is divided evenly among
+//! the branches: none is preferred, and no time is lost or counted twice.
+
+use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, DumpedTask, TaskState};
+use stackglass_profile::{AwaitKind, AwaitLocation};
+use std::sync::Arc;
+
+/// Most stacks of one task; further branches share one stack.
+const MOST: usize = 16;
+/// Leaf of a task that was woken, and waits for a worker.
+const READY: &str = "[ready]";
+
+/// A stack of a task, and its share of the task's time.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct AwaitStack {
+    /// Innermost first.
+    pub frames: Vec<AwaitLocation>,
+    /// 0 to 1.
+    pub share: f64,
+}
+
+/// The stacks of a task that waits.
+pub(super) fn stacks(task: &DumpedTask) -> Vec<AwaitStack> {
+    let mut found = Vec::new();
+    // A combination of futures has no frame: the name of the task is one.
+    let root = match &task.stack[..] {
+        [_] => Vec::new(),
+        _ => vec![frame(&task.name)],
+    };
+    // The branches to follow: frames outermost first, future, share.
+    let mut open: Vec<(Vec<AwaitLocation>, &AwaitFrame, f64)> = Vec::new();
+    branches(&root, &task.stack, 1.0, &mut open, &mut found);
+    while let Some((mut path, future, share)) = open.pop() {
+        path.extend(frames_of(future));
+        match future.children.is_empty() {
+            true => found.push(AwaitStack { frames: path, share }),
+            false => branches(&path, &future.children, share, &mut open, &mut found),
+        }
+    }
+    for stack in &mut found {
+        if task.state == TaskState::Ready {
+            stack.frames.push(AwaitLocation { kind: AwaitKind::Polled, ..frame(READY) });
+        }
+        stack.frames.reverse();
+    }
+    found
+}
+
+/// Adds the branches below a path.
+fn branches<'a>(
+    path: &[AwaitLocation],
+    futures: &'a [AwaitFrame],
+    share: f64,
+    open: &mut Vec<(Vec<AwaitLocation>, &'a AwaitFrame, f64)>,
+    found: &mut Vec<AwaitStack>,
+) {
+    if futures.is_empty() {
+        return found.push(AwaitStack { frames: path.to_vec(), share });
+    }
+    let room = MOST.saturating_sub(open.len() + found.len()).max(1);
+    let followed = if futures.len() > room { room.saturating_sub(1) } else { futures.len() };
+    let each = share / futures.len() as f64;
+    for future in futures[..followed].iter().rev() {
+        open.push((path.to_vec(), future, each));
+    }
+    let rest = futures.len() - followed;
+    if rest > 0 {
+        let mut frames = path.to_vec();
+        frames.push(frame(&format!("[{rest} futures at once]")));
+        found.push(AwaitStack { frames, share: each * rest as f64 });
+    }
+}
+
+/// The frames of one future, outermost first.
+fn frames_of(future: &AwaitFrame) -> Vec<AwaitLocation> {
+    let function = (!future.function.is_empty()).then(|| frame(&future.function));
+    let leaf = |text: &str| Some(frame(text));
+    let (function, leaf) = match &future.point {
+        AwaitPoint::Await(place) => (function.map(|function| at(function, place)), None),
+        AwaitPoint::Leaf => (function, None),
+        AwaitPoint::NotStarted => (function, leaf("[not started]")),
+        AwaitPoint::Finished => (function, leaf("[finished]")),
+        AwaitPoint::Lost(why) => (function, leaf(&format!("[{why}]"))),
+    };
+    function.into_iter().chain(leaf).collect()
+}
+
+fn at(frame: AwaitLocation, place: &Option<(Arc<str>, u32)>) -> AwaitLocation {
+    match place {
+        Some((file, line)) => AwaitLocation { file: file.clone(), line: *line, ..frame },
+        None => frame,
+    }
+}
+
+/// A frame without a place.
+pub(super) fn frame(function: &str) -> AwaitLocation {
+    AwaitLocation { kind: AwaitKind::Waiting, function: function.into(), file: "".into(), line: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn future(function: &str, children: Vec<AwaitFrame>) -> AwaitFrame {
+        let point = match children.is_empty() {
+            true => AwaitPoint::Leaf,
+            false => AwaitPoint::Await(Some(("main.rs".into(), 7))),
+        };
+        AwaitFrame { function: function.into(), point, children }
+    }
+
+    fn text(task: &DumpedTask) -> Vec<(String, f64)> {
+        let text = |stack: AwaitStack| {
+            let names: Vec<&str> = stack.frames.iter().map(|frame| &*frame.function).collect();
+            (names.join(" < "), stack.share)
+        };
+        stacks(task).into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn branches_share_the_time_evenly() {
+        let join = future("join", vec![future("a", Vec::new()), future("b", vec![future("c", Vec::new())])]);
+        let mut task = DumpedTask { name: "main".into(), stack: vec![join.clone()], ..DumpedTask::default() };
+        assert_eq!(text(&task), [("a < join".to_owned(), 0.5), ("c < b < join".to_owned(), 0.5)]);
+        task.stack = vec![join, future("d", Vec::new())];
+        let expected = [("a < join < main", 0.25), ("c < b < join < main", 0.25), ("d < main", 0.5)];
+        assert_eq!(text(&task), expected.map(|(stack, share)| (stack.to_owned(), share)));
+        task.stack.clear();
+        task.state = TaskState::Ready;
+        assert_eq!(text(&task), [("[ready] < main".to_owned(), 1.0)]);
+    }
+
+    #[test]
+    fn many_branches_are_few_stacks_with_all_of_the_time() {
+        let leaves = |count| (0..count).map(|_| future("leaf", Vec::new())).collect::<Vec<_>>();
+        let nested = future("all", (0..100).map(|_| future("some", leaves(100))).collect());
+        let task = DumpedTask { name: "main".into(), stack: vec![nested], ..DumpedTask::default() };
+        let found = text(&task);
+        assert!(found.len() <= 2 * MOST, "{}", found.len());
+        assert!((found.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9);
+        assert!(found.iter().any(|(stack, _)| stack == "[85 futures at once] < all"), "{found:?}");
+    }
+}

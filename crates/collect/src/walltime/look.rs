@@ -1,0 +1,196 @@
+//! One look: which tasks there are, and what each of them does.
+//!
+//! Each live task is looked at with the same weight, whatever it does. A future of `block_on` is a task of its thread, and so is a
+//! function of `spawn_blocking` that runs. If there is no task, threads are looked at instead.
+
+use super::flatten::{self, AwaitStack, frame};
+use super::names::{Code, Names};
+use super::polled::{self, TaskFrame};
+use super::types::{Polled, Root, Seen, Types};
+use stackglass_awaits::SeenTask;
+use stackglass_profile::task_dump::TaskState;
+use stackglass_profile::{AwaitKind, AwaitLocation};
+use std::sync::Arc;
+
+/// Most tasks that are looked at.
+const MOST: usize = 256;
+/// Ids of tasks without one begin here; the runtime counts from 1.
+const BLOCK_ON: u64 = 1 << 39;
+const BLOCKING: u64 = 1 << 38;
+
+/// A task, as the recording names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct TaskName {
+    /// Its id in the process.
+    pub id: u64,
+    pub name: Arc<str>,
+}
+
+/// What a task does.
+#[derive(Clone, Debug)]
+enum State {
+    /// It waits.
+    Waiting(Vec<AwaitStack>),
+    /// A thread polls it, or runs its function: the stack up to the function that polls.
+    Polled { codes: Vec<Code>, is_blocking: bool },
+    /// It is the future of a `block_on`, which the thread polls if its function is on the stack.
+    Root { codes: Vec<Code>, waiting: Vec<AwaitStack> },
+    /// There is no task, but a thread.
+    Thread(Vec<Code>),
+}
+
+/// A task in a look.
+#[derive(Clone, Debug)]
+struct Entry {
+    task: Option<TaskName>,
+    tid: u32,
+    /// Its part of all tasks.
+    weight: f64,
+    state: State,
+}
+
+/// A stack with its part of the time since the last look.
+#[derive(Clone, Debug)]
+pub(super) struct SeenStack {
+    pub task: Option<TaskName>,
+    /// The thread that polls the task, or else the main thread.
+    pub tid: u32,
+    pub share: f64,
+    /// Innermost first.
+    pub frames: Vec<TaskFrame>,
+}
+
+/// What was seen in one look, before all names are known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Look {
+    entries: Vec<Entry>,
+    /// The function of each.
+    functions: Vec<Arc<str>>,
+    /// Addresses whose names it needs.
+    codes: Vec<Code>,
+}
+
+impl Look {
+    /// Looks at a process that does not run.
+    pub(super) fn take(seen: &Seen<'_>, types: &mut Types, below: &mut dyn FnMut(usize) -> usize) -> Look {
+        let (look, roots) = types.look(seen, MOST, below);
+        let polled: Vec<Option<Polled>> = seen.frames.iter().map(|frames| types.polled(frames)).collect();
+        let mut taken = vec![false; polled.len()];
+        let codes = |thread: usize, last: usize| types.codes(seen.modules, &seen.frames[thread][..=last]);
+        let main = seen.image.pid;
+        let mut entries = Vec::new();
+        let of_runtimes = look.tasks.len();
+        for SeenTask { task, of_type } in look.tasks {
+            let name = task.given_name.clone().unwrap_or_else(|| task.name.clone());
+            let id = task.id;
+            let (tid, state) = match task.state {
+                TaskState::Waiting | TaskState::Ready => (main, State::Waiting(flatten::stacks(&task))),
+                TaskState::Running => {
+                    let is_it = |thread: &usize| {
+                        !taken[*thread]
+                            && polled[*thread].as_ref().is_some_and(|polled| polled.of_type == of_type)
+                    };
+                    let thread = (0..polled.len()).find(is_it);
+                    match thread.and_then(|thread| Some((thread, polled[thread].as_ref()?.frame))) {
+                        Some((thread, frame)) => {
+                            taken[thread] = true;
+                            let codes = codes(thread, frame);
+                            (seen.tids[thread], State::Polled { codes, is_blocking: false })
+                        }
+                        None => (main, State::Waiting(vec![between(&task.name)])),
+                    }
+                }
+                _ => continue,
+            };
+            // A given name is for people; stacks are cut at the function.
+            let function = task.name;
+            entries.push((Entry { task: Some(TaskName { id, name }), tid, weight: 1.0, state }, function));
+        }
+        // Those that have ended meanwhile do not count.
+        let factor = look.alive as f64 / of_runtimes.max(1) as f64;
+        entries.iter_mut().for_each(|(entry, _)| entry.weight = factor);
+        for (thread, polled) in polled.iter().enumerate() {
+            let Some(Polled { frame, blocking: Some(name), .. }) = polled else { continue };
+            let tid = seen.tids[thread];
+            let task = Some(TaskName { id: BLOCKING | u64::from(tid), name: name.clone() });
+            let state = State::Polled { codes: codes(thread, *frame), is_blocking: true };
+            entries.push((Entry { task, tid, weight: 1.0, state }, name.clone()));
+        }
+        for (Root { thread, frame, name, .. }, task) in roots.into_iter().zip(look.roots) {
+            let tid = seen.tids[thread];
+            let polls_other = polled[thread].as_ref().is_some_and(|polled| polled.frame < frame);
+            let waiting = task.as_ref().map(flatten::stacks).unwrap_or_default();
+            let state = match polls_other {
+                true => State::Waiting(waiting),
+                false => State::Root { codes: codes(thread, frame), waiting },
+            };
+            let of_root = Some(TaskName { id: BLOCK_ON | u64::from(tid), name: name.clone() });
+            entries.push((Entry { task: of_root, tid, weight: 1.0, state }, name));
+        }
+        if entries.is_empty() {
+            for (thread, frames) in seen.frames.iter().enumerate() {
+                let state = State::Thread(types.codes(seen.modules, frames));
+                let tid = seen.tids[thread];
+                entries.push((Entry { task: None, tid, weight: 1.0, state }, "".into()));
+            }
+        }
+        Look::of(entries)
+    }
+
+    fn of(entries: Vec<(Entry, Arc<str>)>) -> Look {
+        let total: f64 = entries.iter().map(|(entry, _)| entry.weight).sum();
+        let mut look = Look::default();
+        for (mut entry, function) in entries {
+            entry.weight /= total;
+            if let State::Polled { codes, .. } | State::Root { codes, .. } = &entry.state {
+                look.codes.extend(codes);
+            }
+            look.entries.push(entry);
+            look.functions.push(function);
+        }
+        look
+    }
+
+    /// Requests the names that it needs. Returns whether they are known.
+    pub(super) fn want(&self, names: &mut Names) -> bool {
+        self.codes.iter().fold(true, |known, code| names.want(*code) & known)
+    }
+
+    /// Its stacks. Names that are not known yet are missing.
+    pub(super) fn stacks(&self, names: &Names) -> Vec<SeenStack> {
+        let mut found = Vec::new();
+        for (entry, function) in self.entries.iter().zip(&self.functions) {
+            let native = |codes: &[Code]| codes.iter().copied().map(TaskFrame::Code).collect::<Vec<_>>();
+            let stacks: Vec<(Vec<TaskFrame>, f64)> = match &entry.state {
+                State::Waiting(stacks) => of_await(stacks),
+                State::Polled { codes, is_blocking } => {
+                    let stack = polled::stack(codes, function, *is_blocking, names);
+                    vec![(stack.unwrap_or_else(|| native(codes)), 1.0)]
+                }
+                State::Root { codes, waiting } => match polled::of_function(codes, function, names) {
+                    Some(stack) => vec![(stack, 1.0)],
+                    None => of_await(waiting),
+                },
+                State::Thread(codes) => vec![(native(codes), 1.0)],
+            };
+            for (frames, share) in stacks {
+                let (task, tid, share) = (entry.task.clone(), entry.tid, share * entry.weight);
+                found.push(SeenStack { task, tid, share, frames });
+            }
+        }
+        found
+    }
+}
+
+fn of_await(stacks: &[AwaitStack]) -> Vec<(Vec<TaskFrame>, f64)> {
+    let of = |stack: &AwaitStack| {
+        (stack.frames.iter().cloned().map(TaskFrame::Await).collect::<Vec<_>>(), stack.share)
+    };
+    stacks.iter().map(of).collect()
+}
+
+/// The stack of a task that a thread is about to poll, or has just polled.
+fn between(name: &str) -> AwaitStack {
+    let leaf = AwaitLocation { kind: AwaitKind::Polled, ..frame("[polled]") };
+    AwaitStack { frames: vec![leaf, frame(name)], share: 1.0 }
+}

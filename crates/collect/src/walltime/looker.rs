@@ -1,0 +1,311 @@
+//! The thread that looks at a process again and again.
+//!
+//! A look copies the process, which stands still for a millisecond or two, and reads the copy. Reading and naming take longer than
+//! a recording loop may wait, so they have a thread of their own, which sends what it has seen.
+
+use super::idle::{RunTimes, minor_faults};
+use super::look::{Look, SeenStack};
+use super::names::Names;
+use super::rate::{Cost, LookRate};
+use super::types::{Seen, Types};
+use super::view::{Effort, View};
+use crate::heap::{image, module_files};
+use stackglass_attach::frozen::FreezeError;
+use stackglass_heapgraph::{modules, roots, stacks};
+use stackglass_procfs::process::{self, ImageKey};
+use stackglass_procfs::{Status, clock};
+use stackglass_profile::{Module, Process};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+/// Time until the first look: a program has to start first.
+const FIRST: Duration = Duration::from_millis(15);
+/// Time after a copy in which threads go back to sleep.
+const SETTLE: Duration = Duration::from_millis(1);
+/// A process that does not run is looked at this often all the same.
+const IDLE: Duration = Duration::from_secs(1);
+/// Time between two attempts to look at a process that cannot be copied.
+const RETRY: Duration = Duration::from_millis(500);
+/// Most looks that wait for names.
+const MOST_HELD: usize = 512;
+
+/// What the recording wants of the thread.
+pub(super) enum Command {
+    /// Look, or do not look.
+    Sample(bool),
+    /// Send all that was seen.
+    Flush,
+    /// End.
+    Stop,
+}
+
+/// What the thread sends.
+pub(super) enum Message {
+    /// The process executes a program.
+    Process(Process),
+    /// Modules with the next numbers.
+    Modules(Vec<Arc<Module>>),
+    /// The threads at a moment, by kernel id, with their names.
+    Threads { at: u64, threads: Vec<(u32, String)> },
+    /// Stacks at a moment, and the time since the last look. They were taken, or are the same as the last ones.
+    Stacks { at: u64, time: u64, taken: bool, stacks: Vec<SeenStack> },
+    /// A line for the user.
+    Note(String),
+    /// The answer to [`Command::Flush`].
+    Flushed,
+    /// The process has ended.
+    Ended,
+}
+
+/// A look whose names are not known yet.
+struct Held {
+    at: u64,
+    time: u64,
+    taken: bool,
+    look: Look,
+}
+
+/// The process has ended.
+struct Ended;
+
+/// The state of the thread.
+pub(super) struct Looker {
+    pid: u32,
+    sender: Sender<Message>,
+    names: Names,
+    types: Option<Types>,
+    rate: LookRate,
+    held: VecDeque<Held>,
+    /// The moment of the last look.
+    last: u64,
+    image: Option<ImageKey>,
+    sent_modules: usize,
+    idle: Idle,
+    /// The part of the time in which threads that could run had a CPU.
+    cpu_share: f64,
+    has_failed: bool,
+}
+
+/// What is known of a process that does not run.
+#[derive(Default)]
+struct Idle {
+    /// The last look, and when it was taken.
+    look: Option<(Look, Instant)>,
+    /// How much the threads had run after it.
+    after: Option<RunTimes>,
+    /// It had not run before that look either.
+    is_quiet: bool,
+}
+
+impl Looker {
+    pub(super) fn new(pid: u32, delay: Duration, sender: Sender<Message>) -> Looker {
+        let now = clock::monotonic();
+        Looker {
+            pid,
+            sender,
+            names: Names::new(),
+            types: None,
+            rate: LookRate::new(delay, now ^ u64::from(pid) << 32),
+            held: VecDeque::new(),
+            last: now,
+            image: None,
+            sent_modules: 0,
+            idle: Idle::default(),
+            cpu_share: 1.0,
+            has_failed: false,
+        }
+    }
+
+    /// Looks until it is told to stop, or the process ends.
+    pub(super) fn run(mut self, commands: &Receiver<Command>, mut samples: bool) {
+        let mut next = Instant::now() + FIRST;
+        loop {
+            let pause = if samples { next.saturating_duration_since(Instant::now()) } else { IDLE };
+            match commands.recv_timeout(pause) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Command::Sample(on)) => {
+                    samples = on;
+                    self.last = clock::monotonic();
+                    self.idle = Idle::default();
+                    continue;
+                }
+                Ok(Command::Flush) => {
+                    self.flush();
+                    self.send(Message::Flushed);
+                    continue;
+                }
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return self.flush(),
+            }
+            let result = match samples {
+                true => self.tick(),
+                false if process::is_alive(self.pid) => Ok(IDLE),
+                false => Err(Ended),
+            };
+            let Ok(pause) = result else {
+                self.flush();
+                return self.send(Message::Ended);
+            };
+            next = Instant::now() + pause;
+        }
+    }
+
+    fn send(&self, message: Message) {
+        // Without a receiver, the thread is told to stop.
+        let _ = self.sender.send(message);
+    }
+
+    /// One look. Returns the time until the next.
+    fn tick(&mut self) -> Result<Duration, Ended> {
+        let before = RunTimes::read(self.pid);
+        if let (Some(before), Some(after)) = (&before, &self.idle.after) {
+            self.cpu_share = before.cpu_share(after);
+        }
+        let is_idle = before.is_some() && before == self.idle.after;
+        if is_idle
+            && self.idle.is_quiet
+            && let Some((look, taken)) = &self.idle.look
+            && taken.elapsed() < IDLE
+        {
+            let look = look.clone();
+            self.hold(clock::monotonic(), false, look);
+            return Ok(self.rate.next());
+        }
+        let needs_registers = self.types.as_ref().is_none_or(Types::wants_all_registers);
+        let mut effort = if needs_registers { Effort::Full } else { Effort::Gentle(0) };
+        let look = loop {
+            match self.look(effort) {
+                Ok(None) if effort != Effort::Full => effort = effort.next(),
+                look => break look,
+            }
+        };
+        match look {
+            Ok(Some(look)) => {
+                self.has_failed = false;
+                std::thread::sleep(SETTLE);
+                let after = RunTimes::read(self.pid);
+                self.idle = Idle { look: Some((look, Instant::now())), after, is_quiet: is_idle };
+                Ok(self.rate.next())
+            }
+            Ok(None) => Ok(RETRY),
+            Err(_) if !process::is_alive(self.pid) => Err(Ended),
+            // It has executed another program, or ends.
+            Err(FreezeError::Gone { .. }) => Ok(FIRST),
+            Err(error) => {
+                if !std::mem::replace(&mut self.has_failed, true) {
+                    self.send(Message::Note(format!("the tasks cannot be read now: {error}")));
+                }
+                Ok(RETRY)
+            }
+        }
+    }
+
+    /// Looks at the process. `None` if it was not that of one moment, or the copy has ended meanwhile.
+    fn look(&mut self, effort: Effort) -> Result<Option<Look>, FreezeError> {
+        let (faults, own) = (minor_faults(self.pid), clock::thread_cpu());
+        let at = clock::monotonic();
+        let view = View::take(self.pid, effort)?;
+        // A copy does not change any more, so threads that were left alone may run from here on.
+        if !view.is_live() && view.has_run() {
+            let pause = view.process.pause().whole.mul_f64(self.cpu_share);
+            self.rate.count(Cost { pause, ..Cost::default() });
+            return Ok(None);
+        }
+        let process = &view.process;
+        let is_new = self.is_new_image();
+        let image = image::of(process);
+        let executable = process::executable(self.pid).display().to_string();
+        let modules = modules::find(&image, &executable);
+        let threads = roots::thread_stacks(&image, &modules);
+        let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
+        let frames = stacks::frames(&image, &modules, &states);
+        let tids: Vec<u32> = threads.iter().map(|thread| image.threads[thread.index].tid).collect();
+        let known = self.types.take().filter(|types| !is_new && types.are_of(&modules));
+        let is_known = known.is_some();
+        let files = if is_known { Vec::new() } else { module_files::find(&image, &modules) };
+        let seen = Seen {
+            image: &image,
+            modules: &modules,
+            files: &files,
+            frames: &frames,
+            tids: &tids,
+            has_all_registers: effort == Effort::Full,
+        };
+        let mut types = known.unwrap_or_else(|| Types::read(&seen, &mut self.names));
+        let rate = &mut self.rate;
+        let look = Look::take(&seen, &mut types, &mut |end| rate.below(end));
+        let is_whole = process.is_alive() && !(view.is_live() && view.has_run());
+        // Threads that wait for a CPU stop late, and would not have run meanwhile.
+        let pause = process.pause().whole.mul_f64(self.cpu_share);
+        drop(view);
+        self.types = Some(types);
+        // The first look reads the types, which says nothing of the others.
+        if is_known {
+            let pages =
+                minor_faults(self.pid).zip(faults).map_or(0, |(now, before)| now.saturating_sub(before));
+            let own = Duration::from_nanos(clock::thread_cpu().saturating_sub(own));
+            self.rate.count(Cost { pause, pages, own });
+        }
+        if !is_whole {
+            return Ok(None);
+        }
+        let threads = image.threads.iter().map(|thread| (thread.tid, thread.name.clone())).collect();
+        self.send(Message::Threads { at, threads });
+        self.hold(at, true, look.clone());
+        Ok(Some(look))
+    }
+
+    /// Whether the process executes another program than at the last look. If so, it is sent.
+    fn is_new_image(&mut self) -> bool {
+        let image = ImageKey::read(self.pid);
+        if image.is_some() && image == self.image {
+            return false;
+        }
+        self.image = image;
+        self.send(Message::Process(Process {
+            pid: self.pid,
+            parent: Status::read(self.pid).map_or(0, |status| status.parent),
+            exe: process::executable(self.pid).display().to_string().into(),
+            arguments: process::arguments(self.pid),
+            start: stackglass_profile::Nanos(self.last),
+            ..Process::default()
+        }));
+        true
+    }
+
+    /// Adds a look, and sends all whose names are known.
+    fn hold(&mut self, at: u64, taken: bool, look: Look) {
+        let time = at.saturating_sub(self.last);
+        self.last = at;
+        look.want(&mut self.names);
+        self.held.push_back(Held { at, time, taken, look });
+        if self.names.is_due() || self.held.len() >= MOST_HELD {
+            self.names.find();
+        }
+        while self.held.front().is_some_and(|held| held.look.want(&mut self.names)) {
+            self.send_first();
+        }
+    }
+
+    fn send_first(&mut self) {
+        let Some(Held { at, time, taken, look }) = self.held.pop_front() else { return };
+        let modules = self.names.modules();
+        let new = modules[self.sent_modules..].to_vec();
+        self.sent_modules = modules.len();
+        if !new.is_empty() {
+            self.send(Message::Modules(new));
+        }
+        self.send(Message::Stacks { at, time, taken, stacks: look.stacks(&self.names) });
+    }
+
+    /// Sends all looks.
+    fn flush(&mut self) {
+        if !self.held.is_empty() {
+            self.names.find();
+        }
+        while !self.held.is_empty() {
+            self.send_first();
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Profiles by wall time of programs whose tasks can be read from outside: await stacks of all tasks, again and again.
+//!
+//! ```text
+//! look: frozen copy -> lists of tasks -> await stacks, stacks of threads that poll -> names -> samples
+//! ```
+//!
+//! - `program`: whether a program's tasks can be read. `looker`: the thread that looks. `rate`: when.
+//! - `view`: the process at one moment. `types`: what is kept from look to look. `look`: what one look sees. `flatten`: from await stacks to stacks. `polled`: from the
+//!   stack of a thread to that of the task it polls. `names`: the names that this needs. `idle`: whether anything ran.
+//! - `samples`: from looks to samples.
+//! - `record`: a process that already runs.
+
+mod flatten;
+mod idle;
+mod look;
+mod looker;
+mod names;
+mod polled;
+pub(crate) mod program;
+mod rate;
+mod record;
+mod samples;
+mod types;
+mod view;
+
+pub use record::record;
+
+use crate::Recorder;
+use looker::{Command, Looker, Message};
+use samples::Samples;
+use stackglass_procfs::clock;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Time between two reads of what was seen.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long all that was seen is waited for.
+const FLUSH: Duration = Duration::from_secs(3);
+
+/// A process whose tasks are looked at.
+pub(crate) struct WallTime {
+    commands: Sender<Command>,
+    messages: Receiver<Message>,
+    thread: Option<JoinHandle<()>>,
+    samples: Samples,
+    has_ended: bool,
+    notes: Vec<String>,
+}
+
+impl WallTime {
+    /// Begins to look at a process. `samples`: at once, not only after [`WallTime::set_sampling`].
+    pub(crate) fn begin(pid: u32, delay: Duration, samples: bool) -> WallTime {
+        let (commands, received) = mpsc::channel();
+        let (sender, messages) = mpsc::channel();
+        let looker = Looker::new(pid, delay, sender);
+        let thread = std::thread::Builder::new().name("stackglass-tasks".into());
+        let thread = thread.spawn(move || looker.run(&received, samples));
+        let notes = thread.as_ref().err().map(|error| format!("no thread can be started: {error}"));
+        WallTime {
+            commands,
+            messages,
+            thread: thread.ok(),
+            samples: Samples::default(),
+            has_ended: false,
+            notes: notes.into_iter().collect(),
+        }
+    }
+
+    /// Time until it should be read again.
+    pub(crate) fn pause(&self) -> Duration {
+        PAUSE
+    }
+
+    /// Adds what was seen since the last call.
+    pub(crate) fn read(&mut self, recorder: &mut Recorder) {
+        while let Ok(message) = self.messages.try_recv() {
+            self.apply(message, recorder);
+        }
+    }
+
+    /// Adds all that was seen, which may take a moment: stacks are named first.
+    pub(crate) fn read_all(&mut self, recorder: &mut Recorder) {
+        if self.commands.send(Command::Flush).is_err() {
+            return self.read(recorder);
+        }
+        let until = Instant::now() + FLUSH;
+        while let Ok(message) = self.messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            if let Message::Flushed = message {
+                return;
+            }
+            self.apply(message, recorder);
+        }
+    }
+
+    /// Lines for the user since the last call.
+    pub(crate) fn notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Starts or stops to look.
+    pub(crate) fn set_sampling(&mut self, on: bool) {
+        // Fails if the process has ended.
+        let _ = self.commands.send(Command::Sample(on));
+    }
+
+    /// Forgets all samples.
+    pub(crate) fn forget_samples(&mut self, recorder: &mut Recorder) {
+        self.read(recorder);
+        // Each look has its stacks, so none are carried over.
+        drop(recorder.clear_samples());
+    }
+
+    /// Whether the process has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Ends, and adds all that was seen.
+    pub(crate) fn close(&mut self, recorder: &mut Recorder) {
+        let _ = self.commands.send(Command::Stop);
+        if let Some(thread) = self.thread.take() {
+            // If it has panicked, what it had sent counts.
+            let _ = thread.join();
+        }
+        self.read(recorder);
+        self.samples.end(clock::monotonic(), recorder);
+    }
+
+    fn apply(&mut self, message: Message, recorder: &mut Recorder) {
+        match message {
+            Message::Process(process) => self.samples.process(process, recorder),
+            Message::Modules(modules) => self.samples.modules(modules, recorder),
+            Message::Threads { at, threads } => self.samples.threads(at, &threads, recorder),
+            Message::Stacks { at, time, taken, stacks } => {
+                self.samples.stacks((at, time, taken), &stacks, recorder);
+            }
+            Message::Note(line) => {
+                recorder.remark(line.clone());
+                self.notes.push(line);
+            }
+            Message::Flushed => {}
+            Message::Ended => self.has_ended = true,
+        }
+    }
+}
+
+impl Drop for WallTime {
+    fn drop(&mut self) {
+        let _ = self.commands.send(Command::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! When the next look comes: at a random moment, and so that all looks together cost the program little.
+
+use stackglass_sampling::Random;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The part of a CPU that the program may lose.
+const SHARE: f64 = 0.02;
+/// The part of a CPU that this process may use.
+const OWN_SHARE: f64 = 0.1;
+/// Time for a page that the program writes while a copy lives, which the kernel then duplicates.
+const PAGE: Duration = Duration::from_nanos(1500);
+/// Weight of the last look in the mean.
+const WEIGHT: f64 = 0.25;
+/// Number of looks whose shortest pause counts: others are longer because this process waits for a CPU.
+const PAUSES: usize = 8;
+/// Looks are not closer.
+const CLOSEST: Duration = Duration::from_millis(10);
+
+/// What a look has cost.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct Cost {
+    /// How long the program stood still while it would have run.
+    pub pause: Duration,
+    /// Pages that were duplicated.
+    pub pages: u64,
+    /// CPU time of this process.
+    pub own: Duration,
+}
+
+/// Chooses the moments of looks.
+pub(super) struct LookRate {
+    random: Random,
+    /// The last pauses, seconds.
+    pauses: VecDeque<f64>,
+    /// Mean cost of pages to the program, and of a look to this process, seconds.
+    pages: f64,
+    own: f64,
+    /// The part of the looks that stop the program.
+    stops: f64,
+    has_counted: bool,
+    delay: Duration,
+}
+
+impl LookRate {
+    pub(super) fn new(delay: Duration, seed: u64) -> LookRate {
+        LookRate {
+            random: Random::new(seed),
+            pauses: VecDeque::new(),
+            pages: 0.0,
+            own: 0.0,
+            stops: 1.0,
+            has_counted: false,
+            delay,
+        }
+    }
+
+    /// A look has been taken.
+    pub(super) fn count(&mut self, cost: Cost) {
+        let is_first = !std::mem::replace(&mut self.has_counted, true);
+        let mean = |before: f64, now: f64| if is_first { now } else { before + (now - before) * WEIGHT };
+        self.pages = mean(self.pages, PAGE.as_secs_f64() * cost.pages as f64);
+        self.own = mean(self.own, cost.own.as_secs_f64());
+        // A look at a program that sleeps does not stop it.
+        self.stops = mean(self.stops, f64::from(u8::from(!cost.pause.is_zero())));
+        if !cost.pause.is_zero() {
+            self.pauses.push_back(cost.pause.as_secs_f64());
+            self.pauses.drain(..self.pauses.len().saturating_sub(PAUSES));
+        }
+    }
+
+    /// Mean time between two looks.
+    pub(super) fn mean(&self) -> Duration {
+        let pause = self.pauses.iter().copied().reduce(f64::min).unwrap_or(0.0) * self.stops;
+        let seconds = ((pause + self.pages) / SHARE).max(self.own / OWN_SHARE).min(60.0);
+        Duration::from_secs_f64(seconds).max(CLOSEST).max(self.delay)
+    }
+
+    /// Time until the next look. It varies, so that looks do not keep step with the program.
+    pub(super) fn next(&mut self) -> Duration {
+        self.mean().mul_f64(self.random.between((0.5, 1.5)))
+    }
+
+    /// A random number below `end`.
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        self.random.below(end as u64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_take_a_small_part_of_the_time() {
+        let millis = Duration::from_millis;
+        let mut rate = LookRate::new(millis(1), 7);
+        assert_eq!(rate.mean(), CLOSEST);
+        for _ in 0..50 {
+            rate.count(Cost { pause: millis(2), pages: 0, own: millis(3) });
+        }
+        assert!(rate.mean().abs_diff(millis(100)) < millis(1), "{:?}", rate.mean());
+        let times: Vec<Duration> = (0..1000).map(|_| rate.next()).collect();
+        assert!(times.iter().all(|time| (millis(49)..millis(151)).contains(time)));
+        let mean = times.iter().sum::<Duration>() / 1000;
+        assert!(mean.abs_diff(millis(100)) < millis(5), "{mean:?}");
+        for _ in 0..50 {
+            rate.count(Cost { pause: millis(1), pages: 2000, own: millis(1) });
+        }
+        assert!(rate.mean().abs_diff(millis(200)) < millis(2), "{:?}", rate.mean());
+    }
+}

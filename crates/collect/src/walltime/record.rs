@@ -1,0 +1,115 @@
+//! Records the tasks of a process that already runs: until Ctrl-C, the end of `--duration`, or the end of the process.
+
+use super::WallTime;
+use super::program::TaskTypes;
+use crate::attached::{self, AttachError, Options};
+use crate::recording::recording_file::RecordingFile;
+use crate::recording::recording_loop::{Limits, RecordingLoop, Source, set_end};
+use crate::recording::{Observer, Recorder};
+use crate::session::signals::{Signal, Signals};
+use crate::session::{Session, clearing};
+use stackglass_attach::{Driver, access};
+use stackglass_files::GlassWriter;
+use stackglass_procfs::process;
+use stackglass_profile::End;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Records a profile by wall time of the process, which goes on running.
+///
+/// # Errors
+/// Only before anything is recorded; later problems are reported to the observer.
+pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), AttachError> {
+    let pid = options.pid;
+    access::check(pid, Driver::Ptrace)?;
+    let exe = PathBuf::from(format!("/proc/{pid}/exe"));
+    let why = match TaskTypes::of(&exe) {
+        TaskTypes::Known => None,
+        TaskTypes::Missing => {
+            Some("it has no types of async functions; its own crate needs `debug = 2` in the Cargo profile")
+        }
+        TaskTypes::NoTokio => Some("it has no tasks of tokio; leave --walltime out"),
+    };
+    if let Some(why) = why {
+        let program = process::executable(pid).display().to_string();
+        return Err(AttachError::NoTasks { program, why });
+    }
+    let signals = Signals::block_as_onlooker().map_err(AttachError::Signals)?;
+    // The session lets `save` and `clear` find this process.
+    let session = Session::create().map_err(AttachError::Session)?;
+    session.page().launcher.store(std::process::id(), Relaxed);
+    clearing::name_attached(session.folder(), pid).map_err(AttachError::Session)?;
+    if let Some(delay) = options.delay_start
+        && !attached::wait(&signals, delay)
+    {
+        return Ok(());
+    }
+    let info = attached::info(options);
+    let writer = GlassWriter::create(&options.output, &info)?;
+    let file = RecordingFile::new(&options.output, writer);
+    let limits = Limits { duration: options.duration, ..Limits::default() };
+    let mut recording = RecordingLoop::new(session, signals, Recorder::new(info), file, limits);
+    let mut source = RecordedProcess { pid, tasks: WallTime::begin(pid, options.delay, true) };
+    recording.run(&mut source, observer);
+    let RecordingLoop { mut recorder, file, session, .. } = recording;
+    source.tasks.close(&mut recorder);
+    let mut recording = recorder.into_recording();
+    set_end(&mut recording, (!source.tasks.has_ended()).then_some(End::Running), 0);
+    file.finish(recording, observer);
+    drop(session);
+    Ok(())
+}
+
+/// The process that is recorded.
+struct RecordedProcess {
+    pid: u32,
+    tasks: WallTime,
+}
+
+impl Source for RecordedProcess {
+    fn pause(&mut self) -> Duration {
+        self.tasks.pause()
+    }
+
+    fn read(&mut self, recorder: &mut Recorder, observer: &mut dyn Observer) {
+        self.tasks.read(recorder);
+        self.tasks.notes().iter().for_each(|line| observer.note(line));
+    }
+
+    fn settle_all(&mut self, recorder: &mut Recorder) {
+        self.tasks.read_all(recorder);
+    }
+
+    fn set_sampling(&mut self, on: bool, _: &mut Recorder) {
+        self.tasks.set_sampling(on);
+    }
+
+    fn forget_samples(&mut self, recorder: &mut Recorder) {
+        self.tasks.forget_samples(recorder);
+    }
+
+    fn processes(&self) -> usize {
+        1
+    }
+
+    fn has_ended(&mut self, recorder: &mut Recorder, observer: &mut dyn Observer) -> bool {
+        if self.tasks.has_ended() {
+            let line = format!("process {} has ended", self.pid);
+            observer.note(&line);
+            recorder.remark(line);
+        }
+        self.tasks.has_ended()
+    }
+
+    fn suspend(&mut self, signals: &Signals, recorder: &mut Recorder) {
+        self.tasks.set_sampling(false);
+        self.tasks.read_all(recorder);
+        signals.stop_here();
+        self.tasks.set_sampling(true);
+    }
+
+    fn handle(&mut self, signal: Signal) -> bool {
+        attached::ends(signal.number)
+    }
+}

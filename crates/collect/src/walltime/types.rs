@@ -1,0 +1,237 @@
+//! What is known of a process while its modules stay the same: the types of its tasks, and where its runtimes and the futures of
+//! `block_on` are.
+//!
+//! Types take some hundred milliseconds to read, once. Runtimes and `block_on`s begin later than the process: they are searched
+//! again, ever less often.
+
+use super::names::{Code, Names};
+use foldhash::HashMap;
+use stackglass_awaits::{Process, RootFuture, TaskLook, TaskLooks};
+use stackglass_heapgraph::image::Image;
+use stackglass_heapgraph::locals;
+use stackglass_heapgraph::modules::LoadedModule;
+use stackglass_heapgraph::stacks::StackFrame;
+use stackglass_profile::Module;
+use stackglass_symbols::Options;
+use stackglass_symbols::layouts::{Layouts, TypeId, Wanted};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Time until runtimes, or `block_on`s, are searched again.
+const FIRST: Duration = Duration::from_millis(300);
+/// A search takes at most this part of the time.
+const SHARE: u32 = 20;
+
+/// A look at a process: what is read of its copy at first.
+pub(super) struct Seen<'a> {
+    pub image: &'a Image,
+    pub modules: &'a [LoadedModule],
+    /// The files of the modules.
+    pub files: &'a [Module],
+    /// The frames of each thread, innermost first.
+    pub frames: &'a [Vec<StackFrame>],
+    /// Kernel ids of these threads.
+    pub tids: &'a [u32],
+    /// All threads were stopped, so that all of their registers are known.
+    pub has_all_registers: bool,
+}
+
+/// When something is searched again.
+struct Retry {
+    due: Instant,
+    pause: Duration,
+}
+
+impl Retry {
+    fn new() -> Retry {
+        Retry { due: Instant::now() + FIRST, pause: FIRST }
+    }
+
+    fn is_due(&self) -> bool {
+        Instant::now() >= self.due
+    }
+
+    /// A search has taken so long.
+    fn searched(&mut self, took: Duration) {
+        self.pause = (self.pause * 2).max(took * SHARE);
+        self.due = Instant::now() + self.pause;
+    }
+}
+
+/// A frame with the future of a `block_on`: thread, lookup address, and stack pointer of its caller. The future stays in its
+/// place as long as the frame lives.
+type RootFrame = (u32, u64, Option<u64>);
+
+/// The future of a `block_on` on a thread.
+pub(super) struct Root {
+    /// Index of the thread.
+    pub thread: usize,
+    /// Index of the frame that has it.
+    pub frame: usize,
+    pub future: RootFuture,
+    /// Its function.
+    pub name: Arc<str>,
+}
+
+/// What is known.
+pub(super) struct Types {
+    key: Vec<(String, u64)>,
+    layouts: Layouts,
+    looks: TaskLooks,
+    /// The numbers of the modules for names.
+    numbers: Vec<u32>,
+    roots: HashMap<RootFrame, (RootFuture, Arc<str>)>,
+    for_runtimes: Retry,
+    for_roots: Retry,
+    had_tasks: bool,
+    may_have_more_roots: bool,
+}
+
+impl Types {
+    /// Reads the types.
+    pub(super) fn read(seen: &Seen<'_>, names: &mut Names) -> Types {
+        let mut types = Types {
+            key: key(seen.modules),
+            layouts: Layouts::default(),
+            looks: TaskLooks::default(),
+            numbers: seen.files.iter().map(|module| names.module(module.clone())).collect(),
+            roots: HashMap::default(),
+            for_runtimes: Retry::new(),
+            for_roots: Retry::new(),
+            had_tasks: false,
+            may_have_more_roots: false,
+        };
+        types.read_layouts(seen);
+        types
+    }
+
+    /// Whether they are those of these modules.
+    pub(super) fn are_of(&self, modules: &[LoadedModule]) -> bool {
+        self.key == key(modules)
+    }
+
+    /// Whether the next look should stop all threads, to search the futures of `block_on`.
+    pub(super) fn wants_all_registers(&self) -> bool {
+        self.may_have_more_roots && self.for_roots.is_due()
+    }
+
+    fn read_layouts(&mut self, seen: &Seen<'_>) {
+        let start = Instant::now();
+        let options = Options { threads: Some(1), ..Options::default() };
+        let (layouts, locals) =
+            locals::read(seen.image, seen.modules, seen.files, &options, seen.frames, Wanted::Coroutines);
+        self.layouts = layouts;
+        let process = Process {
+            image: seen.image,
+            modules: seen.modules,
+            layouts: &self.layouts,
+            locals: &locals,
+            tids: seen.tids,
+        };
+        self.looks = TaskLooks::new(&process);
+        self.looks.find_runtimes(&process);
+        self.roots.clear();
+        for root in self.looks.find_roots(&process) {
+            let Some(frame) = seen.frames[root.thread].get(root.frame) else { continue };
+            let key = (seen.tids[root.thread], frame.lookup, frame.cfa);
+            self.roots.insert(key, (root.future, root.name));
+        }
+        self.for_roots.searched(start.elapsed());
+    }
+
+    /// Looks at the tasks, `most` at most. `below(n)` is a random number below `n`. The roots are those that `TaskLook` has.
+    pub(super) fn look(
+        &mut self,
+        seen: &Seen<'_>,
+        most: usize,
+        below: &mut dyn FnMut(usize) -> usize,
+    ) -> (TaskLook, Vec<Root>) {
+        let mut roots = self.roots_of(seen);
+        // A thread without tasks may be one that has begun to wait in `block_on` since.
+        let may_have_more = (0..seen.frames.len()).any(|thread| {
+            roots.iter().all(|root| root.thread != thread) && !self.polls(&seen.frames[thread])
+        });
+        self.may_have_more_roots = may_have_more && !self.looks.is_empty();
+        if seen.has_all_registers && self.wants_all_registers() {
+            self.read_layouts(seen);
+            roots = self.roots_of(seen);
+        }
+        let process = Process {
+            image: seen.image,
+            modules: seen.modules,
+            layouts: &self.layouts,
+            locals: &[],
+            tids: seen.tids,
+        };
+        if self.for_runtimes.is_due() {
+            let start = Instant::now();
+            self.looks.find_runtimes(&process);
+            self.for_runtimes.searched(start.elapsed());
+        }
+        let futures: Vec<(u32, RootFuture)> =
+            roots.iter().map(|root| (seen.tids[root.thread], root.future)).collect();
+        let look = self.looks.look(&process, &futures, most, below);
+        // Runtimes end and others begin: where tasks were, they are searched anew.
+        if self.had_tasks && look.alive == 0 {
+            self.for_runtimes = Retry::new();
+        }
+        self.had_tasks = look.alive > 0;
+        (look, roots)
+    }
+
+    /// The known futures of `block_on` that are on stacks now.
+    fn roots_of(&self, seen: &Seen<'_>) -> Vec<Root> {
+        let mut roots = Vec::new();
+        for (thread, frames) in seen.frames.iter().enumerate() {
+            let of_frame = |(frame, known): (usize, &StackFrame)| {
+                let (future, name) = self.roots.get(&(seen.tids[thread], known.lookup, known.cfa))?;
+                Some(Root { thread, frame, future: *future, name: name.clone() })
+            };
+            roots.extend(frames.iter().enumerate().rev().find_map(of_frame));
+        }
+        roots
+    }
+
+    /// Whether a thread polls a task, or is a worker.
+    fn polls(&self, frames: &[StackFrame]) -> bool {
+        frames.iter().any(|frame| self.looks.poll_code(frame.lookup).is_some())
+    }
+
+    /// What a thread polls: the innermost task, if it polls one that polls others.
+    pub(super) fn polled(&self, frames: &[StackFrame]) -> Option<Polled> {
+        let (frame, code) = frames
+            .iter()
+            .enumerate()
+            .find_map(|(at, frame)| Some((at, self.looks.poll_code(frame.lookup)?)))?;
+        let blocking = code.is_blocking.then(|| code.name.clone().unwrap_or_else(|| "spawn_blocking".into()));
+        Some(Polled { frame, of_type: code.of_type, blocking })
+    }
+
+    /// The code of frames.
+    pub(super) fn codes(&self, modules: &[LoadedModule], frames: &[StackFrame]) -> Vec<Code> {
+        let code = |frame: &StackFrame| {
+            let at = modules.iter().position(|module| module.module.range().contains(&frame.lookup));
+            match at.and_then(|at| Some((self.numbers.get(at)?, modules[at].bias()))) {
+                Some((module, bias)) => {
+                    Code { module: Some(*module), offset: frame.lookup.wrapping_sub(bias) }
+                }
+                None => Code { module: None, offset: frame.lookup },
+            }
+        };
+        frames.iter().map(code).collect()
+    }
+}
+
+/// What a thread polls.
+pub(super) struct Polled {
+    /// Index of the frame of the function that polls.
+    pub frame: usize,
+    /// The type of the task.
+    pub of_type: TypeId,
+    /// The name of a function of `spawn_blocking`.
+    pub blocking: Option<Arc<str>>,
+}
+
+fn key(modules: &[LoadedModule]) -> Vec<(String, u64)> {
+    modules.iter().map(|module| (module.path.clone(), module.bias())).collect()
+}

@@ -1,0 +1,205 @@
+//! Profiles by wall time of programs with async tasks: await stacks of tasks whose parts of the time are known.
+
+use stackglass_profile::{Frame, Recording, Sample, State};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use whole_programs::{Outcome, Record, awaits, stackglass};
+
+/// The numbers of the lines that end in `// @name`, by name.
+fn marked_lines() -> HashMap<String, i64> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("awaits/src");
+    let mut lines = HashMap::new();
+    for file in std::fs::read_dir(folder).expect("the sources of the host are there") {
+        let text = std::fs::read_to_string(file.expect("a file").path()).expect("a source is text");
+        for (number, line) in text.lines().enumerate() {
+            if let Some((_, name)) = line.rsplit_once("// @") {
+                lines.insert(name.trim().to_owned(), number as i64 + 1);
+            }
+        }
+    }
+    lines
+}
+
+/// The frames of a sample, outermost first.
+fn frames<'a>(recording: &'a Recording, sample: &Sample) -> Vec<&'a Frame> {
+    let locations = recording.stacks.walk(sample.stack);
+    let mut frames: Vec<&Frame> =
+        locations.flat_map(|location| recording.symbols.frames_of(location)).collect();
+    frames.reverse();
+    frames
+}
+
+/// A stack as `function:line`, outermost first.
+fn text(recording: &Recording, sample: &Sample) -> String {
+    let frame = |frame: &&Frame| match frame.line {
+        line if line > 0 => format!("{}:{line}", frame.func),
+        _ => frame.func.to_string(),
+    };
+    frames(recording, sample).iter().map(frame).collect::<Vec<_>>().join(" > ")
+}
+
+/// Time and hits of the stacks that contain all of these texts.
+fn sum(recording: &Recording, parts: &[&str]) -> (f64, u32) {
+    let has_all = |sample: &&Sample| {
+        let text = text(recording, sample);
+        parts.iter().all(|part| text.contains(part))
+    };
+    let samples = recording.samples.iter().filter(has_all);
+    samples.fold((0.0, 0), |(time, hits), sample| (time + sample.time.seconds(), hits + sample.hits))
+}
+
+/// The output of a command on a recording.
+fn said(arguments: &[&str], outcome: &Outcome) -> String {
+    let mut command = Command::new(stackglass());
+    command.args(arguments).arg(&outcome.file).env_remove("COLUMNS");
+    let output = command.output().expect("the command can be started");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?} failed: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn tasks_wait_in_their_lines_for_their_parts_of_the_time() {
+    let outcome = Record::of(awaits()).args(["waits", "8"]).flag("--walltime").run();
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    let recording = outcome.recording();
+    let lines = marked_lines();
+    let at = |function: &str, line: &str| format!("awaits::waits::{function}:{}", lines[line]);
+    assert!(recording.samples.iter().all(|sample| sample.state == State::Task && sample.task != 0));
+
+    // The task says how long it has waited in each line.
+    let waited: Vec<f64> = outcome.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let truth = waited[0] / waited[1];
+    let (first, hits) = sum(&recording, &[&at("two_lines", "first_line"), "tokio::time::sleep::Sleep"]);
+    let (second, more) = sum(&recording, &[&at("two_lines", "second_line"), "tokio::time::sleep::Sleep"]);
+    let (share, looks) = (first / (first + second), f64::from(hits + more));
+    let error = (truth * (1.0 - truth) / looks).sqrt();
+    assert!(looks > 20.0 && (share - truth).abs() < 4.0 * error + 0.02, "{share} {truth} {looks}");
+
+    // Two tasks always wait in the same lines; a third one in two branches, which share its time.
+    let whole = first + second;
+    let one = format!(
+        "{} > {} > tokio::time::sleep::Sleep",
+        at("one_line", "outer_line"),
+        at("nested", "only_line")
+    );
+    let two = format!(
+        "{} > {} > tokio::time::sleep::Sleep",
+        at("two_branches", "branches"),
+        at("nested", "only_line")
+    );
+    let is_close = |time: f64, tasks: f64| (time / (whole * tasks) - 1.0).abs() < 0.15;
+    assert!(is_close(sum(&recording, &[&one]).0, 2.0), "{:?} {whole}", sum(&recording, &[&one]));
+    assert!(is_close(sum(&recording, &[&two]).0, 1.0), "{:?} {whole}", sum(&recording, &[&two]));
+
+    // Polls and waits are in one tree: the function of a task is the root, and there is nothing of the runtime around it.
+    let (burns, _) = sum(&recording, &["awaits::waits::busy", "awaits::waits::burn"]);
+    assert!(burns > whole * 0.5, "{burns} of {whole}");
+    for sample in &recording.samples {
+        let text = text(&recording, sample);
+        let is_own = text.starts_with("awaits::");
+        assert!(is_own && !text.contains("tokio::runtime::task::raw::poll"), "{text}");
+        assert!(!text.contains("busy") || text.starts_with("awaits::waits::busy"), "{text}");
+    }
+    assert!(sum(&recording, &["awaits::waits::blocking", "sleep"]).1 > 0);
+    assert!(sum(&recording, &["awaits::main", "awaits::waits::run"]).1 > 0);
+
+    // Each task counts with all of the time.
+    let total: f64 = recording.samples.iter().map(|sample| sample.time.seconds()).sum();
+    let wall = recording.info.wall.seconds();
+    assert!(total > wall * 0.8 && total < wall * 1.05, "{total} of {wall}");
+
+    // The lines are in all reports.
+    let line = format!("waits.rs:{}", lines["only_line"]);
+    assert!(said(&["print", "--all"], &outcome).contains(&line) || outcome.print().contains(&line));
+    assert!(said(&["hot", "--wall"], &outcome).contains("awaits::waits::nested"));
+    let folded = outcome.folder.path().join("folded.txt");
+    said(&["convert", "-o", folded.to_str().expect("a path")], &outcome);
+    let folded = std::fs::read_to_string(folded).expect("it was written");
+    assert!(folded.contains("awaits::waits::one_line;"), "{folded}");
+}
+
+#[test]
+fn tasks_that_never_rest_have_possible_stacks() {
+    let outcome =
+        Record::of(awaits()).args(["busy", "4"]).flag("--walltime").flag("--duration").flag("6s").start();
+    std::thread::sleep(std::time::Duration::from_secs(9));
+    outcome.signal(libc::SIGTERM);
+    let outcome = outcome.wait();
+    let recording = outcome.recording();
+    let lines = marked_lines();
+    let at = |function: &str, line: &str| format!("awaits::never_rest::{function}:{}", lines[line]);
+    let possible = [
+        format!("{} > {} > tokio", at("busy", "busy_left"), at("left", "left")),
+        format!("{} > {} > {} > tokio", at("busy", "busy_right"), at("right", "right"), at("deep", "deep")),
+    ];
+    let mut seen = 0;
+    for sample in &recording.samples {
+        let is_waiting = recording.is_waiting(sample.stack);
+        let text = text(&recording, sample);
+        if text.starts_with("awaits::never_rest::busy") && (is_waiting || text.ends_with("[ready]")) {
+            seen += sample.hits;
+            assert!(possible.iter().any(|possible| text.starts_with(possible)), "{text}");
+        }
+    }
+    assert!(seen > 10, "{seen}");
+}
+
+/// A look must not begin the time-outs of sleeping threads anew.
+#[test]
+fn timers_are_not_late() {
+    let late = |outcome: &Outcome| -> f64 {
+        assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+        outcome.stdout.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number")
+    };
+    let program = || Record::of(awaits()).args(["timers", "8"]).flag("--delay=1ms");
+    let recorded = late(&program().flag("--walltime").run());
+    let plain = late(&program().run());
+    // With time-outs that begin anew, some 50 ms.
+    assert!(recorded < plain + 12.0, "{recorded} ms, {plain} ms without");
+}
+
+/// The program, until it is dropped.
+struct Host(Child);
+
+impl Host {
+    fn start(arguments: &[&str]) -> Host {
+        let mut child =
+            Command::new(awaits()).args(arguments).stdout(Stdio::piped()).spawn().expect("the host starts");
+        let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
+        lines.map_while(Result::ok).take_while(|line| line != "READY").for_each(drop);
+        Host(child)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_server_that_runs_already() {
+    let host = Host::start(&["hang"]);
+    let folder = whole_programs::Folder::new();
+    let file = folder.path().join("hang.glass");
+    let mut command = Command::new(stackglass());
+    command
+        .args(["record", "--walltime", "--duration", "3s", "--quiet", "--pid"])
+        .arg(host.0.id().to_string());
+    let output = command.arg("-o").arg(&file).output().expect("the command can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (recording, completeness) = stackglass_files::read(&file).expect("a recording");
+    assert!(completeness.is_complete());
+    let lines = marked_lines();
+    let lock = format!("awaits::hang::price:{}", lines["lock"]);
+    let fetch = format!("awaits::hang::price:{} > awaits::hang::fetch:{}", lines["fetch"], lines["never"]);
+    // Of 100 connections, one waits for the answer, all others for it. Each waits for the end of the server as well.
+    let (waiting, answering) = (sum(&recording, &[&lock]), sum(&recording, &[&fetch]));
+    assert!(answering.1 > 0 && waiting.1 > 0, "{waiting:?} {answering:?}");
+    let ratio = waiting.0 / answering.0;
+    assert!((80.0..120.0).contains(&ratio), "{ratio}");
+}
