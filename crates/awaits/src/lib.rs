@@ -19,4 +19,4 @@ mod tokio;
 mod values;
 mod walk;
 
-pub use tokio::{Process, tasks};
+pub use tokio::{Poll, Process, tasks, tasks_and_polls};

@@ -10,10 +10,12 @@
 mod cells;
 mod headers;
 mod lists;
+mod polling;
 mod roots;
 mod sweep;
 
 pub(crate) use headers::Headers;
+pub use polling::Poll;
 
 use crate::futures::Futures;
 use crate::held::{self, Held, Holdings};
@@ -25,6 +27,7 @@ use cells::{Cells, Stage};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::LoadedModule;
+use stackglass_heapgraph::stacks::StackFrame;
 use stackglass_profile::task_dump::{
     AsyncRuntime, DumpedTask, Holder, Lock, SharedKind, TaskDump, TaskState, WaitTarget,
 };
@@ -48,6 +51,11 @@ pub struct Process<'a> {
 
 /// Finds the tasks of a process. It has none if its debug information has no types, or if it does not use tokio.
 pub fn tasks(process: &Process<'_>) -> TaskDump {
+    tasks_and_polls(process, &[]).0
+}
+
+/// Finds the tasks of a process, and those that its threads poll. `frames` are those of each thread, innermost first.
+pub fn tasks_and_polls(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (TaskDump, Vec<Poll>) {
     let Process { image, modules, layouts, .. } = *process;
     let values = Values { layouts, pages: Pages::new(image) };
     let types = Futures::new(layouts);
@@ -60,29 +68,42 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
     let mut dump = TaskDump { pid: image.pid, ..TaskDump::default() };
     let mut held: Vec<(usize, Holdings)> = Vec::new();
     let mut seen = HashSet::new();
+    let mut polled = Vec::new();
+    let mut note_polled = |dump: &TaskDump, count: usize, header: u64| {
+        let is_polled =
+            |cell: cells::TaskCell| cell.has_references(&values) && cell.state(&values).is_running;
+        if dump.tasks.len() > count && cells.at(&values, header).is_some_and(is_polled) {
+            polled.push((count, header));
+        }
+    };
     for list in &lists {
         let runtime = dump.runtimes.len();
         let version = version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
         dump.runtimes.push(AsyncRuntime { name: format!("tokio{version}, {}", list.kind) });
         for header in &list.tasks {
             if seen.insert(*header) {
+                let count = dump.tasks.len();
                 add(&walker, &cells, *header, Some(runtime), &mut dump, &mut held);
+                note_polled(&dump, count, *header);
             }
         }
     }
     for header in swept.iter().filter(|header| !seen.contains(*header)) {
         let is_blocking = cells.at(&values, *header).is_some_and(|cell| cell.is_blocking);
         if is_blocking {
+            let count = dump.tasks.len();
             add(&walker, &cells, *header, None, &mut dump, &mut held);
+            note_polled(&dump, count, *header);
         }
     }
+    let polls = polling::find(&values, &cells.headers, modules, frames, &polled);
     roots::add(process, &walker, &mut dump, &mut held);
     if dump.tasks.is_empty() {
         dump.remarks.push(nothing_found(layouts, &cells));
     }
     dump.locks = locks(&dump.tasks, &held, &mutex_offsets(layouts));
     dump.deadlocks = deadlocks::find(&dump.tasks, &dump.locks);
-    dump
+    (dump, polls)
 }
 
 /// Why there are no tasks.

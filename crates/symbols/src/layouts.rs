@@ -10,6 +10,7 @@ mod cpp_name;
 mod derived;
 mod describe;
 mod entries;
+mod hints;
 mod index;
 mod locals;
 mod read;
@@ -19,6 +20,7 @@ mod vtables;
 
 pub use blocks::allocated_blocks;
 pub use coroutines::{Coroutines, PollFunction, SourceLine, is_coroutine};
+pub use hints::may_describe_tasks;
 pub use locals::{Local, LocalPlace, ReadMemory, StoppedFrame};
 
 use crate::Options;

@@ -25,6 +25,8 @@ pub struct PollFunction {
     pub module: usize,
     /// Its address in the file.
     pub address: u64,
+    /// Address behind it.
+    pub end: u64,
     /// Its name with type arguments: the future and the scheduler.
     pub name: Arc<str>,
 }

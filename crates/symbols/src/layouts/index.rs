@@ -76,7 +76,7 @@ pub(super) struct UnitIndex {
     /// Signatures of types without a name that a `typedef` may name, and the hash of that name.
     pub typedefs: Vec<(u64, u64)>,
     /// Functions that poll tasks: address and name.
-    pub polls: Vec<(u64, String)>,
+    pub polls: Vec<(std::ops::Range<u64>, String)>,
     /// Functions of coroutines in implementations: path without the last part, and symbol.
     pub coroutines: Vec<(String, String)>,
     /// Variables that are awaited: type, number of the file, line.
@@ -309,7 +309,7 @@ impl<'data> Walk<'_, 'data> {
             && self.budget.take(name.len())
             && let Some(range) = self.entries.code(head).ranges.first()
         {
-            self.found.polls.push((range.start, String::from_utf8_lossy(name).into_owned()));
+            self.found.polls.push((range.clone(), String::from_utf8_lossy(name).into_owned()));
         }
         if !name.starts_with(b"{async_") || !head.has_children {
             return self.entries.skip_children(head, entry.end);

@@ -109,7 +109,12 @@ fn of_units(
     for (unit, index) in indexes.iter_mut().enumerate() {
         let module = units.units[unit].module;
         let polls = std::mem::take(&mut index.polls).into_iter();
-        let polls = polls.map(|(address, name)| PollFunction { module, address, name: name.into() });
+        let polls = polls.map(|(code, name)| PollFunction {
+            module,
+            address: code.start,
+            end: code.end,
+            name: name.into(),
+        });
         coroutines.polls.extend(polls);
         for (path, symbol) in std::mem::take(&mut index.coroutines) {
             coroutines.add_function(path, &symbol);

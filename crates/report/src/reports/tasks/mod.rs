@@ -2,10 +2,13 @@
 
 mod groups;
 mod json;
+mod origins;
 mod text;
+mod threads;
 
 pub use groups::{TaskGroup, groups};
-pub use json::write_json;
+pub use json::{object, write_json};
+pub use text::group_place;
 
 use crate::Style;
 use stackglass_profile::task_dump::TaskDump;
@@ -60,6 +63,14 @@ impl TasksText {
     /// When writing fails.
     pub fn groups(&self, dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
         text::write(self, dump, false, out)
+    }
+
+    /// Writes one group of tasks, with an empty line before it.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn group(&self, dump: &TaskDump, group: &TaskGroup<'_>, out: &mut dyn Write) -> io::Result<()> {
+        text::write_group(self, dump, group, out)
     }
 
     /// Writes one tree of all await stacks: equal frames from the outermost on are one.
