@@ -142,6 +142,37 @@ fn tasks_that_never_rest_do_not_block() {
     }
 }
 
+#[test]
+fn peeks_show_tasks() {
+    let host = Host::start("sleeps");
+    let pid = host.child.id().to_string();
+    let peek = |arguments: &[&str]| {
+        let mut command = Command::new(stackglass());
+        command.args(["peek", &pid, "--duration", "300ms"]).args(arguments).env("COLUMNS", "80");
+        let output = command.output().expect("the command starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for driver in ["perf", "ptrace"] {
+        let text = peek(&["--driver", driver]);
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part}: {text}"));
+        let tasks = at("blocks its worker: task ");
+        assert!(at("A stacktrace will print") < tasks && tasks < at("A report will print now"), "{text}");
+        assert!(text.contains(&format!("blockers.rs:{}", line("block_sleep"))), "{text}");
+    }
+    let json: Value = serde_json::from_str(&peek(&["--json"])).expect("the output is JSON");
+    assert_eq!(json["tasks"]["blocking"][0], host.ids["sleeps"], "{json}");
+    // A program without tasks.
+    let mut child = Command::new("sleep").arg("60").spawn().expect("sleep starts");
+    let pid = child.id().to_string();
+    let output = Command::new(stackglass()).args(["peek", &pid, "--json", "--duration", "100ms"]).output();
+    let _ = child.kill();
+    let _ = child.wait();
+    let output = output.expect("the command starts");
+    let json: Value = serde_json::from_slice(&output.stdout).expect("the output is JSON");
+    assert!(json["tasks"].is_null(), "{json}");
+}
+
 /// All breakpoints of all threads are taken, as by debuggers.
 #[test]
 fn sleepers_are_known_without_breakpoints() {
@@ -163,6 +194,40 @@ fn sleepers_are_known_without_breakpoints() {
     let group = host.group(&tasks, "loops");
     assert_eq!(group["thread"]["seen_again"], true, "{group}");
     assert!(group["thread"]["polled_for"].is_null(), "{group}");
+}
+
+/// All keys of objects, at any depth.
+fn keys(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => members.iter().for_each(|(key, member)| {
+            found.push(key.clone());
+            keys(member, found);
+        }),
+        Value::Array(items) => items.iter().for_each(|item| keys(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn keys_of_tasks_are_documented() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/json.md");
+    let text = std::fs::read_to_string(path).expect("the documentation is there");
+    let section = text.split("\n## ").find(|section| section.starts_with("`stackglass tasks`"));
+    let table = section.and_then(|section| section.rsplit("```").next()).expect("a table");
+    let host = Host::start("multi");
+    let tasks = host.blocking(&["locks", "loops", "sleeps"]);
+    let mut found = Vec::new();
+    keys(&tasks, &mut found);
+    for key in [
+        "pid", "groups", "function", "file", "line", "remarks", "kind", "address", "holders", "waiters",
+        "task",
+    ] {
+        found.retain(|found| found != key);
+    }
+    assert!(found.iter().any(|key| key == "polled_for"), "{tasks}");
+    for key in found {
+        assert!(table.contains(&format!("`{key}`")), "`{key}` is not documented");
+    }
 }
 
 #[test]
