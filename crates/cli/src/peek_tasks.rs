@@ -54,5 +54,10 @@ impl PeekTasks {
 /// Writes the tasks in a short form.
 pub(crate) fn write(dump: &TaskDump, layout: &Layout, out: &mut Vec<u8>) -> io::Result<()> {
     out.push(b'\n');
-    TasksText::new().cols(layout.columns).rows(Some(ROWS)).style(layout.style).groups(dump, out)
+    TasksText::new()
+        .within_other()
+        .cols(layout.columns)
+        .rows(Some(ROWS))
+        .style(layout.style)
+        .groups(dump, out)
 }

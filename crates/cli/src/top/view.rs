@@ -117,17 +117,17 @@ impl Screen {
             return lines;
         }
         let enter = match (self.focus.is_empty(), self.tab) {
-            (true, Tab::Threads) => "enter its functions",
+            (true, Tab::Threads) => "enter functions",
             (true, Tab::Tasks) => "up down stacks",
             _ => "enter callers",
         };
         let back = if self.focus.is_empty() && self.thread.is_none() { "" } else { "  esc back" };
-        let long = format!(
-            "1 functions 2 lines 3 threads 4 tasks  {enter}{back}  / filter  p pause  ? help  q quit"
-        );
+        let tables = "1 functions 2 lines 3 threads 4 tasks";
+        let longest = format!("{tables}  {enter}{back}  / filter  p pause  ? help  q quit");
+        let long = format!("{tables}  {enter}{back}  / filter  ? help  q quit");
         let short = format!("1 2 3 4 tables  {enter}{back}  / filter  ? help  q quit");
         let shorter = format!("1 2 3 4  {enter}{back}  ? help  q quit");
-        let lines = [long, short, shorter, "? help  q quit".into()];
+        let lines = [longest, long, short, shorter, "? help  q quit".into()];
         vec![lines.into_iter().find(|line| width(line) <= columns).unwrap_or_else(|| "? q".into())]
     }
 

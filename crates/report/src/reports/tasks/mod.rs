@@ -21,12 +21,14 @@ pub struct TasksText {
     cols: usize,
     rows: Option<usize>,
     everything: bool,
+    /// How to see what is left out.
+    rest: &'static str,
 }
 
 impl TasksText {
     /// Without colours, for 80 columns.
     pub fn new() -> TasksText {
-        TasksText { style: Style::Plain, cols: 80, rows: None, everything: false }
+        TasksText { style: Style::Plain, cols: 80, rows: None, everything: false, rest: "--all shows" }
     }
 
     /// Sets the width in columns.
@@ -54,6 +56,13 @@ impl TasksText {
     #[must_use]
     pub fn everything(mut self, everything: bool) -> TasksText {
         self.everything = everything;
+        self
+    }
+
+    /// For a report of another command: what is left out is shown by `stackglass tasks`.
+    #[must_use]
+    pub fn within_other(mut self) -> TasksText {
+        self.rest = "`stackglass tasks` shows";
         self
     }
 

@@ -80,9 +80,10 @@ pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn
         out.write_all(b"\n")?;
         let more = counted((groups.len() - shown) as u64, "more group", "more groups");
         let tasks = counted(rest as u64, "task", "tasks");
-        Line::of(Paint::Grey, format!("{more} with {tasks}: --all shows them, --tree one tree of all"))
-            .cut(text.cols)
-            .write(text.style, out)?;
+        let sentence = format!("{more} with {tasks}: {} them, --tree one tree of all", text.rest);
+        for line in wrap(&sentence, text.cols) {
+            Line::of(Paint::Grey, line).write(text.style, out)?;
+        }
     }
     out.write_all(&end)
 }
@@ -412,7 +413,7 @@ fn write_waits(
     }
     if shown.len() > most {
         let more = shown.len() - most;
-        note(text, &format!("… and for {more} more: --all shows them"), out)?;
+        note(text, &format!("… and for {more} more: {} them", text.rest), out)?;
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ pub(super) fn write_blocking(text: &TasksText, dump: &TaskDump, out: &mut dyn Wr
     }
     if blocking.len() > most {
         let more = counted((blocking.len() - most) as u64, "more task blocks", "more tasks block");
-        Line::of(Paint::Grey, format!("  and {more} a worker: --all shows them"))
+        Line::of(Paint::Grey, format!("  and {more} a worker: {} them", text.rest))
             .cut(text.cols)
             .write(text.style, out)?;
     }
