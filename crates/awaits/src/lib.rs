@@ -24,4 +24,6 @@ mod tokio;
 mod values;
 mod walk;
 
-pub use tokio::{FoundRoot, PollCode, Process, RootFuture, SeenTask, TaskLook, TaskLooks, tasks};
+pub use tokio::{
+    FoundRoot, Poll, PollCode, Process, RootFuture, SeenTask, TaskLook, TaskLooks, tasks, tasks_and_polls,
+};

@@ -12,12 +12,14 @@ mod cells;
 mod headers;
 mod lists;
 mod looks;
+mod polling;
 mod root_names;
 mod roots;
 mod sweep;
 
 pub(crate) use headers::Headers;
 pub use looks::{FoundRoot, PollCode, RootFuture, SeenTask, TaskLook, TaskLooks};
+pub use polling::Poll;
 
 use crate::drops::Drops;
 use crate::futures::Futures;
@@ -31,6 +33,7 @@ use cells::{Cells, Stage};
 use foldhash::{HashSet, HashSetExt};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::LoadedModule;
+use stackglass_heapgraph::stacks::StackFrame;
 use stackglass_profile::task_dump::{AsyncRuntime, DumpedTask, TaskDump, TaskState};
 use stackglass_symbols::layouts::{Layouts, Local, TypeId, is_coroutine};
 use std::sync::Arc;
@@ -51,6 +54,11 @@ pub struct Process<'a> {
 
 /// Finds the tasks of a process. It has none if its debug information has no types, or if it does not use tokio.
 pub fn tasks(process: &Process<'_>) -> TaskDump {
+    tasks_and_polls(process, &[]).0
+}
+
+/// Finds the tasks of a process, and those that its threads poll. `frames` are those of each thread, innermost first.
+pub fn tasks_and_polls(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (TaskDump, Vec<Poll>) {
     let Process { image, modules, layouts, .. } = *process;
     let values = Values { layouts, pages: Pages::new(image) };
     let types = Futures::new(layouts);
@@ -63,22 +71,35 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
     let mut dump = TaskDump { pid: image.pid, ..TaskDump::default() };
     let mut held: Vec<TaskHoldings> = Vec::new();
     let mut seen = HashSet::new();
+    let mut polled = Vec::new();
+    let mut note_polled = |dump: &TaskDump, count: usize, header: u64| {
+        let is_polled =
+            |cell: cells::TaskCell| cell.has_references(&values) && cell.state(&values).is_running;
+        if dump.tasks.len() > count && cells.at(&values, header).is_some_and(is_polled) {
+            polled.push((count, header));
+        }
+    };
     for list in &lists {
         let runtime = dump.runtimes.len();
         let version = version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
         dump.runtimes.push(AsyncRuntime { name: format!("tokio{version}, {}", list.kind) });
         for header in &list.tasks {
             if seen.insert(*header) {
+                let count = dump.tasks.len();
                 add(&walker, &cells, *header, Some(runtime), &mut dump, Some(&mut held));
+                note_polled(&dump, count, *header);
             }
         }
     }
     for header in swept.iter().filter(|header| !seen.contains(*header)) {
         let is_blocking = cells.at(&values, *header).is_some_and(|cell| cell.is_blocking);
         if is_blocking {
+            let count = dump.tasks.len();
             add(&walker, &cells, *header, None, &mut dump, Some(&mut held));
+            note_polled(&dump, count, *header);
         }
     }
+    let polls = polling::find(&values, &cells.headers, modules, frames, &polled);
     roots::add(process, &walker, &mut dump, &mut held);
     block_on::add(process, &walker, &mut dump, &mut held);
     if cells.is_empty() {
@@ -91,7 +112,7 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
     }
     dump.locks = locks::find(&values, &Drops::new(&values.pages, layouts, modules), &dump.tasks, &held);
     dump.deadlocks = deadlocks::find(&dump.tasks, &dump.locks);
-    dump
+    (dump, polls)
 }
 
 /// Why there are no tasks.

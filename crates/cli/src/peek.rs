@@ -5,6 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::heap;
 use crate::message;
 use crate::peek_answer::PeekAnswer;
+use crate::peek_tasks::{self, PeekTasks};
 use crate::peek_text;
 use crate::terminal::LayoutFlags;
 use crate::values::{delay, positive_duration, process_id};
@@ -44,6 +45,11 @@ calls that the kernel resumes by itself. Peeks at one process run one after
 another, so yours may have to wait. Threads that are ready to run count as
 running, as in Julia: \"running R of N\" and Utilization include threads that
 wait for a CPU.
+
+If the process uses tokio, and its own crate has full debug information
+(`debug = 2`), its async tasks follow, as of `stackglass tasks`: it is copied
+for that, which holds it up for some milliseconds. A program that answers by
+itself leaves them out.
 
 Exit status: 0, or 125 if there was nothing to see, stdout is closed, or the
 process ended during the peek (what was seen until then is printed).";
@@ -101,13 +107,19 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         return write_json(&options);
     }
     let mut written = Ok(());
+    let mut tasks = PeekTasks::default();
     let early = attached::peek(&options, &mut |line| message::print(line), &mut |part| {
         let mut text = Vec::new();
         let made = match part {
             PeekPart::Threads { recording, activity, profile } => {
+                tasks.start(pid);
                 peek_text::threads(recording, activity, *profile, &layout, &mut text)
             }
-            PeekPart::Report { recording, .. } => peek_text::report(recording, &layout, &mut text),
+            PeekPart::Report { recording, early } => {
+                let dump = tasks.take(*early);
+                let shown = dump.map_or(Ok(()), |dump| peek_tasks::write(&dump, &layout, &mut text));
+                shown.and_then(|()| peek_text::report(recording, &layout, &mut text))
+            }
             PeekPart::Nothing { why } => {
                 message::print(why);
                 Ok(())
@@ -187,14 +199,19 @@ fn ask(pid: u32, options: &PeekOptions) -> Outcome {
 /// Prints a peek as JSON.
 fn write_json(options: &OutsidePeek) -> Outcome {
     let (mut threads, mut profile) = (Vec::new(), None);
+    let mut tasks = PeekTasks::default();
     let early = attached::peek(options, &mut |line| message::print(line), &mut |part| match part {
-        PeekPart::Threads { recording, activity, .. } => threads = Peek::threads_json(recording, activity),
+        PeekPart::Threads { recording, activity, .. } => {
+            tasks.start(options.pid);
+            threads = Peek::threads_json(recording, activity);
+        }
         PeekPart::Report { recording, .. } => profile = Some(recording.clone()),
         PeekPart::Nothing { why } => message::print(why),
     })
     .map_err(Failure::new)?;
+    let tasks = tasks.take(early.is_some());
     let mut out = io::stdout().lock();
-    stackglass_report::peek::write_json(options.pid, threads, profile.as_ref(), &mut out)?;
+    stackglass_report::peek::write_json(options.pid, threads, tasks.as_ref(), profile.as_ref(), &mut out)?;
     out.flush()?;
     early.map_or(Ok(0), |why| Err(Failure::new(why)))
 }

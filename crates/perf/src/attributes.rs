@@ -23,11 +23,11 @@ pub struct Attributes {
     pub flags: u64,
     /// Number of events (bytes, with [`flags::WATERMARK`]) after which a waiting poll(2) returns.
     pub wakeup: u32,
-    /// Not used.
+    /// Kind of a breakpoint.
     pub bp_type: u32,
-    /// Not used.
+    /// Address of a breakpoint.
     pub config1: u64,
-    /// Not used.
+    /// Length of a breakpoint.
     pub config2: u64,
     /// Not used.
     pub branch_sample_type: u64,

@@ -7,6 +7,7 @@
 #![allow(unsafe_code, reason = "system calls and a mapping shared with the kernel")]
 
 pub mod attributes;
+pub mod breakpoint;
 pub mod records;
 pub mod registers;
 pub mod ring;

@@ -25,6 +25,21 @@ pub struct TaskDump {
 }
 
 impl TaskDump {
+    /// The tasks that block their worker, by index, the longest poll first: their poll has not returned for
+    /// [`PollingThread::BLOCKS`].
+    pub fn blocking(&self) -> Vec<usize> {
+        let polled_for =
+            |task: &usize| self.tasks[*task].thread.as_ref().and_then(|thread| thread.polled_for);
+        let blocks = |task: &usize| {
+            self.tasks[*task].state == TaskState::Running
+                && polled_for(task).is_some_and(|time| time >= PollingThread::BLOCKS)
+                && !self.tasks[*task].thread.as_ref().is_some_and(PollingThread::is_in_place)
+        };
+        let mut tasks: Vec<usize> = (0..self.tasks.len()).filter(blocks).collect();
+        tasks.sort_by_key(|task| std::cmp::Reverse(polled_for(task)));
+        tasks
+    }
+
     /// Number of tasks. Futures of `block_on` are none.
     pub fn count(&self) -> usize {
         self.tasks.iter().filter(|task| !matches!(task.state, TaskState::BlockOn(_))).count()
@@ -86,6 +101,20 @@ pub struct PollingThread {
     pub stack: Vec<crate::Frame>,
     /// How long this poll lasts at least, ns. `None` if it may have just begun.
     pub polled_for: Option<Nanos>,
+    /// A second look found that this thread polls it as well. It may have returned between the two.
+    pub seen_again: bool,
+}
+
+impl PollingThread {
+    /// From this time on, ns, a poll is said to block its worker.
+    pub const BLOCKS: Nanos = Nanos(100_000_000);
+
+    /// Whether it is in `tokio::task::block_in_place`: then another thread has taken over the other tasks of its worker.
+    pub fn is_in_place(&self) -> bool {
+        self.stack
+            .iter()
+            .any(|frame| frame.func.starts_with("tokio::") && frame.func.ends_with("::block_in_place"))
+    }
 }
 
 /// What a task does.

@@ -10,6 +10,7 @@ mod cpp_name;
 mod derived;
 mod describe;
 mod entries;
+mod hints;
 mod index;
 mod known_functions;
 mod locals;
@@ -20,6 +21,7 @@ mod vtables;
 
 pub use blocks::allocated_blocks;
 pub use coroutines::{Coroutines, PollFunction, SourceLine, is_coroutine};
+pub use hints::may_describe_tasks;
 pub use known_functions::{KnownFunction, KnownFunctions};
 pub use locals::{Local, LocalPlace, ReadMemory, StoppedFrame};
 

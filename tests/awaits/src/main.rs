@@ -1,13 +1,16 @@
 //! A program whose tasks wait at places that are known beforehand.
 //!
-//! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N` adds
-//! tasks, `awaits busy N` tasks that never rest, `awaits churn` tasks that end at once, `awaits deadlock` tasks that wait for each other, `awaits cycles` more of them,
-//! `awaits leaves` tasks that wait for tasks, `awaits hang` a server in which
-//! all requests wait for one. The last line is `READY`. `awaits waits N` and `awaits timers N` end after N seconds, `awaits work N M` after M repetitions of some work.
+//! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N`
+//! adds tasks, `awaits busy N` tasks that never rest, `awaits churn` tasks that end at once, `awaits deadlock` tasks that wait for
+//! each other, `awaits cycles` more of them, `awaits leaves` tasks that wait for tasks, `awaits hang` a server in which all requests
+//! wait for one, `awaits block KIND` tasks whose polls last. The last line is `READY`.
+//!
+//! `awaits waits N` and `awaits timers N` end after N seconds, `awaits work N M` after M repetitions of some work.
 //!
 //! A stack is written as names of lines, outermost first, with `>` between them: the comment `// @name` marks a line. Branches
 //! are in parentheses. `!Type` is a future that is no coroutine, `!*` any such future.
 
+mod blockers;
 mod cycles;
 mod deadlocks;
 mod hang;
@@ -43,6 +46,9 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse().ok()).unwrap_or(1);
+    if let ["block", kind] = words[..] {
+        return blockers::run(kind);
+    }
     if words.first() == Some(&"local") {
         return shapes::local();
     }

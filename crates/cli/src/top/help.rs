@@ -7,7 +7,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 use stackglass_report::columns::wrap;
 
-const KEYS: [(&str, &str); 12] = [
+const KEYS: [(&str, &str); 14] = [
     ("up down j k", "select a row"),
     ("enter", "callers and callees; of"),
     ("1", "functions"),
@@ -16,6 +16,8 @@ const KEYS: [(&str, &str); 12] = [
     ("esc", "back"),
     ("3", "threads"),
     ("/", "filter by name"),
+    ("4", "async tasks of tokio"),
+    ("", ""),
     ("s", "save a recording"),
     ("p space", "pause, resume"),
     ("q", "quit"),
@@ -24,7 +26,8 @@ const KEYS: [(&str, &str); 12] = [
 
 const MEANING: &str = "Times cover the last ten seconds; 100 % is one CPU. own: in the function itself; \
     total: in the function and its callees. ready: could run, but waits for a CPU. Threads that are \
-    asleep have no share. The program runs on after top; a program started by top ends with it.";
+    asleep have no share. tasks: grouped by equal await stacks; a task that is seen at a place at every \
+    refresh may have run in between; each refresh copies the process, once a second while tasks are shown. The program runs on after top; a program started by top ends with it.";
 
 /// Width of the column of keys.
 const KEY: usize = 12;

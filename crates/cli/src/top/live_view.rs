@@ -4,7 +4,8 @@ use super::child::ChildProgram;
 use super::figures::{Figures, REFRESH_INTERVAL};
 use super::full_screen::FullScreen;
 use super::keys;
-use super::screen::{Action, Screen};
+use super::screen::{Action, Screen, Tab};
+use super::tasks_reader::TasksReader;
 use crate::output::{Output, default_output_of_process};
 use ratatui::crossterm::event::{Event, KeyEventKind};
 use stackglass_attach::Stopped;
@@ -65,6 +66,7 @@ pub(super) enum SaveTo {
 pub(super) struct LiveView {
     figures: Figures,
     screen: Screen,
+    tasks: TasksReader,
     output: SaveTo,
     pid: u32,
     /// Allocations, while another command records them, and their number at the last refresh.
@@ -74,7 +76,7 @@ pub(super) struct LiveView {
 impl LiveView {
     pub(super) fn new(figures: Figures, pid: u32, output: SaveTo, head: String) -> LiveView {
         let screen = Screen { head, ..Screen::default() };
-        LiveView { figures, screen, output, pid, allocations: None }
+        LiveView { figures, screen, tasks: TasksReader::new(pid), output, pid, allocations: None }
     }
 
     /// Runs until the user quits, the process ends, or a signal arrives. Signals are passed on to `child`.
@@ -94,6 +96,8 @@ impl LiveView {
                 self.refresh();
                 (refresh, changed) = (REFRESH_INTERVAL, true);
             }
+            let wants_tasks = self.screen.tab == Tab::Tasks && !self.screen.paused;
+            changed |= self.tasks.advance(wants_tasks);
             while let Some(signal) = signals.next(Duration::ZERO) {
                 match signal.number {
                     SIGTSTP => self.suspend(full_screen, signals),
@@ -111,7 +115,9 @@ impl LiveView {
                 return ExitReason::Stopped(why);
             }
             if std::mem::take(&mut changed)
-                && full_screen.draw(|frame| self.screen.draw(&self.figures.model, frame)).is_err()
+                && full_screen
+                    .draw(|frame| self.screen.draw(&self.figures.model, &self.tasks, frame))
+                    .is_err()
             {
                 return self.terminal_gone(signals, child);
             }

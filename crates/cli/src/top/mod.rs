@@ -11,6 +11,9 @@ mod keys;
 mod live_view;
 mod model;
 mod screen;
+mod tasks_model;
+mod tasks_reader;
+mod tasks_view;
 mod view;
 
 use crate::driver::DriverFlag;
@@ -42,7 +45,9 @@ Examples:
   stackglass top 1234 --json      one JSON object per second, for programs
 
 Keys: up and down select, enter shows callers and callees (of a thread: its
-functions), / filters, p pauses, s saves a recording, ? shows help, q quits.
+functions), 4 shows async tasks, / filters, p pauses, s saves a recording,
+? shows help, q quits. While tasks are shown, the process is copied once a
+second, which holds it up for some milliseconds.
 
 A program started by top: when it ends, top exits with its status. q ends it
 first (SIGTERM, after two seconds SIGKILL), and top exits with 0. Signals to

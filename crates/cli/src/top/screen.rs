@@ -1,8 +1,11 @@
 //! The state of the view (table, selection, filter) and what each key does to it.
 
 use super::model::{Id, Model, Row, ThreadRow};
+use super::tasks_model::{TaskRow, TasksModel};
+use super::tasks_view;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use stackglass_profile::ThreadNumber;
+use stackglass_report::tasks::TaskGroup;
 
 /// The table that is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -14,6 +17,8 @@ pub(super) enum Tab {
     Lines,
     /// All threads.
     Threads,
+    /// Async tasks by their await stacks.
+    Tasks,
 }
 
 /// What a key asks the loop to do.
@@ -56,6 +61,11 @@ impl Screen {
     /// The threads that pass the filter.
     pub(super) fn threads(&self, model: &Model) -> Vec<ThreadRow> {
         model.threads().into_iter().filter(|thread| self.shows(&thread.name)).collect()
+    }
+
+    /// The groups of tasks that pass the filter.
+    pub(super) fn tasks<'a>(&self, tasks: &'a TasksModel) -> Vec<(TaskGroup<'a>, TaskRow)> {
+        tasks_view::shown(tasks, |name| self.shows(name))
     }
 
     /// The functions that pass the filter.
@@ -145,10 +155,12 @@ impl Screen {
             KeyCode::Char('1') => self.show(Tab::Functions),
             KeyCode::Char('2') => self.show(Tab::Lines),
             KeyCode::Char('3') => self.show(Tab::Threads),
+            KeyCode::Char('4') => self.show(Tab::Tasks),
             KeyCode::Tab => self.show(match self.tab {
                 Tab::Functions => Tab::Lines,
                 Tab::Lines => Tab::Threads,
-                Tab::Threads => Tab::Functions,
+                Tab::Threads => Tab::Tasks,
+                Tab::Tasks => Tab::Functions,
             }),
             // Drawing limits the selection to the last row.
             KeyCode::Up | KeyCode::Char('k') => self.selected = self.selected.saturating_sub(1),
@@ -168,7 +180,7 @@ impl Screen {
         self.tab = tab;
         self.focus.clear();
         self.selected = 0;
-        if tab == Tab::Threads {
+        if matches!(tab, Tab::Threads | Tab::Tasks) {
             self.thread = None;
         }
     }
@@ -181,6 +193,9 @@ impl Screen {
                 self.thread = Some(thread.number);
                 self.filter.clear();
             }
+            return;
+        }
+        if self.tab == Tab::Tasks {
             return;
         }
         let chosen = match (self.focus.last(), self.tab) {

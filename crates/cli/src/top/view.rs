@@ -5,6 +5,8 @@
 use super::help;
 use super::model::{Id, Model, Row as Times, ThreadRow};
 use super::screen::{Screen, Tab};
+use super::tasks_reader::TasksReader;
+use super::tasks_view;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
@@ -22,9 +24,10 @@ const SHARE: usize = 7;
 
 impl Screen {
     /// Draws everything.
-    pub(super) fn draw(&mut self, model: &Model, frame: &mut Frame<'_>) {
+    pub(super) fn draw(&mut self, model: &Model, tasks: &TasksReader, frame: &mut Frame<'_>) {
         let threads = model.threads();
-        let in_tables = self.tab == Tab::Threads || !self.focus.is_empty() || self.thread.is_some();
+        let in_tables =
+            matches!(self.tab, Tab::Threads | Tab::Tasks) || !self.focus.is_empty() || self.thread.is_some();
         let busiest = &threads[..if in_tables { 0 } else { threads.len().min(BUSIEST) }];
         let foot = self.foot(usize::from(frame.area().width));
         let state = self.state(&threads);
@@ -52,6 +55,11 @@ impl Screen {
                 let selected = self.select(threads.len());
                 threads_table(model, &threads, selected, table, frame);
                 self.say_why_empty(threads.is_empty(), model, table, frame);
+            }
+            (None, Tab::Tasks) => {
+                let shown = self.tasks(&tasks.model);
+                let selected = self.select(shown.len());
+                tasks_view::draw(&tasks.model, tasks.problem.as_deref(), &shown, selected, table, frame);
             }
             (None, Tab::Functions) => {
                 let rows = self.functions(model);
@@ -109,14 +117,17 @@ impl Screen {
             return lines;
         }
         let enter = match (self.focus.is_empty(), self.tab) {
-            (true, Tab::Threads) => "enter its functions",
+            (true, Tab::Threads) => "enter functions",
+            (true, Tab::Tasks) => "up down stacks",
             _ => "enter callers",
         };
         let back = if self.focus.is_empty() && self.thread.is_none() { "" } else { "  esc back" };
-        let long = format!("1 functions 2 lines 3 threads  {enter}{back}  / filter  p pause  ? help  q quit");
-        let short = format!("1 2 3 tables  {enter}{back}  / filter  ? help  q quit");
-        let shorter = format!("1 2 3  {enter}{back}  ? help  q quit");
-        let lines = [long, short, shorter, "? help  q quit".into()];
+        let tables = "1 functions 2 lines 3 threads 4 tasks";
+        let longest = format!("{tables}  {enter}{back}  / filter  p pause  ? help  q quit");
+        let long = format!("{tables}  {enter}{back}  / filter  ? help  q quit");
+        let short = format!("1 2 3 4 tables  {enter}{back}  / filter  ? help  q quit");
+        let shorter = format!("1 2 3 4  {enter}{back}  ? help  q quit");
+        let lines = [longest, long, short, shorter, "? help  q quit".into()];
         vec![lines.into_iter().find(|line| width(line) <= columns).unwrap_or_else(|| "? q".into())]
     }
 
@@ -227,11 +238,11 @@ fn lines_table(model: &Model, rows: &[Times], selected: Option<usize>, area: Rec
 }
 
 /// The width left beside columns of these widths and their gaps.
-fn rest(widths: &[usize], area: Rect) -> usize {
+pub(super) fn rest(widths: &[usize], area: Rect) -> usize {
     usize::from(area.width).saturating_sub(widths.iter().sum::<usize>() + widths.len()).max(1)
 }
 
-fn table<'a, const N: usize>(
+pub(super) fn table<'a, const N: usize>(
     rows: impl Iterator<Item = Row<'a>>,
     head: [&str; N],
     widths: &[usize],
@@ -248,7 +259,7 @@ fn table<'a, const N: usize>(
 }
 
 /// Prints one line in place of the first row.
-fn below_head(text: &str, area: Rect, frame: &mut Frame<'_>) {
+pub(super) fn below_head(text: &str, area: Rect, frame: &mut Frame<'_>) {
     if area.height > 1 {
         let line = Rect { y: area.y + 1, height: 1, ..area };
         frame.render_widget(Paragraph::new(text.to_owned()), line);
@@ -266,7 +277,7 @@ fn bold() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
 }
 
-fn dim() -> Style {
+pub(super) fn dim() -> Style {
     Style::new().add_modifier(Modifier::DIM)
 }
 
@@ -284,7 +295,7 @@ mod tests {
 
     fn rendered(screen: &mut Screen, model: &Model, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| screen.draw(model, frame)).unwrap();
+        terminal.draw(|frame| screen.draw(model, &TasksReader::new(1), frame)).unwrap();
         let buffer = terminal.backend().buffer();
         let cells = buffer.content().chunks(usize::from(width));
         cells.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>() + "\n").collect()

@@ -1,14 +1,24 @@
 //! The async tasks of another process, each with its await stack.
 //!
 //! The process is copied ([`stackglass_attach::frozen`]), and the copy is read ([`stackglass_awaits`]). Where no copy can be
-//! had, the process itself can be read while it stands still.
+//! had, the process itself can be read while it stands still. If tasks are polled, their threads are looked at again after 100 ms
+//! (`second_look`), and get names for their frames (`polling_threads`).
+
+mod live;
+mod polling_threads;
+mod second_look;
+
+pub use live::{LiveTasks, may_have_tasks};
 
 use crate::heap::{image, module_files};
+use second_look::Look;
 use stackglass_attach::frozen::{self, FreezeError, FrozenProcess};
+use stackglass_awaits::Poll;
 use stackglass_awaits::Process;
+use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_heapgraph::{locals, modules, roots, stacks};
-use stackglass_profile::Nanos;
-use stackglass_profile::task_dump::TaskDump;
+use stackglass_profile::task_dump::{TaskDump, TaskState};
+use stackglass_profile::{Module, Nanos};
 use stackglass_symbols::Options;
 use stackglass_symbols::layouts::Wanted;
 use std::time::Instant;
@@ -46,19 +56,39 @@ pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
     let start = Instant::now();
     let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
     let process = freeze(pid, &frozen::Options::default())?;
-    let mut dump = dump(&process, options);
-    if !process.is_alive() {
-        return Err(match stackglass_procfs::process::is_alive(pid) {
-            true => TasksError::CopyEnded(pid),
-            false => TasksError::Ended(pid),
-        });
-    }
-    let pause = if options.stop { start.elapsed() } else { process.pause().whole };
+    let Dumped { mut dump, modules, files, mut looks, polls } = dump(&process, options);
+    check_complete(&process, pid)?;
+    let mut pause = if options.stop { start.elapsed() } else { process.pause().whole };
+    drop(process);
+    pause += second_look::take(pid, &modules, &mut looks, &polls);
     dump.pause = Nanos(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
+    if !looks.is_empty() {
+        polling_threads::add(&mut dump, &looks, &modules, &files, &options.symbols);
+    }
     Ok(dump)
 }
 
-fn dump(process: &FrozenProcess, options: &TasksOptions) -> TaskDump {
+/// Whether all was read: the memory still exists.
+fn check_complete(process: &FrozenProcess, pid: u32) -> Result<(), TasksError> {
+    match (process.is_alive(), stackglass_procfs::process::is_alive(pid)) {
+        (true, _) => Ok(()),
+        (false, true) => Err(TasksError::CopyEnded(pid)),
+        (false, false) => Err(TasksError::Ended(pid)),
+    }
+}
+
+/// What was read from the process while it did not run.
+struct Dumped {
+    dump: TaskDump,
+    modules: Vec<LoadedModule>,
+    files: Vec<Module>,
+    /// The tasks that are polled, and the functions of `spawn_blocking` that run.
+    looks: Vec<Look>,
+    /// The polls of tasks, by index in `looks`.
+    polls: Vec<(usize, Poll)>,
+}
+
+fn dump(process: &FrozenProcess, options: &TasksOptions) -> Dumped {
     let image = image::of(process);
     let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
     let modules = modules::find(&image, &executable);
@@ -69,13 +99,19 @@ fn dump(process: &FrozenProcess, options: &TasksOptions) -> TaskDump {
     let (layouts, locals) =
         locals::read(&image, &modules, &files, &options.symbols, &frames, Wanted::Coroutines);
     let tids: Vec<u32> = threads.iter().map(|thread| image.threads[thread.index].tid).collect();
-    let mut dump = stackglass_awaits::tasks(&Process {
-        image: &image,
-        modules: &modules,
-        layouts: &layouts,
-        locals: &locals,
-        tids: &tids,
-    });
+    let read = Process { image: &image, modules: &modules, layouts: &layouts, locals: &locals, tids: &tids };
+    let (mut dump, found) = stackglass_awaits::tasks_and_polls(&read, &frames);
     dump.program = executable.rsplit('/').next().unwrap_or(&executable).to_owned();
-    dump
+    let look = |poll: &Poll| Look {
+        task: poll.task,
+        tid: tids[poll.thread],
+        lookups: frames[poll.thread][..poll.frame].iter().map(|frame| frame.lookup).collect(),
+        polled_for: None,
+        seen_again: false,
+    };
+    let looks: Vec<Look> = found.iter().map(look).collect();
+    // A function of `spawn_blocking` blocks no worker.
+    let is_polled = |poll: &Poll| dump.tasks[poll.task].state == TaskState::Running;
+    let polls = found.into_iter().enumerate().filter(|(_, poll)| is_polled(poll)).collect();
+    Dumped { dump, modules, files, looks, polls }
 }

@@ -1,9 +1,10 @@
 //! A peek for programs, as documented in `docs/json.md`: the stacks of all threads now, and the profile.
 
 use super::threads::activity_of;
-use crate::reports::summary;
+use crate::reports::{summary, tasks};
 use crate::text::json::Object;
 use foldhash::{HashMap, HashSet};
+use stackglass_profile::task_dump::TaskDump;
 use stackglass_profile::{Activity, Recording, Sample};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -58,6 +59,7 @@ fn state(object: Object, now: &Activity) -> Object {
 pub fn write_json(
     pid: u32,
     threads: Vec<Object>,
+    tasks: Option<&TaskDump>,
     profile: Option<&Recording>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -67,6 +69,7 @@ pub fn write_json(
     }
     let summary = String::from_utf8_lossy(&summary);
     let object = Object::new().number("pid", u64::from(pid)).list("threads", threads);
+    let object = object.raw("tasks", tasks.map_or("null".to_owned(), |dump| tasks::object(dump).end()));
     let profile = if summary.is_empty() { "null" } else { summary.trim_end() };
     writeln!(out, "{}", object.raw("profile", profile).end())
 }

@@ -1,6 +1,9 @@
 //! Tasks with equal await stacks.
 
-use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, DumpedTask, TaskDump, TaskState};
+use stackglass_profile::Nanos;
+use stackglass_profile::task_dump::{
+    AwaitFrame, AwaitPoint, AwaitSource, DumpedTask, PollingThread, TaskDump, TaskState,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,17 +16,38 @@ pub struct TaskGroup<'a> {
     pub name: Arc<str>,
     /// Their stack.
     pub stack: &'a [AwaitFrame],
+    /// How their stacks were found.
+    pub source: AwaitSource,
+    /// The thread that polls one of them. Threads of a group have equal stacks.
+    pub thread: Option<&'a PollingThread>,
+    /// The longest wait of one of them, as far as it is known.
+    pub waited: Option<Nanos>,
     /// The tasks, by index.
     pub tasks: Vec<usize>,
 }
 
+/// What tasks of a group have in common.
+type Key<'a> = (TaskState, &'a str, &'a [AwaitFrame], AwaitSource, Option<Vec<(&'a str, i64)>>);
+
 /// Groups tasks; the largest group comes first. A task that holds what others wait for is as important as they are.
 pub fn groups(dump: &TaskDump) -> Vec<TaskGroup<'_>> {
-    let mut found: BTreeMap<(TaskState, &str, &[AwaitFrame]), TaskGroup<'_>> = BTreeMap::new();
+    let mut found: BTreeMap<Key<'_>, TaskGroup<'_>> = BTreeMap::new();
     for (index, task) in dump.tasks.iter().enumerate() {
-        let DumpedTask { state, name, stack, .. } = task;
-        let new = || TaskGroup { state: *state, name: name.clone(), stack, tasks: Vec::new() };
-        found.entry((*state, name, stack)).or_insert_with(new).tasks.push(index);
+        let DumpedTask { state, name, stack, source, waited, .. } = task;
+        let thread = task.thread.as_ref();
+        let new = || TaskGroup {
+            state: *state,
+            name: name.clone(),
+            stack,
+            source: *source,
+            thread,
+            waited: None,
+            tasks: Vec::new(),
+        };
+        let frames = thread.map(frames_of);
+        let group = found.entry((*state, name, stack, *source, frames)).or_insert_with(new);
+        group.waited = group.waited.max(*waited);
+        group.tasks.push(index);
     }
     let mut groups: Vec<TaskGroup<'_>> = found.into_values().collect();
     let mut waiters = vec![0; dump.tasks.len()];
@@ -37,6 +61,11 @@ pub fn groups(dump: &TaskDump) -> Vec<TaskGroup<'_>> {
         std::cmp::Reverse((group.tasks.len().max(of_holder), group.tasks.len()))
     });
     groups
+}
+
+/// Functions and lines of a thread's stack.
+fn frames_of(thread: &PollingThread) -> Vec<(&str, i64)> {
+    thread.stack.iter().map(|frame| (&*frame.func, frame.line)).collect()
 }
 
 /// A word for a state.

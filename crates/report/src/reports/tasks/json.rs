@@ -1,6 +1,7 @@
 //! Tasks for programs, as documented in `docs/json.md`.
 
 use super::groups::{groups, state_word};
+use super::{origins, threads};
 use crate::text::json::Object;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, TaskDump, TaskState, WaitTarget};
 use std::io::{self, Write};
@@ -10,10 +11,15 @@ use std::io::{self, Write};
 /// # Errors
 /// When writing fails.
 pub fn write_json(dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", object(dump).end())
+}
+
+/// The tasks of a process as an object.
+pub fn object(dump: &TaskDump) -> Object {
     let runtime = dump.runtimes.first().map(|runtime| &*runtime.name);
     let groups = groups(dump).into_iter().map(|group| {
         let ids = group.tasks.iter().map(|task| dump.tasks[*task].id).filter(|id| *id != 0);
-        let thread = match group.state {
+        let tid = match group.state {
             TaskState::BlockOn(tid) => Some(u64::from(tid)),
             _ => None,
         };
@@ -22,8 +28,13 @@ pub fn write_json(dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
             .raw("ids", numbers(ids))
             .text("state", state_word(group.state))
             .text("name", &group.name)
-            .number_or_null("tid", thread)
+            .number_or_null("tid", tid)
             .raw("stack", branches(group.stack))
+            .text("source", origins::source_word(group.source))
+            .number_or_null("waited", group.waited.map(|time| time.0))
+            .texts("given_names", origins::given_names(dump, &group))
+            .list("created", origins::created(dump, &group).into_iter().map(origins::place_object))
+            .raw("thread", threads::object(dump, &group).map_or("null".to_owned(), Object::end))
     });
     let name = |index: &usize| dump.tasks[*index].id;
     let deadlocks = dump.deadlocks.iter().map(|deadlock| {
@@ -49,17 +60,17 @@ pub fn write_json(dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
             .list("holders", holders)
             .raw("waiters", numbers(lock.waiters.iter().map(name)))
     });
-    let object = Object::new()
+    Object::new()
         .number("pid", u64::from(dump.pid))
         .text_or_null("runtime", runtime)
         .texts("runtimes", dump.runtimes.iter().map(|runtime| &*runtime.name))
         .number("tasks", dump.count() as u64)
         .list("groups", groups)
+        .raw("blocking", numbers(dump.blocking().iter().map(name)))
         .list("deadlocks", deadlocks)
         .list("locks", locks)
         .number("pause", dump.pause.0)
-        .texts("remarks", dump.remarks.iter().map(String::as_str));
-    writeln!(out, "{}", object.end())
+        .texts("remarks", dump.remarks.iter().map(String::as_str))
 }
 
 /// `Mutex 0x7f00`, `task 12`.
@@ -80,7 +91,7 @@ fn branches(frames: &[AwaitFrame]) -> String {
     let mut elements = Vec::new();
     let mut now = frames;
     while let [frame] = now {
-        elements.push(object(frame).end());
+        elements.push(frame_object(frame).end());
         now = &frame.children;
     }
     if !now.is_empty() {
@@ -91,7 +102,7 @@ fn branches(frames: &[AwaitFrame]) -> String {
     format!("[{}]", elements.join(","))
 }
 
-fn object(frame: &AwaitFrame) -> Object {
+fn frame_object(frame: &AwaitFrame) -> Object {
     let (file, line, note) = match &frame.point {
         AwaitPoint::Await(Some((file, line))) => (Some(&**file), Some(u64::from(*line)), None),
         AwaitPoint::Await(None) => (None, None, None),

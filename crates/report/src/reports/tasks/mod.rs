@@ -2,10 +2,13 @@
 
 mod groups;
 mod json;
+mod origins;
 mod text;
+mod threads;
 
 pub use groups::{TaskGroup, groups};
-pub use json::write_json;
+pub use json::{object, write_json};
+pub use text::group_place;
 
 use crate::Style;
 use stackglass_profile::task_dump::TaskDump;
@@ -18,12 +21,14 @@ pub struct TasksText {
     cols: usize,
     rows: Option<usize>,
     everything: bool,
+    /// How to see what is left out.
+    rest: &'static str,
 }
 
 impl TasksText {
     /// Without colours, for 80 columns.
     pub fn new() -> TasksText {
-        TasksText { style: Style::Plain, cols: 80, rows: None, everything: false }
+        TasksText { style: Style::Plain, cols: 80, rows: None, everything: false, rest: "--all shows" }
     }
 
     /// Sets the width in columns.
@@ -54,12 +59,27 @@ impl TasksText {
         self
     }
 
+    /// For a report of another command: what is left out is shown by `stackglass tasks`.
+    #[must_use]
+    pub fn within_other(mut self) -> TasksText {
+        self.rest = "`stackglass tasks` shows";
+        self
+    }
+
     /// Writes groups of tasks with equal await stacks, the largest first.
     ///
     /// # Errors
     /// When writing fails.
     pub fn groups(&self, dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
         text::write(self, dump, false, out)
+    }
+
+    /// Writes one group of tasks, with an empty line before it.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn group(&self, dump: &TaskDump, group: &TaskGroup<'_>, out: &mut dyn Write) -> io::Result<()> {
+        text::write_group(self, dump, group, out)
     }
 
     /// Writes one tree of all await stacks: equal frames from the outermost on are one.

@@ -3,6 +3,7 @@
 use super::TasksText;
 use super::groups::{TaskGroup, groups, is_library, state_word};
 use super::json::target_text;
+use super::{origins, threads};
 use crate::text::columns::{cut_left, pad_right, width, wrap};
 use crate::text::numbers::{counted, duration_text, grouped};
 use crate::text::short::{last_name, short_function};
@@ -14,17 +15,20 @@ use stackglass_profile::task_dump::{
 use std::io::{self, Write};
 
 /// Columns of `file.rs:123`.
-const PLACE: usize = 18;
+pub(super) const PLACE: usize = 18;
 /// Columns before places.
-const INDENT: usize = 7;
+pub(super) const INDENT: usize = 7;
 /// Most groups of the short report.
 const GROUPS: usize = 20;
 /// Most ids, deadlocks and locks that are named.
-const NAMED: usize = 4;
+pub(super) const NAMED: usize = 4;
 
 pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn Write) -> io::Result<()> {
     let groups = groups(dump);
     let of_tasks = groups.iter().filter(|group| !matches!(group.state, TaskState::BlockOn(_)));
+    let whole_out = out;
+    let mut begin = Vec::new();
+    let out: &mut dyn Write = &mut begin;
     head(text, dump, of_tasks.count(), out)?;
     for deadlock in dump.deadlocks.iter().take(if text.everything { usize::MAX } else { NAMED }) {
         write_deadlock(text, dump, deadlock, out)?;
@@ -33,6 +37,11 @@ pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn
         let note = "  It is none if a guard was given to drop(), or if a branch of try_join! fails.";
         Line::of(Paint::Grey, note).cut(text.cols).write(text.style, out)?;
     }
+    threads::write_blocking(text, dump, out)?;
+    let mut end = Vec::new();
+    origins::write_sources(text, dump, &mut end)?;
+    let out = whole_out;
+    out.write_all(&begin)?;
     if tree {
         let mut stacks: Vec<Merged<'_>> = Vec::new();
         for group in &groups {
@@ -45,18 +54,20 @@ pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn
         out.write_all(b"\n")?;
         sort(&mut stacks);
         write_tree(text, &stacks, "", out)?;
-        return Ok(());
+        return out.write_all(&end);
     }
+    // The line about more groups, an empty line before it, and the shell's prompt.
+    let around = lines_of(&begin) + lines_of(&end) + 3;
     let mut lines_left = match text.everything {
         true => usize::MAX,
-        false => text.rows.map_or(usize::MAX, |rows| rows.saturating_sub(5)),
+        false => text.rows.map_or(usize::MAX, |rows| rows.saturating_sub(around)),
     };
     let most = if text.everything { usize::MAX } else { GROUPS };
     let mut shown = 0;
     for group in groups.iter().take(most) {
         let mut buffer = Vec::new();
         write_group(text, dump, group, &mut buffer)?;
-        let lines = buffer.iter().filter(|byte| **byte == b'\n').count();
+        let lines = lines_of(&buffer);
         if lines > lines_left && shown > 0 {
             break;
         }
@@ -69,11 +80,16 @@ pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn
         out.write_all(b"\n")?;
         let more = counted((groups.len() - shown) as u64, "more group", "more groups");
         let tasks = counted(rest as u64, "task", "tasks");
-        Line::of(Paint::Grey, format!("{more} with {tasks}: --all shows them, --tree one tree of all"))
-            .cut(text.cols)
-            .write(text.style, out)?;
+        let sentence = format!("{more} with {tasks}: {} them, --tree one tree of all", text.rest);
+        for line in wrap(&sentence, text.cols) {
+            Line::of(Paint::Grey, line).write(text.style, out)?;
+        }
     }
-    Ok(())
+    out.write_all(&end)
+}
+
+fn lines_of(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// `app (1234): 2 003 tasks, 2 001 wait at 2 places · tokio 1.54.1, multi-thread`.
@@ -214,11 +230,22 @@ fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
     }
 }
 
-fn place_text(file: &str, line: u32) -> String {
+pub(super) fn place_text(file: &str, line: u32) -> String {
     format!("{}:{line}", harmless(file.rsplit('/').next().unwrap_or(file)))
 }
 
-fn write_group(
+/// Where the tasks of a group are, in the user's code: `app::price (main.rs:42)`.
+pub fn group_place(group: &TaskGroup<'_>) -> String {
+    match innermost_own(group.stack) {
+        Some(AwaitFrame { function, point: AwaitPoint::Await(Some((file, line))), .. }) => {
+            format!("{function} ({})", place_text(file, *line))
+        }
+        Some(frame) => frame.function.to_string(),
+        None => group.name.to_string(),
+    }
+}
+
+pub(super) fn write_group(
     text: &TasksText,
     dump: &TaskDump,
     group: &TaskGroup<'_>,
@@ -234,6 +261,9 @@ fn write_group(
         state => {
             line.push(Paint::Bold, counted(count, "task", "tasks"));
             line.plain(format!(" {}", state_word(state)));
+            if let Some(waited) = group.waited {
+                line.plain(format!(" for up to {}", duration_text(waited.0)));
+            }
         }
     }
     let name = innermost_own(group.stack).map_or(&group.name, |frame| &frame.function);
@@ -254,15 +284,12 @@ fn write_group(
         }
     }
     write_frames(text, group.stack, "", out)?;
-    match group.state {
-        TaskState::Running => note(text, "a worker runs it: `stackglass peek` shows the stack", out)?,
-        TaskState::Blocking => note(text, "a function of spawn_blocking, on a thread of its own", out)?,
-        _ => {}
-    }
+    threads::write_thread(text, dump, group, out)?;
+    origins::write(text, dump, group, out)?;
     write_waits(text, dump, group, out)
 }
 
-fn note(text: &TasksText, note: &str, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn note(text: &TasksText, note: &str, out: &mut dyn Write) -> io::Result<()> {
     Line::of(Paint::Grey, format!("{:INDENT$}{note}", "")).cut(text.cols).write(text.style, out)
 }
 
@@ -394,7 +421,7 @@ fn write_waits(
     }
     if shown.len() > most {
         let more = shown.len() - most;
-        note(text, &format!("… and for {more} more: --all shows them"), out)?;
+        note(text, &format!("… and for {more} more: {} them", text.rest), out)?;
     }
     Ok(())
 }

@@ -1,0 +1,70 @@
+//! Reads the tasks of a process again and again: types are read once, and again only when modules come.
+//!
+//! Each refresh copies the process, which holds it up for some milliseconds. The copy ends as soon as it is read. Futures of
+//! `block_on` and threads are left out: they need the stacks of all threads.
+
+use super::TasksError;
+use crate::heap::{image, module_files};
+use stackglass_attach::frozen::{self, FrozenProcess};
+use stackglass_awaits::Process;
+use stackglass_heapgraph::modules;
+use stackglass_profile::task_dump::TaskDump;
+use stackglass_profile::{Module, Nanos};
+use stackglass_symbols::Options;
+use stackglass_symbols::layouts::{Layouts, Wanted, may_describe_tasks};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Whether a process may have tasks that can be read: the debug information of its program names futures and tokio. Takes some
+/// milliseconds, and does not touch the process.
+pub fn may_have_tasks(pid: u32) -> bool {
+    let path = format!("/proc/{pid}/exe");
+    let own = stackglass_procfs::process::executable(pid);
+    // The path is better: a separate debug file may be beside it.
+    let is_same = stackglass_procfs::process::is_same_file(&own, Path::new(&path));
+    let path = if is_same { own.display().to_string() } else { path };
+    may_describe_tasks(&Module { path: path.into(), build_id: [].into() }, &Options::default())
+}
+
+/// The tasks of a process that is looked at repeatedly.
+pub struct LiveTasks {
+    pid: u32,
+    options: Options,
+    /// Types of these modules.
+    known: Option<(Vec<Module>, Layouts)>,
+}
+
+impl LiveTasks {
+    /// Nothing is read yet.
+    pub fn new(pid: u32) -> LiveTasks {
+        LiveTasks { pid, options: Options::default(), known: None }
+    }
+
+    /// Reads all tasks, and how long that took.
+    ///
+    /// # Errors
+    /// [`TasksError`].
+    pub fn read(&mut self) -> Result<(TaskDump, Duration), TasksError> {
+        let start = Instant::now();
+        let process = FrozenProcess::copy(self.pid, &frozen::Options::default())?;
+        let image = image::of(&process);
+        let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
+        let modules = modules::find(&image, &executable);
+        let files = module_files::find(&image, &modules);
+        let (known, layouts) = match self.known.take().filter(|(known, _)| *known == files) {
+            Some(known) => known,
+            None => {
+                let memory = |address: u64, into: &mut [u8]| image.memory.read(address, into);
+                let read = Layouts::read_with_locals(&files, &self.options, &[], &memory, Wanted::Coroutines);
+                (files, read.0)
+            }
+        };
+        let read = Process { image: &image, modules: &modules, layouts: &layouts, locals: &[], tids: &[] };
+        let mut dump = stackglass_awaits::tasks(&read);
+        self.known = Some((known, layouts));
+        dump.program = executable.rsplit('/').next().unwrap_or(&executable).to_owned();
+        dump.pause = Nanos(u64::try_from(process.pause().whole.as_nanos()).unwrap_or(u64::MAX));
+        super::check_complete(&process, self.pid)?;
+        Ok((dump, start.elapsed()))
+    }
+}

@@ -1,0 +1,55 @@
+//! Gives the tasks that are polled the stacks of their threads.
+
+use super::second_look::Look;
+use stackglass_heapgraph::modules::LoadedModule;
+use stackglass_profile::task_dump::{PollingThread, TaskDump};
+use stackglass_profile::{Frame, Location, LocationId, Module, ModuleIndex, Recording};
+use stackglass_symbols::Options;
+
+/// Between a function that polls and the task's own code: parts of tokio and of the standard library.
+const GLUE: [&str; 9] = [
+    "tokio::runtime::task::",
+    "tokio::runtime::blocking::",
+    "tokio::loom::",
+    "tokio::util::",
+    "std::panicking::",
+    "std::panic::",
+    "core::panic::",
+    "core::ops::function::",
+    "__rust_try",
+];
+
+/// Adds the threads to the tasks. Their frames get names.
+pub(super) fn add(
+    dump: &mut TaskDump,
+    looks: &[Look],
+    modules: &[LoadedModule],
+    files: &[Module],
+    options: &Options,
+) {
+    let mut recording = Recording { modules: files.to_vec(), ..Recording::default() };
+    let mut intern = |lookup: &u64| {
+        let module = modules.iter().position(|module| module.module.range().contains(lookup));
+        let bias = module.map_or(0, |module| modules[module].bias());
+        let module = module.map(|module| ModuleIndex(module as u32));
+        recording.stacks.intern_location(Location { module, offset: lookup.wrapping_sub(bias) })
+    };
+    let stacks: Vec<Vec<LocationId>> =
+        looks.iter().map(|look| look.lookups.iter().map(&mut intern).collect()).collect();
+    stackglass_symbols::symbolize(&mut recording, options, &mut |_| ());
+    for (look, locations) in looks.iter().zip(stacks) {
+        let Some(task) = dump.tasks.get_mut(look.task) else { continue };
+        let frames = locations.iter().flat_map(|location| recording.symbols.frames_of(*location));
+        let mut stack: Vec<Frame> = frames.cloned().collect();
+        while stack.last().is_some_and(is_glue) {
+            stack.pop();
+        }
+        let Look { tid, polled_for, seen_again, .. } = *look;
+        task.thread = Some(PollingThread { tid, stack, polled_for, seen_again });
+    }
+}
+
+fn is_glue(frame: &Frame) -> bool {
+    let name = frame.func.trim_start_matches('<');
+    GLUE.iter().any(|part| name.starts_with(part))
+}

@@ -1,0 +1,196 @@
+//! Where tasks come from, and how their stacks were found: given names, places of creation, sources.
+
+use super::TasksText;
+use super::groups::TaskGroup;
+use super::text::{NAMED, note, place_text};
+use crate::text::columns::wrap;
+use crate::text::json::Object;
+use crate::text::numbers::{counted, grouped};
+use crate::text::style::{Line, Paint};
+use stackglass_profile::harmless;
+use stackglass_profile::task_dump::{AwaitSource, TaskDump};
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// The distinct names that the program has given to the tasks of a group.
+pub(super) fn given_names<'a>(dump: &'a TaskDump, group: &TaskGroup<'_>) -> Vec<&'a str> {
+    distinct(group.tasks.iter().filter_map(|task| dump.tasks[*task].given_name.as_deref()))
+}
+
+/// The distinct places where the tasks of a group were created.
+pub(super) fn created<'a>(dump: &'a TaskDump, group: &TaskGroup<'_>) -> Vec<&'a (Arc<str>, u32)> {
+    distinct(group.tasks.iter().filter_map(|task| dump.tasks[*task].created.as_ref()))
+}
+
+/// In the order in which they come first.
+fn distinct<T: Copy + Eq + std::hash::Hash>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = std::collections::HashSet::new();
+    values.filter(|value| seen.insert(*value)).collect()
+}
+
+/// `named "a", "b"; created at main.rs:12`.
+pub(super) fn write(
+    text: &TasksText,
+    dump: &TaskDump,
+    group: &TaskGroup<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let most = if text.everything { usize::MAX } else { NAMED };
+    let listed = |all: Vec<String>| {
+        let more = if all.len() > most { ", …" } else { "" };
+        all.into_iter().take(most).collect::<Vec<_>>().join(", ") + more
+    };
+    let quoted = |name: &&str| format!("\"{}\"", harmless(name));
+    let names = listed(given_names(dump, group).iter().map(quoted).collect());
+    let places = listed(created(dump, group).iter().map(|(file, line)| place_text(file, *line)).collect());
+    let parts = [("named", names), ("created at", places)];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(_, list)| !list.is_empty())
+        .map(|(word, list)| format!("{word} {list}"))
+        .collect();
+    match parts.is_empty() {
+        true => Ok(()),
+        false => note(text, &parts.join("; "), out),
+    }
+}
+
+/// How to get better stacks, where some were not found by types. One paragraph at the end of a report.
+pub(super) fn write_sources(text: &TasksText, dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
+    let Some(advice) = advice(dump) else { return Ok(()) };
+    out.write_all(b"\n")?;
+    for line in wrap(&advice, text.cols) {
+        Line::of(Paint::Grey, line).write(text.style, out)?;
+    }
+    Ok(())
+}
+
+fn advice(dump: &TaskDump) -> Option<String> {
+    let of = |source| dump.tasks.iter().filter(|task| task.source == source).count() as u64;
+    let (asked, names) = (of(AwaitSource::AskedPoll), of(AwaitSource::RootName));
+    const TYPES: &str = "`debug = 2` in the Cargo profile of the program's own crate";
+    Some(match (asked, names) {
+        (0, 0) => return None,
+        (_, 0) => format!(
+            "The stacks of {} come from polls that were asked for. {TYPES} gives them without a poll.",
+            counted(asked, "task", "tasks"),
+        ),
+        (0, _) => format!(
+            "Of {} only the function or the place of creation is known. {TYPES} shows their await stacks.",
+            counted(names, "task", "tasks"),
+        ),
+        _ => format!(
+            "The stacks of {} come from polls that were asked for; of {} more only the function or the place \
+             of creation is known. {TYPES} shows all without a poll.",
+            counted(asked, "task", "tasks"),
+            grouped(names),
+        ),
+    })
+}
+
+/// The word for a source in JSON.
+pub(super) fn source_word(source: AwaitSource) -> &'static str {
+    match source {
+        AwaitSource::Types => "types",
+        AwaitSource::AskedPoll => "asked poll",
+        AwaitSource::RootName => "root name",
+    }
+}
+
+/// A place where tasks were created.
+pub(super) fn place_object((file, line): &(Arc<str>, u32)) -> Object {
+    Object::new().text("file", file).number("line", u64::from(*line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackglass_profile::Nanos;
+    use stackglass_profile::task_dump::{DumpedTask, PollingThread, TaskState};
+
+    fn text(dump: &TaskDump, cols: usize) -> String {
+        let mut out = Vec::new();
+        TasksText::new().cols(cols).groups(dump, &mut out).expect("memory can be written");
+        String::from_utf8(out).expect("it is text")
+    }
+
+    fn task(id: u64, name: &str, waited: u64) -> DumpedTask {
+        DumpedTask {
+            id,
+            name: "app::serve".into(),
+            given_name: Some(name.into()),
+            created: Some(("src/main.rs".into(), 12)),
+            waited: Some(Nanos(waited)),
+            ..DumpedTask::default()
+        }
+    }
+
+    #[test]
+    fn names_places_and_waits_are_shown() {
+        let tasks = vec![task(1, "a", 2_000_000_000), task(2, "b", 31_000_000_000), task(3, "a", 0)];
+        let text = text(&TaskDump { tasks, ..TaskDump::default() }, 80);
+        assert!(text.contains("3 tasks waiting for up to 31"), "{text}");
+        assert!(text.contains("named \"a\", \"b\"; created at main.rs:12\n"), "{text}");
+        assert!(!text.contains("debug = 2"), "{text}");
+    }
+
+    #[test]
+    fn sources_are_said_once_at_the_end() {
+        let of = |id, source| DumpedTask { source, ..task(id, "a", 0) };
+        let tasks =
+            vec![of(1, AwaitSource::AskedPoll), of(2, AwaitSource::RootName), of(3, AwaitSource::Types)];
+        for cols in [80, 60] {
+            let text = text(&TaskDump { tasks: tasks.clone(), ..TaskDump::default() }, cols);
+            assert_eq!(text.matches("debug = 2").count(), 1, "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= cols), "{text}");
+            let last = text.split("\n\n").last().expect("a paragraph").replace('\n', " ");
+            assert!(last.starts_with("The stacks of 1 task come from polls"), "{text}");
+        }
+    }
+
+    #[test]
+    fn tasks_that_block_come_before_all_groups() {
+        let frame = |func: &str, file: &str, line| stackglass_profile::Frame {
+            func: func.into(),
+            file: file.into(),
+            line,
+            foreign: false,
+            ..stackglass_profile::Frame::unknown(0)
+        };
+        let stack = vec![
+            frame("std::thread::sleep", "/rustc/1/library/std/src/thread/mod.rs", 9),
+            frame("app::slow", "src/main.rs", 31),
+        ];
+        let thread = |polled_for, in_place: bool| {
+            let mut stack = stack.clone();
+            if in_place {
+                stack.push(frame(
+                    "tokio::task::blocking::block_in_place",
+                    "/x/.cargo/registry/src/a/b.rs",
+                    7,
+                ));
+            }
+            Some(PollingThread { tid: 71, stack, polled_for, seen_again: true })
+        };
+        let running = |id, thread| DumpedTask {
+            id,
+            state: TaskState::Running,
+            name: "app::slow".into(),
+            thread,
+            ..DumpedTask::default()
+        };
+        let long = Some(Nanos(150_000_000));
+        let tasks = vec![
+            running(1, thread(long, false)),
+            running(2, thread(None, false)),
+            running(3, thread(long, true)),
+        ];
+        let dump = TaskDump { tasks, ..TaskDump::default() };
+        assert_eq!(dump.blocking(), [0]);
+        let text = text(&dump, 80);
+        assert_eq!(text.matches("blocks its worker").count(), 1, "{text}");
+        let head = text.split("\n\n").next().expect("a paragraph");
+        assert!(head.contains("blocks its worker: task 1 ") && head.contains("main.rs:31"), "{text}");
+        assert!(text.contains("may have returned between") && text.contains("block_in_place"), "{text}");
+    }
+}

@@ -1,0 +1,151 @@
+//! Threads that poll tasks or run functions of `spawn_blocking`: their stacks, and the tasks that block their worker.
+
+use super::TasksText;
+use super::groups::TaskGroup;
+use super::text::{INDENT, NAMED, PLACE, note, place_text};
+use crate::kinds;
+use crate::text::columns::{cut_left, pad_right, wrap};
+use crate::text::json::Object;
+use crate::text::numbers::{counted, duration_text};
+use crate::text::short::short_function;
+use crate::text::style::{Line, Paint};
+use stackglass_profile::task_dump::{PollingThread, TaskDump, TaskState};
+use stackglass_profile::{Frame, harmless};
+use std::io::{self, Write};
+
+/// Own frames of a thread in the short report.
+const OWN_FRAMES: usize = 3;
+
+/// Writes the tasks that block their worker, each with the stack of its thread.
+pub(super) fn write_blocking(text: &TasksText, dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
+    let blocking = dump.blocking();
+    let most = if text.everything { usize::MAX } else { NAMED };
+    for index in blocking.iter().take(most) {
+        let task = &dump.tasks[*index];
+        let Some(thread) = &task.thread else { continue };
+        let lasts = duration_text(thread.polled_for.unwrap_or_default().0);
+        let sentence = format!("task {} has been in one poll for over {lasts}", task.id);
+        const LEAD: &str = "blocks its worker: ";
+        for (number, part) in wrap(&sentence, text.cols.saturating_sub(LEAD.len())).into_iter().enumerate() {
+            let mut line = Line::new();
+            line.push(Paint::Red, if number == 0 { LEAD } else { "  " }).push(Paint::Bold, part);
+            line.write(text.style, out)?;
+        }
+        write_stack(text, thread, out)?;
+    }
+    if blocking.len() > most {
+        let more = counted((blocking.len() - most) as u64, "more task blocks", "more tasks block");
+        Line::of(Paint::Grey, format!("  and {more} a worker: {} them", text.rest))
+            .cut(text.cols)
+            .write(text.style, out)?;
+    }
+    Ok(())
+}
+
+/// Writes what is known of the thread of a group's tasks.
+pub(super) fn write_thread(
+    text: &TasksText,
+    dump: &TaskDump,
+    group: &TaskGroup<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let running = group.state == TaskState::Running;
+    let Some(thread) = group.thread else {
+        return match group.state {
+            TaskState::Running => note(text, "a thread polls it: `stackglass peek` shows all threads", out),
+            TaskState::Blocking => note(text, "a function of spawn_blocking, on a thread of its own", out),
+            _ => Ok(()),
+        };
+    };
+    let blocking = dump.blocking();
+    let said = if text.everything { usize::MAX } else { NAMED };
+    let is_said = group.tasks.iter().all(|task| blocking.iter().take(said).any(|index| index == task));
+    if is_said {
+        return note(text, &format!("on thread {}: see above", thread.tid), out);
+    }
+    let others = match group.tasks.len() {
+        1 => format!("on thread {}", thread.tid),
+        count => format!("on thread {} and {} more", thread.tid, count - 1),
+    };
+    let lasts = match (thread.polled_for, thread.is_in_place()) {
+        (Some(lasts), true) => {
+            let lasts = duration_text(lasts.0);
+            format!(", for over {lasts} in block_in_place: its worker's other tasks have another thread")
+        }
+        (Some(lasts), false) => format!(", in one poll for over {}", duration_text(lasts.0)),
+        (None, _) if running && thread.seen_again => {
+            ", also in a second look; it may have returned between the two".to_owned()
+        }
+        _ => String::new(),
+    };
+    for (number, part) in wrap(&(others + &lasts), text.cols.saturating_sub(INDENT + 2)).iter().enumerate() {
+        note(text, &format!("{}{part}", if number == 0 { "" } else { "  " }), out)?;
+    }
+    write_stack(text, thread, out)
+}
+
+/// Writes a stack, outermost frame first: the innermost frames of the user, and what the last of them calls.
+fn write_stack(text: &TasksText, thread: &PollingThread, out: &mut dyn Write) -> io::Result<()> {
+    let frames = &thread.stack;
+    let own: Vec<usize> = (0..frames.len()).filter(|number| is_own(&frames[*number])).collect();
+    let shown: Vec<usize> = match (text.everything, own.first()) {
+        (true, _) => (0..frames.len()).collect(),
+        (false, None) => (0..frames.len().min(2)).collect(),
+        (false, Some(innermost)) => {
+            innermost.checked_sub(1).into_iter().chain(own.iter().copied().take(OWN_FRAMES)).collect()
+        }
+    };
+    if !text.everything && own.len() > OWN_FRAMES {
+        let more = counted((own.len() - OWN_FRAMES) as u64, "frame", "frames");
+        note(text, &format!("{:PLACE$} … {more} further out", ""), out)?;
+    }
+    for number in shown.into_iter().rev() {
+        let frame = &frames[number];
+        let paint = if is_own(frame) { Paint::Normal } else { Paint::Grey };
+        let place = match frame.line {
+            line @ 1.. => place_text(&frame.file, line as u32),
+            _ => String::new(),
+        };
+        let mut line = Line::of(Paint::Normal, " ".repeat(INDENT));
+        line.push(paint, pad_right(&cut_left(&place, PLACE), PLACE)).plain(" ");
+        let room = text.cols.saturating_sub(line.width());
+        let function = match &*frame.func {
+            "" => "(unknown function)".into(),
+            name => harmless(name),
+        };
+        let function = if text.everything { function.into_owned() } else { short_function(&function, room) };
+        line.push(paint, function).write(text.style, out)?;
+    }
+    Ok(())
+}
+
+/// Whether a frame is of the user's own code.
+fn is_own(frame: &Frame) -> bool {
+    !frame.foreign
+        && frame.line > 0
+        && kinds::class(frame) == kinds::Class::Own
+        && !kinds::is_dependency(&frame.file)
+}
+
+/// A thread for programs.
+pub(super) fn object(dump: &TaskDump, group: &TaskGroup<'_>) -> Option<Object> {
+    let thread = group.thread?;
+    let of_task = |task: &usize| dump.tasks[*task].thread.as_ref();
+    let tids = group.tasks.iter().filter_map(of_task).map(|thread| thread.tid.to_string());
+    let polled_for = group.tasks.iter().filter_map(of_task).filter_map(|thread| thread.polled_for).max();
+    let stack = thread.stack.iter().map(|frame| {
+        Object::new()
+            .text("function", &frame.func)
+            .text_or_null("file", Some(&*frame.file).filter(|file| !file.is_empty()))
+            .number_or_null("line", u64::try_from(frame.line).ok().filter(|line| *line > 0))
+            .text("module", &frame.module)
+    });
+    let object = Object::new()
+        .number("tid", u64::from(thread.tid))
+        .raw("tids", format!("[{}]", tids.collect::<Vec<_>>().join(",")))
+        .list("stack", stack)
+        .number_or_null("polled_for", polled_for.map(|time| time.0))
+        .flag("seen_again", thread.seen_again)
+        .flag("in_place", thread.is_in_place());
+    Some(object)
+}
