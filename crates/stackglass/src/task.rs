@@ -88,7 +88,6 @@ impl<F: Future> Future for Instrumented<F> {
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let _polling = this.task.poll();
-        this.future.poll(context)
+        this.task.poll_future(this.future, context)
     }
 }
