@@ -20,6 +20,7 @@ use crate::held::{self, Held, Holdings};
 use crate::memory::Pages;
 use crate::values::Values;
 use crate::walk::{Walked, Walker};
+use crate::wrapped::{self, WrappedTask};
 use crate::{deadlocks, names};
 use cells::{Cells, Stage};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
@@ -29,6 +30,7 @@ use stackglass_profile::task_dump::{
     AsyncRuntime, DumpedTask, Holder, Lock, SharedKind, TaskDump, TaskState, WaitTarget,
 };
 use stackglass_symbols::layouts::{Layouts, Local, Shape, TypeId, is_coroutine};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,6 +46,8 @@ pub struct Process<'a> {
     pub locals: &'a [Vec<Vec<Local>>],
     /// Kernel ids of these threads.
     pub tids: &'a [u32],
+    /// Tasks of our own wrapper, from the table that the process has of them.
+    pub wrapped: &'a [WrappedTask],
 }
 
 /// Finds the tasks of a process. It has none if its debug information has no types, or if it does not use tokio.
@@ -53,7 +57,13 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
     let types = Futures::new(layouts);
     let vtables = vtables(layouts, modules);
     let cells = Cells::find(&values, modules);
-    let walker = Walker { values: &values, types: &types, vtables: &vtables, headers: cells.headers };
+    let walker = Walker {
+        values: &values,
+        types: &types,
+        vtables: &vtables,
+        headers: cells.headers,
+        wrapped: RefCell::default(),
+    };
     let swept = sweep::cells(image, &cells);
     let lists = lists::of_schedulers(&values, &cells, &swept);
     let version = version(layouts);
@@ -77,6 +87,7 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
         }
     }
     roots::add(process, &walker, &mut dump, &mut held);
+    wrapped::add(process.wrapped, &walker, &mut dump, &mut held);
     if dump.tasks.is_empty() {
         dump.remarks.push(nothing_found(layouts, &cells));
     }
@@ -131,10 +142,11 @@ fn add(
     }
     // The state of a future that is polled changes; it is on the stack of its worker.
     let readable = future.filter(|_| matches!(state, TaskState::Waiting | TaskState::Ready));
-    let Walked { stack, waits } = match readable {
-        Some(future) => walker.walk(future),
-        None => Walked { stack: Vec::new(), waits: Vec::new() },
-    };
+    let walked = readable.map(|future| walker.walk(future)).unwrap_or_default();
+    if let Some(future) = future {
+        walker.wrapped.borrow_mut().claim(walker.values, dump.tasks.len(), future, &walked.wrapped);
+    }
+    let Walked { stack, waits, .. } = walked;
     if let Some(future) = readable {
         held.push((dump.tasks.len(), held::holdings(walker, future)));
     }
@@ -154,6 +166,10 @@ fn task_name(walker: &Walker<'_>, future: TypeId) -> Arc<str> {
     let inner = name.strip_prefix("tokio::runtime::blocking::task::BlockingTask<");
     match inner.and_then(|inner| inner.strip_suffix('>')) {
         Some(function) => names::closure(function),
+        None if wrapped::is_wrapper(name) => match wrapped::future_type(walker.values, future) {
+            Some(inner) => task_name(walker, inner),
+            None => names::without_arguments(name).into(),
+        },
         None if is_coroutine(name) => names::function(name, walker.values.layouts.coroutines()),
         None => names::without_arguments(name).into(),
     }

@@ -2,30 +2,41 @@
 //!
 //! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N` adds
 //! tasks, `awaits busy N` tasks that never rest, `awaits churn` tasks that end at once, `awaits deadlock` tasks that wait for each other, `awaits hang` a server in which
-//! all requests wait for one. The last line is `READY`.
+//! all requests wait for one. `awaits wrapped` starts the tasks of all shapes with names, by the crate's own wrapper, and lets them be
+//! asked; `awaits wrapped-many N` many of them, `awaits executors` tasks of other executors. The last line is `READY`.
 //!
 //! A stack is written as names of lines, outermost first, with `>` between them: the comment `// @name` marks a line. Branches
 //! are in parentheses. `!Type` is a future that is no coroutine, `!*` any such future.
 
 mod deadlocks;
+mod executors;
 mod hang;
 mod never_rest;
 mod shapes;
 
+use stackglass::task::TaskExt;
 use std::future::Future;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Longer than any test.
 pub const HOUR: Duration = Duration::from_secs(3600);
 
+/// Whether tasks get names, by the crate's own wrapper.
+static WRAPS: AtomicBool = AtomicBool::new(false);
+
 /// Starts a task, and prints what is known of it.
+#[track_caller]
 pub fn start<F>(name: &str, stack: &str, future: F)
 where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    let task = tokio::spawn(future);
+    let task = match WRAPS.load(Ordering::Relaxed) {
+        true => tokio::spawn(future.task(name)),
+        false => tokio::spawn(future),
+    };
     println!("{name} {} {stack}", task.id());
 }
 
@@ -39,8 +50,14 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse().ok()).unwrap_or(1);
-    if words.first() == Some(&"local") {
-        return shapes::local();
+    match words.first() {
+        Some(&"local") => return shapes::local(),
+        Some(&"executors") => return executors::start_tasks(),
+        Some(&("wrapped" | "wrapped-many")) => {
+            WRAPS.store(true, Ordering::Relaxed);
+            stackglass::peek::install().expect("SIGUSR1 is free");
+        }
+        _ => {}
     }
     let mut builder = match words.first() {
         Some(&"current-thread") => tokio::runtime::Builder::new_current_thread(),
@@ -49,7 +66,7 @@ fn main() {
     let runtime = builder.worker_threads(2).enable_all().build().expect("a runtime can be made");
     runtime.block_on(async {
         match words[..] {
-            ["many", ..] => shapes::many(number(1)),
+            ["many" | "wrapped-many", ..] => shapes::many(number(1)),
             ["busy", ..] => never_rest::start_tasks(number(1)),
             ["churn"] => never_rest::start_and_end(),
             ["deadlock"] => deadlocks::start_tasks().await,

@@ -31,6 +31,7 @@ pub(super) fn add(
         }
         let Some((future, walked)) = root else { continue };
         held.push((dump.tasks.len(), held::holdings(walker, future)));
+        walker.wrapped.borrow_mut().claim(walker.values, dump.tasks.len(), future, &walked.wrapped);
         let name = walked.stack.first().map_or_else(|| "".into(), |frame| frame.function.clone());
         dump.tasks.push(DumpedTask {
             state: TaskState::BlockOn(process.tids.get(thread).copied().unwrap_or(0)),

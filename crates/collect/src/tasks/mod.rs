@@ -3,14 +3,19 @@
 //! The process is copied ([`stackglass_attach::frozen`]), and the copy is read ([`stackglass_awaits`]). Where no copy can be
 //! had, the process itself can be read while it stands still.
 
+mod ask;
+mod pool;
+
 use crate::heap::{image, module_files};
+use pool::Pool;
 use stackglass_attach::frozen::{self, FreezeError, FrozenProcess};
-use stackglass_awaits::Process;
+use stackglass_awaits::{Process, WrappedTask};
 use stackglass_heapgraph::{locals, modules, roots, stacks};
 use stackglass_profile::Nanos;
-use stackglass_profile::task_dump::TaskDump;
+use stackglass_profile::task_dump::{AwaitSource, DumpedTask, TaskDump};
 use stackglass_symbols::Options;
 use stackglass_symbols::layouts::Wanted;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 /// Why there are no await stacks.
@@ -34,6 +39,8 @@ pub enum TasksError {
 pub struct TasksOptions {
     /// Read the process itself, which stands still meanwhile, instead of a copy.
     pub stop: bool,
+    /// Ask tasks whose types are not known: each is woken once. Only if the process answers peeks.
+    pub ask: bool,
     /// How types are found.
     pub symbols: Options,
 }
@@ -43,10 +50,49 @@ pub struct TasksOptions {
 /// # Errors
 /// [`TasksError`].
 pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
+    let pool = Pool::find(pid);
+    let mut dump = read_once(pid, pool.as_ref(), &HashMap::default(), options)?;
+    let has_untyped = dump.tasks.iter().any(|task| task.source == AwaitSource::RootName);
+    if !options.ask || !has_untyped && !dump.tasks.is_empty() {
+        return Ok(dump);
+    }
+    match ask::tasks(pid) {
+        Ok(asked) => {
+            let answers = asked.answers(&options.symbols);
+            let answers = asked.tasks.iter().map(|task| task.id).zip(answers).collect();
+            read_once(pid, pool.as_ref(), &answers, options)
+        }
+        Err(error) => {
+            dump.remarks.insert(0, error.to_string());
+            Ok(dump)
+        }
+    }
+}
+
+fn read_once(
+    pid: u32,
+    pool: Option<&Pool>,
+    answers: &HashMap<u64, DumpedTask>,
+    options: &TasksOptions,
+) -> Result<TaskDump, TasksError> {
+    // What ends before the copy is in the table before it, what begins before the copy in the table after it.
+    let mut wrapped = BTreeMap::new();
+    if let Some(pool) = pool.filter(|_| !options.stop) {
+        pool.read_into(&mut wrapped);
+    }
     let start = Instant::now();
     let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
     let process = freeze(pid, &frozen::Options::default())?;
-    let mut dump = dump(&process, options);
+    if let Some(pool) = pool {
+        pool.read_into(&mut wrapped);
+    }
+    for (id, answer) in answers {
+        if let Some(task) = wrapped.get_mut(id) {
+            task.asked = Some(answer.clone());
+        }
+    }
+    let wrapped: Vec<WrappedTask> = wrapped.into_values().collect();
+    let mut dump = dump(&process, &wrapped, options);
     if !process.is_alive() {
         return Err(match stackglass_procfs::process::is_alive(pid) {
             true => TasksError::CopyEnded(pid),
@@ -58,7 +104,7 @@ pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
     Ok(dump)
 }
 
-fn dump(process: &FrozenProcess, options: &TasksOptions) -> TaskDump {
+fn dump(process: &FrozenProcess, wrapped: &[WrappedTask], options: &TasksOptions) -> TaskDump {
     let image = image::of(process);
     let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
     let modules = modules::find(&image, &executable);
@@ -75,6 +121,7 @@ fn dump(process: &FrozenProcess, options: &TasksOptions) -> TaskDump {
         layouts: &layouts,
         locals: &locals,
         tids: &tids,
+        wrapped,
     });
     dump.program = executable.rsplit('/').next().unwrap_or(&executable).to_owned();
     dump

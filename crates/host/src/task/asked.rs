@@ -14,9 +14,10 @@ mod trace;
 use super::{Task, TaskPool, pool, pool_or_new};
 use crate::{UNWINDER, system};
 use core::mem::ManuallyDrop;
+use core::ops::Range;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use core::task::{RawWakerVTable, Waker};
-use stackglass_wire::task::ENTRIES;
+use stackglass_wire::task::{ENTRIES, TaskText};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 pub use trace::{Stack, Tracing};
@@ -199,6 +200,10 @@ pub struct Answer {
     pub id: u64,
     /// Number of its entry.
     pub entry: u32,
+    /// Its name.
+    pub name: String,
+    /// Where it was created; line 0 if that is not known.
+    pub created: (String, u32),
     /// What it said.
     pub said: Said,
 }
@@ -257,7 +262,9 @@ fn request(pool: &TaskPool, slots: &Slots, question: u32) -> Vec<Answer> {
         if id == 0 {
             continue;
         }
-        let mut answer = Answer { id, entry: number, said: Said::NoWaker };
+        let Some(text) = entry.text(id) else { continue };
+        let (name, file) = texts(&text);
+        let mut answer = Answer { id, entry: number, name, created: (file, text.line), said: Said::NoWaker };
         if pool.owner_of(entry) == Some(own) {
             answer.said = Said::Polled(own);
         } else {
@@ -278,6 +285,40 @@ fn request(pool: &TaskPool, slots: &Slots, question: u32) -> Vec<Answer> {
         answers.push(answer);
     }
     answers
+}
+
+/// Name and path of a text.
+fn texts(text: &TaskText) -> (String, String) {
+    let bytes: Vec<u8> = text.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let name = usize::from(text.name_len).min(bytes.len());
+    let file = (name + usize::from(text.file_len)).min(bytes.len());
+    let string = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    (string(&bytes[..name]), string(&bytes[name..file]))
+}
+
+/// A program or library of this process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LoadedModule {
+    /// Its addresses.
+    pub range: Range<u64>,
+    /// Address in memory minus address in the file.
+    pub bias: u64,
+    /// The linker's build id.
+    pub build_id: Vec<u8>,
+    /// Its path. The loader gives the main program none.
+    pub path: Vec<u8>,
+}
+
+/// The modules in which stacks are.
+pub fn modules() -> Vec<LoadedModule> {
+    let Some(list) = UNWINDER.modules() else { return Vec::new() };
+    let module = |module: &stackglass_unwind::Module| LoadedModule {
+        range: module.range(),
+        bias: module.bias(),
+        build_id: module.build_id().to_vec(),
+        path: list.path(module).to_vec(),
+    };
+    list.iter().map(module).collect()
 }
 
 /// Collects answers until all are there, or the time is over.
