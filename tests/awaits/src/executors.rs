@@ -73,7 +73,9 @@ pub fn start_tasks() {
 
     let executor: &'static async_executor::Executor<'_> = Box::leak(Box::default());
     for name in ["smol_first", "smol_second"] {
-        executor.spawn(known(name, "ex_nested>ex_deeper>ex_deeper>ex_inner>ex_parked>!Receiver", nested(2))).detach();
+        executor
+            .spawn(known(name, "ex_nested>ex_deeper>ex_deeper>ex_inner>ex_parked>!Receiver", nested(2)))
+            .detach();
     }
     executor.spawn(known("smol_polled", "polled", polled())).detach();
     for _ in 0..2 {

@@ -158,7 +158,10 @@ fn dumped(task: &AskedTask, state: TaskState, stack: Vec<AwaitFrame>) -> DumpedT
 
 /// The function of a task: that of the outermost future.
 fn name_of(stack: &[AwaitFrame]) -> Option<Arc<str>> {
-    stack.first().filter(|frame| !matches!(frame.point, AwaitPoint::Lost(_))).map(|frame| frame.function.clone())
+    stack
+        .first()
+        .filter(|frame| !matches!(frame.point, AwaitPoint::Lost(_)))
+        .map(|frame| frame.function.clone())
 }
 
 fn lost(why: &'static str) -> Vec<AwaitFrame> {

@@ -124,7 +124,12 @@ mod tests {
         let stack = |is_wake| AskedStack { frames: vec![0x1234, u64::MAX], is_wake };
         let task = |id, said| AskedTask { id, name: "a b\n\u{4}ä".into(), created: None, said };
         AskedTasks {
-            modules: vec![AskedModule { range: 16..32, bias: 16, build_id: vec![1, 255], path: "/a b".into() }],
+            modules: vec![AskedModule {
+                range: 16..32,
+                bias: 16,
+                build_id: vec![1, 255],
+                path: "/a b".into(),
+            }],
             tasks: vec![
                 task(1, AskedSaid::Waits(vec![stack(false), stack(true)])),
                 AskedTask { created: Some(("src/main.rs".into(), 7)), ..task(2, AskedSaid::NoWaker) },

@@ -28,7 +28,11 @@ impl Pool {
     pub fn find(pid: u32) -> Option<Pool> {
         let is_large = |mapping: &Mapping| {
             let size = mapping.range.end - mapping.range.start;
-            mapping.readable && mapping.writable && !mapping.shared && mapping.inode == 0 && size >= POOL_BYTES as u64
+            mapping.readable
+                && mapping.writable
+                && !mapping.shared
+                && mapping.inode == 0
+                && size >= POOL_BYTES as u64
         };
         let large: Vec<Mapping> = maps::read(pid).ok()?.into_iter().filter(is_large).collect();
         if large.is_empty() {

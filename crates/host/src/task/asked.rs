@@ -324,8 +324,12 @@ pub fn modules() -> Vec<LoadedModule> {
 /// Collects answers until all are there, or the time is over.
 fn wait(pool: &TaskPool, answers: &mut [Answer], question: u32, until: Instant) {
     let is_open = |answer: &Answer| answer.said == Said::NotPolled;
-    let mut open: HashMap<u64, usize> =
-        answers.iter().enumerate().filter(|(_, answer)| is_open(answer)).map(|(at, answer)| (answer.id, at)).collect();
+    let mut open: HashMap<u64, usize> = answers
+        .iter()
+        .enumerate()
+        .filter(|(_, answer)| is_open(answer))
+        .map(|(at, answer)| (answer.id, at))
+        .collect();
     while !open.is_empty() {
         for trace in trace::take().into_iter().filter(|trace| trace.question() == question) {
             if let Some(at) = open.remove(&trace.id()) {

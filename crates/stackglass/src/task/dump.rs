@@ -84,7 +84,8 @@ impl fmt::Display for TaskDump {
 /// let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build()?;
 /// let (sender, question) = tokio::sync::oneshot::channel();
 /// let task = runtime.spawn(answer(question).task("answer"));
-/// # while stackglass::task::dump()?.tasks().iter().all(|task| task.stack.is_empty()) {}
+/// # use stackglass::model::task_dump::AwaitSource;
+/// # while stackglass::task::dump()?.tasks().iter().all(|task| task.source != AwaitSource::AskedPoll) {}
 /// let dump = stackglass::task::dump()?;
 /// println!("{dump}");
 /// assert_eq!(dump.tasks()[0].given_name.as_deref(), Some("answer"));

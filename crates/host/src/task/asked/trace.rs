@@ -46,8 +46,14 @@ pub(super) struct Trace {
     /// A clone is being noted.
     is_noting: Cell<bool>,
     work: UnsafeCell<Work>,
-    is_ready: bool,
-    next: *mut Trace,
+}
+
+/// What remains of a trace.
+pub(super) struct Finished {
+    id: u64,
+    question: u32,
+    said: Said,
+    next: *mut Finished,
 }
 
 /// What only the polling thread uses.
@@ -59,7 +65,7 @@ struct Work {
 }
 
 /// Finished traces, newest first. Threads only push to it, or take it whole, so it needs no lock and survives a fork.
-static FINISHED: AtomicPtr<Trace> = AtomicPtr::new(core::ptr::null_mut());
+static FINISHED: AtomicPtr<Finished> = AtomicPtr::new(core::ptr::null_mut());
 
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake, drop_lent);
 
@@ -87,8 +93,6 @@ impl Tracing {
             thread: this_thread(),
             is_noting: Cell::new(false),
             work: UnsafeCell::new(work),
-            is_ready: false,
-            next: core::ptr::null_mut(),
         })));
         // SAFETY: the functions of the vtable take a trace that is alive. It is as long as this waker, of which the poll only has
         // a reference. Clones do not refer to it.
@@ -105,12 +109,14 @@ impl Tracing {
     /// The poll has ended.
     #[inline(never)]
     pub fn end(self, is_ready: bool) {
-        let new = core::mem::ManuallyDrop::new(self).trace.as_ptr();
-        // SAFETY: the poll is over, so nobody else has a reference to the trace until it is published.
-        unsafe { (*new).is_ready = is_ready };
+        // SAFETY: made from a box; the poll is over, and the waker's drop does not look at it.
+        let trace = unsafe { Box::from_raw(core::mem::ManuallyDrop::new(self).trace.as_ptr()) };
+        let Trace { id, question, .. } = *trace;
+        let said = if is_ready { Said::Ended } else { Said::Waits(trace.work.into_inner().stacks) };
+        let new = Box::into_raw(Box::new(Finished { id, question, said, next: core::ptr::null_mut() }));
         let mut head = FINISHED.load(Relaxed);
         loop {
-            // SAFETY: as before.
+            // SAFETY: only this thread knows it until it is published.
             unsafe { (*new).next = head };
             match FINISHED.compare_exchange_weak(head, new, AcqRel, Relaxed) {
                 Ok(_) => return,
@@ -128,7 +134,7 @@ impl Drop for Tracing {
     }
 }
 
-impl Trace {
+impl Finished {
     /// The task.
     pub fn id(&self) -> u64 {
         self.id
@@ -141,12 +147,11 @@ impl Trace {
 
     /// What the task said.
     pub fn said(self) -> Said {
-        match self.is_ready {
-            true => Said::Ended,
-            false => Said::Waits(self.work.into_inner().stacks),
-        }
+        self.said
     }
+}
 
+impl Trace {
     /// Notes the stack of the caller.
     #[inline(never)]
     fn note(&self, is_wake: bool) {
@@ -183,7 +188,7 @@ pub(super) fn real(waker: &Waker) -> &Waker {
 }
 
 /// All finished traces.
-pub(super) fn take() -> Vec<Trace> {
+pub(super) fn take() -> Vec<Finished> {
     let mut head = FINISHED.swap(core::ptr::null_mut(), AcqRel);
     let mut all = Vec::new();
     while !head.is_null() {
