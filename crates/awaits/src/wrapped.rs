@@ -14,7 +14,7 @@ use crate::walk::Walker;
 use foldhash::{HashMap, HashSet, HashSetExt};
 use stackglass_profile::Nanos;
 use stackglass_profile::task_dump::{
-    AsyncRuntime, AwaitPoint, AwaitSource, DumpedTask, PollingThread, TaskDump, TaskState,
+    AsyncRuntime, AwaitFrame, AwaitPoint, AwaitSource, DumpedTask, PollingThread, TaskDump, TaskState,
 };
 use stackglass_symbols::layouts::{Shape, TypeId};
 use std::ops::Range;
@@ -163,6 +163,11 @@ fn read(walker: &Walker<'_>, task: &WrappedTask) -> Option<Read> {
         thread: task.polled_by.map(|tid| PollingThread { tid, ..PollingThread::default() }),
         ..DumpedTask::default()
     };
+    if task.future == 0 {
+        let frame =
+            AwaitFrame { function: task.name.clone(), point: AwaitPoint::NotStarted, children: Vec::new() };
+        return Some((DumpedTask { stack: vec![frame], ..dumped }, None, Vec::new()));
+    }
     let Some(wrapper) = wrapper_of(walker, task) else {
         let asked = task.asked.clone().map(|asked| DumpedTask { waited: dumped.waited, ..asked });
         return Some((asked.unwrap_or(dumped), None, Vec::new()));

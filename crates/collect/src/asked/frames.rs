@@ -71,7 +71,7 @@ fn await_frames(frames: &[&Frame]) -> Vec<AwaitFrame> {
             }
             last = Some((index, frame));
         }
-        is_polled = is_body || polls(&frame.func) || is_shim(frame);
+        is_polled = is_body || polls(&frame.func) || is_polled && is_shim(frame);
     }
     let inside = last.map_or(0, |(index, _)| index + 1);
     if let Some(leaf) = leaf(&frames[inside..]) {
@@ -106,8 +106,13 @@ fn is_part_of(inner: &Frame, outer: &Frame) -> bool {
     if inner.line != outer.line || inner.file != outer.file {
         return false;
     }
-    let is_nested = inner.func.strip_prefix(&*outer.func).is_some_and(|rest| rest.starts_with("::"));
-    is_nested || last_part(&inner.func).starts_with("{closure#")
+    if inner.func.strip_prefix(&*outer.func).is_some_and(|rest| rest.starts_with("::")) {
+        return true;
+    }
+    // In line tables alone, inlined functions have the last part of their name only, but that tells bodies from closures.
+    let is_closure = last_part(&inner.func).starts_with("{closure");
+    let is_nested = inner.func.ends_with("::{closure}::{closure}");
+    last_part(&outer.func).starts_with("{async_") && is_closure && (inner.inlined || is_nested)
 }
 
 fn of_body(frame: &Frame) -> AwaitFrame {
@@ -129,7 +134,7 @@ fn name(function: &str) -> Arc<str> {
     }
     match name.rsplit_once("::") {
         Some((rest, last)) if last.starts_with("{async_") => {
-            let kind = last.trim_start_matches('{').split('#').next().unwrap_or(last).replace('_', " ");
+            let kind = last.trim_matches(['{', '}']).split('#').next().unwrap_or(last).replace('_', " ");
             format!("{rest}::{{{kind}}}").into()
         }
         _ => name.into(),
@@ -201,7 +206,8 @@ mod tests {
             frame("core::pin::Pin::poll", "pin.rs", 1),
             frame("app::{async_fn#0}", "app.rs", 20),
             frame("tokio::time::sleep::Sleep::poll", "sleep.rs", 5),
-            frame("std::thread::local::LocalKey::with", "local.rs", 5),
+            frame("std::panic::catch_unwind", "panic.rs", 5),
+            frame("core::panic::AssertUnwindSafe::call_once", "panic.rs", 5),
             frame("tokio::runtime::context::{closure}", "context.rs", 5),
             frame("core::task::wake::Waker::clone", "wake.rs", 5),
             frame("stackglass_host::task::asked::trace::clone", "trace.rs", 5),
@@ -220,6 +226,13 @@ mod tests {
             frame("app::deep::{closure}", "app.rs", 20),
         ]);
         assert_eq!(text(&found), "app::both:10 > app::deep:20 > app::deep:20");
+        let poll = frame("core::future::poll_fn::PollFn::poll", "poll_fn.rs", 1);
+        let inlined = Frame { inlined: true, ..frame("app::{closure}", "app.rs", 10) };
+        let found = stack(&[frame("app::{async_fn}", "app.rs", 10), poll.clone(), inlined]);
+        assert_eq!(text(&found), "app::{async fn}:10");
+        let found =
+            stack(&[frame("app::{async_fn}", "app.rs", 10), poll, frame("app::f::{closure}", "app.rs", 10)]);
+        assert_eq!(text(&found), "app::{async fn}:10 > app::f:10");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use stackglass_profile::task_dump;
 use stackglass_report::TasksText;
 use stackglass_sampler::task::asked::{self, NotAsked, Said};
 use std::fmt;
+use std::io::Write;
 use std::time::Duration;
 
 /// How long [`dump`] waits for answers.
@@ -48,7 +49,8 @@ impl TaskDump {
 
     /// Prints tasks with equal await stacks as groups, most first, like `stackglass tasks`.
     pub fn print(&self) {
-        print!("{self}");
+        // A closed output is ignored.
+        let _ = write!(std::io::stdout().lock(), "{self}");
     }
 }
 
@@ -75,21 +77,21 @@ impl fmt::Display for TaskDump {
 /// use stackglass::task::TaskExt;
 /// use std::time::Duration;
 ///
-/// async fn answer(question: tokio::sync::oneshot::Receiver<u32>) -> u32 {
-///     question.await.unwrap_or(42)
+/// async fn answer() -> u32 {
+///     tokio::time::sleep(Duration::from_secs(3600)).await;
+///     42
 /// }
 ///
+/// # use stackglass::model::task_dump::AwaitSource;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// stackglass::task::enable_dumps();
-/// let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build()?;
-/// let (sender, question) = tokio::sync::oneshot::channel();
-/// let task = runtime.spawn(answer(question).task("answer"));
-/// # use stackglass::model::task_dump::AwaitSource;
+/// let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build()?;
+/// let task = runtime.spawn(answer().task("answer"));
 /// # while stackglass::task::dump()?.tasks().iter().all(|task| task.source != AwaitSource::AskedPoll) {}
 /// let dump = stackglass::task::dump()?;
 /// println!("{dump}");
 /// assert_eq!(dump.tasks()[0].given_name.as_deref(), Some("answer"));
-/// # drop((sender, task));
+/// # task.abort();
 /// # Ok(())
 /// # }
 /// ```

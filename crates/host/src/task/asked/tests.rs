@@ -2,9 +2,10 @@ use super::*;
 use crate::task::Task;
 use core::future::poll_fn;
 use core::pin::{Pin, pin};
-use core::task::{Context, Poll, Wake};
+use core::task::{Context, Poll};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::Wake;
 
 /// An executor of one task on a thread of its own.
 struct Worker {
