@@ -54,8 +54,8 @@ async fn polled() {
 pub fn start_tasks() {
     let pool = ThreadPool::builder().pool_size(2).create().expect("a thread pool can be made");
     let block = async {
-        let _ = nested(0).await;
-    }; // @ex_block
+        let _ = nested(0).await; // @ex_block
+    };
     pool.spawn_ok(known("pool_nested", "ex_block>ex_nested>ex_inner>ex_parked>!Receiver", block));
     pool.spawn_ok(known("pool_join", "ex_join>(ex_one>ex_parked>!Receiver,ex_parked>!Receiver)", joined()));
     pool.spawn_ok(known("pool_boxed", "ex_outer>ex_parked>!Receiver", futures::FutureExt::boxed(outer())));
