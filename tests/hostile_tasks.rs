@@ -148,6 +148,7 @@ impl Host {
             layouts: &self.layouts,
             locals: &[],
             tids: &[],
+            wrapped: &[],
         });
         assert!(begin.elapsed() < Duration::from_secs(60), "it took {:?}", begin.elapsed());
         dump.tasks.len()

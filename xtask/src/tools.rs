@@ -30,6 +30,8 @@ impl Tools {
             "truth",
             "-p",
             "awaits",
+            "-p",
+            "awaits-lines",
         ]);
         if release {
             build.arg("--release");

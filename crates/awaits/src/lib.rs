@@ -5,7 +5,8 @@
 //! a stack of `.await`s is read from memory alone. Nothing is executed in the process.
 //!
 //! [`tasks`] finds the tasks of tokio's runtimes by the runtimes' own lists. `walk` follows one future, `held` finds the guards of locks
-//! that a future holds, and [`deadlocks`] the tasks that wait for each other.
+//! that a future holds, and [`deadlocks`] the tasks that wait for each other. `wrapped` adds tasks of other executors, whose futures the
+//! program has wrapped by the crate `stackglass`.
 //!
 //! Memory of the process is hostile input: each pointer may be wrong, each list may be endless.
 #![cfg_attr(not(test), forbid(unsafe_code))]
@@ -23,7 +24,9 @@ mod names;
 mod tokio;
 mod values;
 mod walk;
+mod wrapped;
 
 pub use tokio::{
     FoundRoot, Poll, PollCode, Process, RootFuture, SeenTask, TaskLook, TaskLooks, tasks, tasks_and_polls,
 };
+pub use wrapped::WrappedTask;

@@ -28,6 +28,7 @@ use crate::locks::{self, TaskHoldings};
 use crate::memory::Pages;
 use crate::values::Values;
 use crate::walk::{Walked, Walker};
+use crate::wrapped::{self, WrappedTask};
 use crate::{deadlocks, names};
 use cells::{Cells, Stage};
 use foldhash::{HashSet, HashSetExt};
@@ -36,6 +37,7 @@ use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_heapgraph::stacks::StackFrame;
 use stackglass_profile::task_dump::{AsyncRuntime, DumpedTask, TaskDump, TaskState};
 use stackglass_symbols::layouts::{Layouts, Local, TypeId, is_coroutine};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A process, and what is known of it.
@@ -50,6 +52,8 @@ pub struct Process<'a> {
     pub locals: &'a [Vec<Vec<Local>>],
     /// Kernel ids of these threads.
     pub tids: &'a [u32],
+    /// Tasks of our own wrapper, from the table that the process has of them.
+    pub wrapped: &'a [WrappedTask],
 }
 
 /// Finds the tasks of a process. It has none if its debug information has no types, or if it does not use tokio.
@@ -64,7 +68,13 @@ pub fn tasks_and_polls(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (Ta
     let types = Futures::new(layouts);
     let vtables = vtables(layouts, modules);
     let cells = Cells::find(&values, modules);
-    let walker = Walker { values: &values, types: &types, vtables: &vtables, headers: cells.headers };
+    let walker = Walker {
+        values: &values,
+        types: &types,
+        vtables: &vtables,
+        headers: cells.headers,
+        wrapped: RefCell::default(),
+    };
     let swept = sweep::cells(image, &cells);
     let lists = lists::of_schedulers(&values, &cells, &swept);
     let version = version(layouts);
@@ -102,6 +112,7 @@ pub fn tasks_and_polls(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (Ta
     let polls = polling::find(&values, &cells.headers, modules, frames, &polled);
     roots::add(process, &walker, &mut dump, &mut held);
     block_on::add(process, &walker, &mut dump, &mut held);
+    wrapped::add(process.wrapped, &walker, &mut dump, &mut held);
     if cells.is_empty() {
         root_names::add(process, &values, &mut dump);
     }
@@ -176,10 +187,11 @@ fn add(
     }
     // The state of a future that is polled changes; it is on the stack of its worker.
     let readable = future.filter(|_| matches!(state, TaskState::Waiting | TaskState::Ready));
-    let Walked { stack, waits } = match readable {
-        Some(future) => walker.walk(future),
-        None => Walked { stack: Vec::new(), waits: Vec::new() },
-    };
+    let walked = readable.map(|future| walker.walk(future)).unwrap_or_default();
+    if let Some(future) = future {
+        walker.wrapped.borrow_mut().claim(walker.values, dump.tasks.len(), future, &walked.wrapped);
+    }
+    let Walked { stack, waits, .. } = walked;
     if let (Some(future), Some(held)) = (readable, held) {
         let holdings = held::holdings(walker, future);
         let free = walker.headers.free(walker.values, header);
@@ -208,6 +220,10 @@ fn task_name(walker: &Walker<'_>, future: TypeId) -> Arc<str> {
     let inner = name.strip_prefix("tokio::runtime::blocking::task::BlockingTask<");
     match inner.and_then(|inner| inner.strip_suffix('>')) {
         Some(function) => names::closure(function),
+        None if wrapped::is_wrapper(name) => match wrapped::future_type(walker.values, future) {
+            Some(inner) => task_name(walker, inner),
+            None => names::without_arguments(name).into(),
+        },
         None if is_coroutine(name) => names::function(name, walker.values.layouts.coroutines()),
         None => names::without_arguments(name).into(),
     }

@@ -4,7 +4,7 @@ use crate::futures::{Form, Futures, Part, form};
 use crate::names;
 use crate::tokio::Headers;
 use crate::values::{Value, Values};
-use crate::{hidden, join_set, joins};
+use crate::{hidden, join_set, joins, wrapped};
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, Wait, WaitTarget};
 use stackglass_symbols::layouts::{Shape, TypeId};
 use std::cell::{Cell, RefCell};
@@ -26,12 +26,17 @@ pub(crate) struct Walker<'a> {
     /// Types by the address of their vtable, sorted.
     pub vtables: &'a [(u64, TypeId)],
     pub headers: Headers,
+    /// Wrapped futures that are part of tasks in the dump.
+    pub wrapped: RefCell<wrapped::Known>,
 }
 
 /// An await stack.
+#[derive(Default)]
 pub(crate) struct Walked {
     pub stack: Vec<AwaitFrame>,
     pub waits: Vec<Wait>,
+    /// Addresses of the futures in our own wrappers.
+    pub wrapped: Vec<u64>,
 }
 
 /// One walk.
@@ -39,6 +44,7 @@ struct Walk<'a, 'w> {
     walker: &'w Walker<'a>,
     left: Cell<u32>,
     waits: RefCell<Vec<Wait>>,
+    wrapped: RefCell<Vec<u64>>,
 }
 
 /// Whether what is awaited is needed for the task to go on.
@@ -96,11 +102,16 @@ impl Place<'_> {
 impl<'a> Walker<'a> {
     /// The await stack of a future.
     pub fn walk(&self, future: Value) -> Walked {
-        let walk = Walk { walker: self, left: Cell::new(MOST_VALUES), waits: RefCell::default() };
+        let walk = Walk {
+            walker: self,
+            left: Cell::new(MOST_VALUES),
+            waits: RefCell::default(),
+            wrapped: RefCell::default(),
+        };
         let mut stack = Vec::new();
         let place = Place { depth: 0, need: Need::Always, joins: false, within: "", part: Part::Future };
         walk.future(future, place, &mut stack);
-        Walked { stack, waits: walk.waits.into_inner() }
+        Walked { stack, waits: walk.waits.into_inner(), wrapped: walk.wrapped.into_inner() }
     }
 
     /// The line in which a coroutine is suspended, by the index of its state.
@@ -230,6 +241,7 @@ impl<'a> Walk<'a, '_> {
         }
         match &layout.shape {
             Shape::Struct(fields) => {
+                self.note_wrapper(value);
                 let place = place.in_part_of(&layout.name);
                 for part in fields.iter().filter_map(|field| value.part(field)) {
                     self.look_into(part, place, out);
@@ -253,6 +265,16 @@ impl<'a> Walk<'a, '_> {
                 None => out.push(lost(&layout.name, "the pointer is not valid")),
             },
             _ => {}
+        }
+    }
+
+    /// Notes the future of our own wrapper.
+    fn note_wrapper(&self, value: Value) {
+        let values = self.values();
+        if wrapped::is_wrapper(values.name(value))
+            && let Some(future) = values.field(value, "future")
+        {
+            self.wrapped.borrow_mut().push(future.address);
         }
     }
 
@@ -359,6 +381,10 @@ impl<'a> Walk<'a, '_> {
         for _ in 0..8 {
             let layout = values.layout(value.type_id);
             let inner = match &layout.shape {
+                _ if wrapped::is_wrapper(&layout.name) => {
+                    self.note_wrapper(value);
+                    values.field(value, "future")
+                }
                 _ if form(values.layouts, value.type_id) == Form::Dynamic => self.walker.dynamic(value),
                 Shape::Struct(fields) if is_wrapper(&layout.name) => {
                     let large = fields.iter().find(|field| values.layout(field.type_id).size > 0);
@@ -431,7 +457,7 @@ impl<'a> Walk<'a, '_> {
 
 /// Whether a struct only passes on what its one future does.
 fn keeps_only(name: &str) -> bool {
-    is_wrapper(name) || name.starts_with("tracing::instrument::Instrumented<")
+    is_wrapper(name) || wrapped::is_wrapper(name) || name.starts_with("tracing::instrument::Instrumented<")
 }
 
 fn is_wrapper(name: &str) -> bool {

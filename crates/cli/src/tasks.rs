@@ -19,7 +19,12 @@ Examples:
 Works on tokio programs that run, without preparation: the process is copied,
 which takes some milliseconds, and the copy is read. Nothing runs in the
 program. Its own crate needs full debug information: `debug = 2` (or `true`) in
-the Cargo profile that it is built with. Dependencies may have none.";
+the Cargo profile that it is built with. Dependencies may have none.
+
+Tasks of any executor are listed if the program names them: `.task(\"name\")` of
+the crate stackglass. With --ask, line tables suffice for these: the program,
+which must call stackglass::peek::install(), wakes each once and traces that
+poll. A wake-up without a reason is legal for every future.";
 
 /// Print what every async task of a process waits for, line by line.
 #[derive(Args, Debug)]
@@ -41,6 +46,10 @@ pub(crate) struct Flags {
     #[arg(long)]
     stop: bool,
 
+    /// Wake tasks once whose types are not known, and trace that poll. The program must name its tasks and answer peeks
+    #[arg(long)]
+    ask: bool,
+
     /// Print one JSON object (docs/json.md)
     #[arg(long)]
     json: bool,
@@ -51,7 +60,7 @@ pub(crate) struct Flags {
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let pid = process_of(flags.pid);
-    let options = TasksOptions { stop: flags.stop, ..TasksOptions::default() };
+    let options = TasksOptions { stop: flags.stop, ask: flags.ask, ..TasksOptions::default() };
     let dump = tasks::read(pid, &options).map_err(Failure::new)?;
     if dump.tasks.is_empty() {
         let why = dump.remarks.first().map_or("it has no tasks", String::as_str);

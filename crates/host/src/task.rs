@@ -7,10 +7,14 @@
 //!
 //! The pool is wiped in a forked child. The child's thread then finds that its cell is no longer its own, and takes another.
 
+pub mod asked;
+
 use crate::system;
 use core::cell::Cell;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
+use core::pin::Pin;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*, compiler_fence};
+use core::task::{Context, Poll};
 use stackglass_wire::TASKS_SYMBOL;
 use stackglass_wire::task::Previous;
 pub use stackglass_wire::task::{Polled, TaskCell, TaskEntry, TaskPool, TaskText};
@@ -38,7 +42,9 @@ pub fn own_pool() -> Option<&'static TaskPool> {
 fn install(new: *mut TaskPool) -> Option<&'static TaskPool> {
     // If two threads make a pool at once, one pool stays unused.
     let _ = POOL.compare_exchange(core::ptr::null_mut(), new, AcqRel, Acquire);
-    pool()
+    let pool = pool()?;
+    pool.set_mark();
+    Some(pool)
 }
 
 fn map() -> Option<*mut TaskPool> {
@@ -85,6 +91,9 @@ pub struct Task {
     entry: Option<&'static TaskEntry>,
     /// Number of the entry, 0 for none.
     number: u32,
+    /// Odd while the task is polled. It lies beside the future, so that a copy of the process has both of the same moment. It is
+    /// read from outside only.
+    sequence: AtomicU32,
 }
 
 impl Task {
@@ -95,7 +104,7 @@ impl Task {
         let now = pool_or_new().filter(|pool| pool.is_timed()).map_or(0, |_| system::now());
         let number = pool().map_or(0, |pool| pool.register(id, &text, now));
         let entry = pool().and_then(|pool| pool.entry(number));
-        Task { id, entry, number }
+        Task { id, entry, number, sequence: AtomicU32::new(0) }
     }
 
     /// Its id, unique in this process and never 0.
@@ -107,6 +116,7 @@ impl Task {
 impl Drop for Task {
     fn drop(&mut self) {
         if let Some(pool) = pool() {
+            self.forget_waker();
             pool.unregister(self.id, self.number);
         }
     }
@@ -167,6 +177,44 @@ impl Task {
         Polling { task: self, begun: self.begin() }
     }
 
+    /// Polls the task's future. Its address and type can be read from outside from now on.
+    #[inline(always)]
+    pub fn poll_future<F: Future>(&self, future: Pin<&mut F>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let _polling = self.poll();
+        self.locate(&*future);
+        let mut tracing = None;
+        let mut own;
+        let mut context = context;
+        if asked::keeps_wakers() {
+            self.begin_asked(context.waker(), &mut tracing);
+            if let Some(tracing) = &tracing {
+                own = Context::from_waker(tracing.waker());
+                // SAFETY: only the lifetime of what the context borrows changes. `poll` is generic over it, so it cannot keep
+                // the waker longer than this call lasts.
+                context = unsafe { core::mem::transmute::<&mut Context<'_>, &mut Context<'_>>(&mut own) };
+            }
+        }
+        let result = future.poll(context);
+        if let Some(tracing) = tracing {
+            tracing.end(result.is_ready());
+        }
+        result
+    }
+
+    /// Says where the future is, and by its vtable what it is.
+    #[inline(always)]
+    fn locate<F: Future>(&self, future: &F) {
+        let Some(entry) = self.entry else { return };
+        let dynamic: *const dyn Future<Output = F::Output> = future;
+        // SAFETY: the pointer to a trait object consists of two pointers, to the value and to the vtable. The words are only
+        // read by others, which take them for what they may be.
+        let [address, vtable] = unsafe { core::mem::transmute::<_, [*const (); 2]>(dynamic) };
+        // In a forked child the entry may be that of another task.
+        if entry.id() == self.id {
+            entry.set_future(address.addr() as u64, vtable.addr() as u64);
+        }
+    }
+
     /// This thread begins to poll the task. Polls must [end](Task::end) in the reverse order.
     #[inline(always)]
     pub fn begin(&self) -> Begun {
@@ -176,6 +224,8 @@ impl Task {
             own = OWN.get();
         }
         let before = own.cell.enter(self.id, self.number);
+        self.sequence.store(self.sequence.load(Relaxed) | 1, Relaxed);
+        compiler_fence(SeqCst);
         if let Some(entry) = self.entry {
             entry.begin(own.number);
         }
@@ -191,6 +241,9 @@ impl Task {
             }
             entry.end();
         }
+        // All that the poll wrote precedes it.
+        compiler_fence(SeqCst);
+        self.sequence.store((self.sequence.load(Relaxed) | 1).wrapping_add(1), Relaxed);
         // In a child that was forked meanwhile the cell belongs to the parent.
         if begun.own.cell.owner() == begun.own.owner {
             begun.own.cell.leave(begun.before);

@@ -105,6 +105,7 @@ pub use stackglass_report::{
 /// The parts of a [`Recording`], and the blocks of [`Data`].
 pub mod model {
     pub use stackglass_profile::symbols::{Language, Missing, ModuleNote};
+    pub use stackglass_profile::task_dump;
     pub use stackglass_profile::word_buffer::{Block, Blocks};
     pub use stackglass_profile::{
         Address, AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling,

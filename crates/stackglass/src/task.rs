@@ -26,6 +26,8 @@
 //! the future has that task. Outside of all tasks, a thread is its own task. If one instrumented future polls another, the
 //! innermost counts.
 //!
+//! [`dump`] tells what all named tasks wait for, line by line. From outside, `stackglass tasks PID` does so.
+//!
 //! A poll costs a few nanoseconds more, sampled or not. A task costs some tens of nanoseconds to create, and 256 bytes while
 //! it lives. Up to 131 072 live tasks have names.
 
@@ -36,8 +38,11 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+mod dump;
 #[cfg(feature = "tokio")]
 mod on_tokio;
+pub(crate) use dump::ask;
+pub use dump::{DumpError, TaskDump, dump, enable_dumps};
 #[cfg(all(feature = "tokio", tokio_unstable))]
 pub use on_tokio::hook;
 #[cfg(feature = "tokio")]
@@ -88,7 +93,6 @@ impl<F: Future> Future for Instrumented<F> {
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let _polling = this.task.poll();
-        this.future.poll(context)
+        this.task.poll_future(this.future, context)
     }
 }

@@ -8,7 +8,10 @@
 //! The table holds the names of tasks that were created before sampling started, and of waiting tasks. All zeros is an empty
 //! pool, which is what a forked child sees (`MADV_WIPEONFORK`).
 
+mod outside;
+
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence};
+pub use outside::{POOL_BYTES, PoolHead, ReadEntry};
 
 /// Most threads that poll at a time.
 pub const CELLS: usize = 32 * 1024;
@@ -16,6 +19,8 @@ pub const CELLS: usize = 32 * 1024;
 pub const ENTRIES: usize = 128 * 1024;
 /// Words of the text of an entry.
 pub const TEXT_WORDS: usize = 24;
+/// By this word others find the pool in the memory of the process.
+pub const MARK: u64 = u64::from_le_bytes(*b"SGtasks1");
 /// Longest name of a task in bytes; longer names are cut at the end.
 const LONGEST_NAME: usize = 64;
 /// Longest path of the source file in bytes; longer paths are cut at the start.
@@ -51,8 +56,10 @@ pub struct TaskEntry {
     /// Next entry in the list of free entries.
     next: AtomicU32,
     _pad: AtomicU32,
-    /// Reserved for stacks of waiting tasks: address and vtable of the future.
-    _future: [AtomicU64; 2],
+    /// Address of the wrapped future, which does not move after the first poll; 0 before.
+    future: AtomicU64,
+    /// Address of the future's vtable as a `dyn Future`, whose debug information names the type.
+    vtable: AtomicU64,
     /// The name's bytes, then the path's.
     text: [AtomicU64; TEXT_WORDS],
 }
@@ -118,7 +125,9 @@ pub struct TaskPool {
     timed: AtomicU32,
     /// Tasks for which the table had no room.
     lost: AtomicU64,
-    _line: [AtomicU64; 5],
+    /// [`MARK`] if the process uses this pool.
+    mark: AtomicU64,
+    _line: [AtomicU64; 4],
     /// Head of the list of free entries: a number, and above it a count that prevents ABA errors.
     free: AtomicU64,
     /// Entries from this index on were never used.
@@ -211,6 +220,13 @@ impl TaskEntry {
         self.polls.store(self.polls.load(Relaxed).wrapping_add(1), Release);
     }
 
+    /// Says where the future is that is polled. For the polling thread.
+    #[inline(always)]
+    pub fn set_future(&self, address: u64, vtable: u64) {
+        self.future.store(address, Relaxed);
+        self.vtable.store(vtable, Relaxed);
+    }
+
     /// Since when it waits, CLOCK_MONOTONIC ns; 0: unknown.
     pub fn since(&self) -> u64 {
         self.since.load(Relaxed)
@@ -231,6 +247,15 @@ impl TaskEntry {
     #[inline]
     pub fn unsent_text(&self, task: u64, run: u32) -> Option<TaskText> {
         if self.id() != task || self.sent.load(Relaxed) == u64::from(run) << 32 | task & 0xffff_ffff {
+            return None;
+        }
+        self.text(task)
+    }
+
+    /// The text of `task`, unless the entry is that of another task.
+    #[inline]
+    pub fn text(&self, task: u64) -> Option<TaskText> {
+        if self.id() != task {
             return None;
         }
         let lengths = self.lengths.load(Relaxed);
@@ -287,6 +312,8 @@ impl TaskPool {
         entry.polled_by.store(0, Relaxed);
         entry.polls.store(0, Relaxed);
         entry.since.store(now, Relaxed);
+        entry.future.store(0, Relaxed);
+        entry.vtable.store(0, Relaxed);
         let lengths = u64::from(text.name_len) | u64::from(text.file_len) << 16 | u64::from(text.line) << 32;
         entry.lengths.store(lengths, Relaxed);
         for (to, from) in entry.text.iter().zip(text.used()) {
@@ -347,6 +374,11 @@ impl TaskPool {
     pub fn owner_of(&self, entry: &TaskEntry) -> Option<u32> {
         let number = entry.polled_by.load(Acquire) as usize;
         self.cells.get(number.wrapping_sub(1)).map(TaskCell::owner).filter(|owner| *owner != 0)
+    }
+
+    /// Marks the pool as that of the process.
+    pub fn set_mark(&self) {
+        self.mark.store(MARK, Release);
     }
 
     /// Tasks for which the table had no room.

@@ -5,6 +5,9 @@
 //! each other, `awaits cycles` more of them, `awaits leaves` tasks that wait for tasks, `awaits hang` a server in which all requests
 //! wait for one, `awaits block KIND` tasks whose polls last. The last line is `READY`.
 //!
+//! `awaits wrapped` starts the tasks of all shapes with names, by the crate's own wrapper, and lets them be asked; `awaits
+//! wrapped-many N` many of them, `awaits executors` tasks of other executors.
+//!
 //! `awaits waits N` and `awaits timers N` end after N seconds, `awaits work N M` after M repetitions of some work.
 //!
 //! A stack is written as names of lines, outermost first, with `>` between them: the comment `// @name` marks a line. Branches
@@ -13,26 +16,36 @@
 mod blockers;
 mod cycles;
 mod deadlocks;
+mod executors;
 mod hang;
 mod leaves;
 mod never_rest;
 mod shapes;
 mod waits;
 
+use stackglass::task::TaskExt;
 use std::future::Future;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Longer than any test.
 pub const HOUR: Duration = Duration::from_secs(3600);
 
+/// Whether tasks get names, by the crate's own wrapper.
+static WRAPS: AtomicBool = AtomicBool::new(false);
+
 /// Starts a task, and prints what is known of it.
+#[track_caller]
 pub fn start<F>(name: &str, stack: &str, future: F)
 where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    let task = tokio::spawn(future);
+    let task = match WRAPS.load(Ordering::Relaxed) {
+        true => tokio::spawn(future.task(name)),
+        false => tokio::spawn(future),
+    };
     println!("{name} {} {stack}", task.id());
 }
 
@@ -49,8 +62,14 @@ fn main() {
     if let ["block", kind] = words[..] {
         return blockers::run(kind);
     }
-    if words.first() == Some(&"local") {
-        return shapes::local();
+    match words.first() {
+        Some(&"local") => return shapes::local(),
+        Some(&"executors") => return executors::start_tasks(),
+        Some(&("wrapped" | "wrapped-many")) => {
+            WRAPS.store(true, Ordering::Relaxed);
+            stackglass::peek::install().expect("SIGUSR1 is free");
+        }
+        _ => {}
     }
     let mut builder = match words.first() {
         Some(&"current-thread") => tokio::runtime::Builder::new_current_thread(),
@@ -59,7 +78,7 @@ fn main() {
     let runtime = builder.worker_threads(2).enable_all().build().expect("a runtime can be made");
     runtime.block_on(async {
         match words[..] {
-            ["many", ..] => shapes::many(number(1)),
+            ["many" | "wrapped-many", ..] => shapes::many(number(1)),
             ["busy", ..] => never_rest::start_tasks(number(1)),
             ["churn"] => never_rest::start_and_end(),
             ["deadlock"] => deadlocks::start_tasks().await,

@@ -13,6 +13,7 @@ use crate::walk::{Walked, Walker};
 use foldhash::{HashMap, HashSet, HashSetExt};
 use stackglass_profile::task_dump::{DumpedTask, TaskDump};
 use stackglass_symbols::layouts::TypeId;
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -84,7 +85,13 @@ impl TaskLooks {
         let cells = Cells::find(&values, modules);
         let vtables = vtables(layouts, modules);
         let types = Futures::new(layouts);
-        let walker = Walker { values: &values, types: &types, vtables: &vtables, headers: cells.headers };
+        let walker = Walker {
+            values: &values,
+            types: &types,
+            vtables: &vtables,
+            headers: cells.headers,
+            wrapped: RefCell::default(),
+        };
         let poll_codes = poll_codes(process, &walker);
         let by_vtable = cells.into_vtables();
         TaskLooks { by_vtable, futures: types.into_known(), vtables, schedulers: Vec::new(), poll_codes }
@@ -170,7 +177,13 @@ impl TaskLooks {
         let vtables = std::mem::take(&mut self.vtables);
         let types = Futures::known(process.layouts, std::mem::take(&mut self.futures));
         let cells = Cells::known(&values, headers, std::mem::take(&mut self.by_vtable));
-        let walker = Walker { values: &values, types: &types, vtables: &vtables, headers };
+        let walker = Walker {
+            values: &values,
+            types: &types,
+            vtables: &vtables,
+            headers,
+            wrapped: RefCell::default(),
+        };
         let result = job(self, &walker, &cells);
         self.by_vtable = cells.into_vtables();
         self.futures = types.into_known();

@@ -50,6 +50,7 @@ pub(super) fn add(
     for (root, walked) in find(process, walker) {
         let holdings = held::holdings(walker, root.future);
         held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop: None });
+        walker.wrapped.borrow_mut().claim(walker.values, dump.tasks.len(), root.future, &walked.wrapped);
         let tid = process.tids.get(root.thread).copied().unwrap_or(0);
         dump.tasks.push(task(tid, walked));
     }

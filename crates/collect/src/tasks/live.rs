@@ -59,7 +59,14 @@ impl LiveTasks {
                 (files, read.0)
             }
         };
-        let read = Process { image: &image, modules: &modules, layouts: &layouts, locals: &[], tids: &[] };
+        let read = Process {
+            image: &image,
+            modules: &modules,
+            layouts: &layouts,
+            locals: &[],
+            tids: &[],
+            wrapped: &[],
+        };
         let mut dump = stackglass_awaits::tasks(&read);
         self.known = Some((known, layouts));
         dump.program = executable.rsplit('/').next().unwrap_or(&executable).to_owned();

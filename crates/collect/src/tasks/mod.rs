@@ -4,23 +4,26 @@
 //! had, the process itself can be read while it stands still. If tasks are polled, their threads are looked at again after 100 ms
 //! (`second_look`), and get names for their frames (`polling_threads`).
 
+mod ask;
 mod live;
 mod polling_threads;
+mod pool;
 mod second_look;
 
 pub use live::{LiveTasks, may_have_tasks};
 
 use crate::heap::{image, module_files};
+use pool::Pool;
 use second_look::Look;
 use stackglass_attach::frozen::{self, FreezeError, FrozenProcess};
-use stackglass_awaits::Poll;
-use stackglass_awaits::Process;
+use stackglass_awaits::{Poll, Process, WrappedTask};
 use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_heapgraph::{locals, modules, roots, stacks};
-use stackglass_profile::task_dump::{TaskDump, TaskState};
+use stackglass_profile::task_dump::{AwaitSource, DumpedTask, TaskDump, TaskState};
 use stackglass_profile::{Module, Nanos};
 use stackglass_symbols::Options;
 use stackglass_symbols::layouts::Wanted;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 /// Why there are no await stacks.
@@ -44,6 +47,8 @@ pub enum TasksError {
 pub struct TasksOptions {
     /// Read the process itself, which stands still meanwhile, instead of a copy.
     pub stop: bool,
+    /// Ask tasks whose types are not known: each is woken once. Only if the process answers peeks.
+    pub ask: bool,
     /// How types are found.
     pub symbols: Options,
 }
@@ -53,10 +58,49 @@ pub struct TasksOptions {
 /// # Errors
 /// [`TasksError`].
 pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
+    let pool = Pool::find(pid);
+    let mut dump = read_once(pid, pool.as_ref(), &HashMap::default(), options)?;
+    let has_untyped = dump.tasks.iter().any(|task| task.source == AwaitSource::RootName);
+    if !options.ask || !has_untyped && !dump.tasks.is_empty() {
+        return Ok(dump);
+    }
+    match ask::tasks(pid) {
+        Ok(asked) => {
+            let answers = asked.answers(&options.symbols);
+            let answers = asked.tasks.iter().map(|task| task.id).zip(answers).collect();
+            read_once(pid, pool.as_ref(), &answers, options)
+        }
+        Err(error) => {
+            dump.remarks.insert(0, error.to_string());
+            Ok(dump)
+        }
+    }
+}
+
+fn read_once(
+    pid: u32,
+    pool: Option<&Pool>,
+    answers: &HashMap<u64, DumpedTask>,
+    options: &TasksOptions,
+) -> Result<TaskDump, TasksError> {
+    // What ends before the copy is in the table before it, what begins before the copy in the table after it.
+    let mut wrapped = BTreeMap::new();
+    if let Some(pool) = pool.filter(|_| !options.stop) {
+        pool.read_into(&mut wrapped);
+    }
     let start = Instant::now();
     let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
     let process = freeze(pid, &frozen::Options::default())?;
-    let Dumped { mut dump, modules, files, mut looks, polls } = dump(&process, options);
+    if let Some(pool) = pool {
+        pool.read_into(&mut wrapped);
+    }
+    for (id, answer) in answers {
+        if let Some(task) = wrapped.get_mut(id) {
+            task.asked = Some(answer.clone());
+        }
+    }
+    let wrapped: Vec<WrappedTask> = wrapped.into_values().collect();
+    let Dumped { mut dump, modules, files, mut looks, polls } = dump(&process, &wrapped, options);
     check_complete(&process, pid)?;
     let mut pause = if options.stop { start.elapsed() } else { process.pause().whole };
     drop(process);
@@ -88,7 +132,7 @@ struct Dumped {
     polls: Vec<(usize, Poll)>,
 }
 
-fn dump(process: &FrozenProcess, options: &TasksOptions) -> Dumped {
+fn dump(process: &FrozenProcess, wrapped: &[WrappedTask], options: &TasksOptions) -> Dumped {
     let image = image::of(process);
     let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
     let modules = modules::find(&image, &executable);
@@ -99,7 +143,14 @@ fn dump(process: &FrozenProcess, options: &TasksOptions) -> Dumped {
     let (layouts, locals) =
         locals::read(&image, &modules, &files, &options.symbols, &frames, Wanted::Coroutines);
     let tids: Vec<u32> = threads.iter().map(|thread| image.threads[thread.index].tid).collect();
-    let read = Process { image: &image, modules: &modules, layouts: &layouts, locals: &locals, tids: &tids };
+    let read = Process {
+        image: &image,
+        modules: &modules,
+        layouts: &layouts,
+        locals: &locals,
+        tids: &tids,
+        wrapped,
+    };
     let (mut dump, found) = stackglass_awaits::tasks_and_polls(&read, &frames);
     dump.program = executable.rsplit('/').next().unwrap_or(&executable).to_owned();
     let look = |poll: &Poll| Look {

@@ -122,6 +122,7 @@ impl Types {
             locals::read(seen.image, seen.modules, seen.files, &options, seen.frames, Wanted::Coroutines);
         self.layouts = layouts;
         let process = Process {
+            wrapped: &[],
             image: seen.image,
             modules: seen.modules,
             layouts: &self.layouts,
@@ -157,6 +158,7 @@ impl Types {
             roots = self.roots_of(seen);
         }
         let process = Process {
+            wrapped: &[],
             image: seen.image,
             modules: seen.modules,
             layouts: &self.layouts,

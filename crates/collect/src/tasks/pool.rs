@@ -1,0 +1,139 @@
+//! Finds the table of wrapped tasks in the memory of a process, and reads it.
+//!
+//! The table is wiped in copies of the process (`MADV_WIPEONFORK`), so that it is read in the process itself, which may run
+//! meanwhile. Mappings with that advice are few. The table begins with a mark, at a page of one of them.
+
+use stackglass_awaits::WrappedTask;
+use stackglass_procfs::maps::{self, Mapping};
+use stackglass_profile::Nanos;
+use stackglass_wire::task::{POOL_BYTES, PoolHead, ReadEntry};
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+const PAGE: u64 = 4096;
+/// Most places in a mapping at which a table is searched.
+const MOST_PLACES: u64 = 1 << 16;
+/// Entries that are read at once.
+const ENTRIES: usize = 4096;
+
+/// The table of a process.
+pub(super) struct Pool {
+    memory: File,
+    address: u64,
+}
+
+impl Pool {
+    /// Finds the table. `None` if the process has none, or may not be read.
+    pub fn find(pid: u32) -> Option<Pool> {
+        let is_large = |mapping: &Mapping| {
+            let size = mapping.range.end - mapping.range.start;
+            mapping.readable
+                && mapping.writable
+                && !mapping.shared
+                && mapping.inode == 0
+                && size >= POOL_BYTES as u64
+        };
+        let large: Vec<Mapping> = maps::read(pid).ok()?.into_iter().filter(is_large).collect();
+        if large.is_empty() {
+            return None;
+        }
+        let wiped = wiped_in_forks(&fs::read_to_string(format!("/proc/{pid}/smaps")).ok()?);
+        let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
+        for mapping in large.iter().filter(|mapping| wiped.contains(&mapping.range.start)) {
+            let last = mapping.range.end - POOL_BYTES as u64;
+            let places = (mapping.range.start..=last).step_by(PAGE as usize).take(MOST_PLACES as usize);
+            for address in places {
+                if head(&memory, address).is_some() {
+                    return Some(Pool { memory, address });
+                }
+            }
+        }
+        None
+    }
+
+    /// Adds its tasks as of now to others, by id.
+    pub fn read_into(&self, tasks: &mut BTreeMap<u64, WrappedTask>) {
+        let Some(head) = head(&self.memory, self.address) else { return };
+        let now = monotonic();
+        let mut bytes = vec![0; ENTRIES * ReadEntry::BYTES];
+        let entries = head.entries();
+        for at in entries.clone().step_by(bytes.len()) {
+            let part = (entries.end - at).min(bytes.len());
+            if self.memory.read_exact_at(&mut bytes[..part], self.address + at as u64).is_err() {
+                return;
+            }
+            for entry in bytes[..part].chunks_exact(ReadEntry::BYTES).filter_map(ReadEntry::parse) {
+                tasks.insert(entry.id, self.task(&entry, head.is_timed, now));
+            }
+        }
+    }
+
+    fn task(&self, entry: &ReadEntry<'_>, is_timed: bool, now: u64) -> WrappedTask {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let owner = || {
+            let mut tid = [0; 4];
+            self.memory.read_exact_at(&mut tid, self.address + entry.owner_at()? as u64).ok()?;
+            Some(u32::from_le_bytes(tid)).filter(|tid| *tid != 0)
+        };
+        let is_known = is_timed && entry.since != 0 && entry.since <= now;
+        WrappedTask {
+            id: entry.id,
+            future: entry.future,
+            vtable: entry.vtable,
+            name: text(entry.name).into(),
+            created: (entry.line != 0).then(|| (text(entry.file).into(), entry.line)),
+            polled_by: if entry.polled_by == 0 { None } else { owner() },
+            waited: is_known.then(|| Nanos(now - entry.since)),
+            asked: None,
+        }
+    }
+}
+
+fn head(memory: &File, address: u64) -> Option<PoolHead> {
+    let mut bytes = [0; PoolHead::BYTES];
+    memory.read_exact_at(&mut bytes, address).ok()?;
+    PoolHead::parse(&bytes)
+}
+
+/// Where the mappings begin that a forked child finds empty (proc_pid_smaps(5): `wf`).
+fn wiped_in_forks(smaps: &str) -> HashSet<u64> {
+    let mut found = HashSet::new();
+    let mut start = None;
+    for line in smaps.lines() {
+        if let Some(flags) = line.strip_prefix("VmFlags:") {
+            found.extend(start.take().filter(|_| flags.split_whitespace().any(|flag| flag == "wf")));
+        } else if let Some((first, _)) = line.split_once('-')
+            && let Ok(address) = u64::from_str_radix(first, 16)
+        {
+            start = Some(address);
+        }
+    }
+    found
+}
+
+/// CLOCK_MONOTONIC now, ns.
+fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is filled by the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_without_a_table_is_told_apart() {
+        assert!(Pool::find(std::process::id()).is_none());
+        assert!(Pool::find(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn wiped_mappings_are_found_by_their_flag() {
+        let smaps = "7f00-7f10 rw-p 0 0:0 0\nSize: 4 kB\nVmFlags: rd wr mr wf\n\
+                     7f10-7f20 rw-p 0 0:0 0\nVmFlags: rd wr dc\n";
+        assert_eq!(wiped_in_forks(smaps), HashSet::from([0x7f00]));
+    }
+}

@@ -1,0 +1,299 @@
+//! Tasks that a program has named by the crate's own wrapper: of any executor, by their types; and without types, by asking them.
+//! The programs are `tests/awaits`, and the same without types in its debug information.
+
+use serde_json::Value;
+use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, AwaitSource, DumpedTask, TaskDump, TaskState};
+use std::collections::{BTreeSet, HashMap};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use whole_programs::{awaits, stackglass};
+
+/// The program, until it is dropped.
+struct Host {
+    child: Child,
+    /// Names and stacks.
+    expected: Vec<(String, String)>,
+}
+
+/// The program without types.
+fn lines_only() -> PathBuf {
+    awaits().with_file_name("awaits-lines")
+}
+
+impl Host {
+    fn start(program: &Path, arguments: &[&str]) -> Host {
+        let mut child =
+            Command::new(program).args(arguments).stdout(Stdio::piped()).spawn().expect("the host starts");
+        let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
+        let lines = lines.map_while(Result::ok).take_while(|line| line != "READY");
+        let expected = lines.map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            (words[0].to_owned(), words[2].to_owned())
+        });
+        let expected = expected.collect();
+        Host { child, expected }
+    }
+
+    fn dump(&self, ask: bool) -> TaskDump {
+        let options = stackglass_collect::tasks::TasksOptions { ask, ..Default::default() };
+        stackglass_collect::tasks::read(self.child.id(), &options).expect("the tasks are read")
+    }
+
+    fn command(&self, arguments: &[&str]) -> (String, String) {
+        let mut command = Command::new(stackglass());
+        command.arg("tasks").arg(self.child.id().to_string()).args(arguments).env_remove("COLUMNS");
+        let output = command.output().expect("the command starts");
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr))
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The numbers of the lines that end in `// @name`, by name.
+fn marked_lines() -> HashMap<String, usize> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("awaits/src");
+    let mut lines = HashMap::new();
+    for file in std::fs::read_dir(folder).expect("the sources of the host are there") {
+        let text = std::fs::read_to_string(file.expect("a file").path()).expect("a source is text");
+        for (number, line) in text.lines().enumerate() {
+            if let Some((_, name)) = line.rsplit_once("// @") {
+                lines.insert(name.trim().to_owned(), number + 1);
+            }
+        }
+    }
+    lines
+}
+
+/// Replaces the names of lines by their numbers.
+fn with_lines(stack: &str, lines: &HashMap<String, usize>) -> String {
+    let (mut text, mut word) = (String::new(), String::new());
+    for char in stack.chars().chain(['\0']) {
+        if char.is_alphanumeric() || matches!(char, '_' | '!') {
+            word.push(char);
+            continue;
+        }
+        text += &lines.get(&word).map_or(word.clone(), usize::to_string);
+        word.clear();
+        text.extend((char != '\0').then_some(char));
+    }
+    text
+}
+
+fn is_own(frame: &AwaitFrame) -> Option<u32> {
+    match &frame.point {
+        AwaitPoint::Await(Some((file, line))) if file.contains("tests/awaits/src/") => Some(*line),
+        _ => None,
+    }
+}
+
+/// A stack as the host writes it.
+fn stack_text(stack: &[AwaitFrame]) -> String {
+    let branches: Vec<String> = stack
+        .iter()
+        .map(|frame| {
+            let rest = stack_text(&frame.children);
+            match (&frame.point, is_own(frame)) {
+                (_, Some(line)) => {
+                    let rest = if rest.is_empty() { String::new() } else { format!(">{rest}") };
+                    format!("{line}{rest}")
+                }
+                (AwaitPoint::Await(_), None) => rest,
+                (AwaitPoint::Leaf, _) => {
+                    format!("!{}", frame.function.rsplit("::").next().unwrap_or_default())
+                }
+                (point, _) => format!("?{point:?}"),
+            }
+        })
+        .collect();
+    match &branches[..] {
+        [] => String::new(),
+        [one] => one.clone(),
+        more => format!("({})", more.join(",")),
+    }
+}
+
+fn matches(expected: &str, got: &str) -> bool {
+    match expected.strip_suffix("!*") {
+        Some(begin) => got.starts_with(begin.trim_end_matches('>')) && !got.contains('?'),
+        None => expected == got,
+    }
+}
+
+/// The own lines from the root to each end. Those that others begin with are left out: in an asked poll, a timeout has a branch of
+/// its own for its timer.
+fn paths(stack: &[AwaitFrame]) -> BTreeSet<Vec<u32>> {
+    fn add(stack: &[AwaitFrame], path: &mut Vec<u32>, into: &mut BTreeSet<Vec<u32>>) {
+        if stack.is_empty() {
+            into.insert(path.clone());
+        }
+        for frame in stack {
+            let own = is_own(frame);
+            path.extend(own);
+            add(&frame.children, path, into);
+            path.truncate(path.len() - usize::from(own.is_some()));
+        }
+    }
+    let mut all = BTreeSet::new();
+    add(stack, &mut Vec::new(), &mut all);
+    longest(all)
+}
+
+fn longest(all: BTreeSet<Vec<u32>>) -> BTreeSet<Vec<u32>> {
+    let is_longest =
+        |path: &&Vec<u32>| !all.iter().any(|other| other.len() > path.len() && other.starts_with(path));
+    all.iter().filter(is_longest).cloned().collect()
+}
+
+/// The same, from the host's notation.
+fn expected_paths(stack: &str, lines: &HashMap<String, usize>) -> BTreeSet<Vec<u32>> {
+    let (mut all, mut around) = (BTreeSet::new(), Vec::new());
+    let (mut path, mut word): (Vec<u32>, String) = (Vec::new(), String::new());
+    for char in stack.chars().chain([',']) {
+        match char {
+            '>' => path.extend(lines.get(&std::mem::take(&mut word)).map(|line| *line as u32)),
+            '(' => around.push(path.clone()),
+            ',' | ')' => {
+                if !word.is_empty() {
+                    all.insert(path.clone());
+                    word.clear();
+                }
+                if let Some(outer) = if char == ')' { around.pop() } else { around.last().cloned() } {
+                    path = outer;
+                }
+            }
+            _ => word.push(char),
+        }
+    }
+    longest(all)
+}
+
+fn named<'a>(dump: &'a TaskDump, name: &str) -> Vec<&'a DumpedTask> {
+    dump.tasks.iter().filter(|task| task.given_name.as_deref() == Some(name)).collect()
+}
+
+#[test]
+fn tasks_of_other_executors() {
+    let host = Host::start(&awaits(), &["executors"]);
+    let dump = host.dump(false);
+    let lines = marked_lines();
+    assert_eq!(host.expected.len(), 9);
+    // A wrapped future within another is no task of its own.
+    assert_eq!(dump.count(), 9, "{dump:#?}");
+    assert!(dump.remarks.is_empty(), "{:?}", dump.remarks);
+    for (name, stack) in &host.expected {
+        let [task] = &named(&dump, name)[..] else { panic!("{name} is there once: {dump:#?}") };
+        let (file, _) = task.created.as_ref().expect("the place is known");
+        assert!(file.ends_with("executors.rs"), "{file}");
+        match &**stack {
+            "polled" => {
+                assert_eq!((task.state, task.stack.len()), (TaskState::Running, 0), "{task:?}");
+                assert!(task.thread.as_ref().is_some_and(|thread| thread.tid != 0), "{task:?}");
+            }
+            "nothing" => {
+                assert_eq!(task.source, AwaitSource::RootName, "{task:?}");
+                assert_eq!(task.stack[0].point, AwaitPoint::NotStarted, "{task:?}");
+            }
+            stack => {
+                assert_eq!((task.state, task.source), (TaskState::Waiting, AwaitSource::Types), "{name}");
+                let (stack, got) = (with_lines(stack, &lines), stack_text(&task.stack));
+                assert!(matches(&stack, &got), "{name} is {got}, not {stack}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tokio_task_with_a_name_is_one_task() {
+    let host = Host::start(&awaits(), &["wrapped"]);
+    let dump = host.dump(false);
+    let lines = marked_lines();
+    assert_eq!(host.expected.len(), 40);
+    assert!(dump.runtimes.iter().all(|runtime| runtime.name.starts_with("tokio")), "{:?}", dump.runtimes);
+    for (name, stack) in &host.expected {
+        let [task] = &named(&dump, name)[..] else { panic!("{name} is there once: {dump:#?}") };
+        assert!(task.id != 0 && task.created.is_some(), "{task:?}");
+        let (stack, got) = (with_lines(stack, &lines), stack_text(&task.stack));
+        assert!(matches(&stack, &got), "{name} is {got}, not {stack}");
+    }
+}
+
+#[test]
+fn without_types_names_and_places_are_known() {
+    let host = Host::start(&lines_only(), &["executors"]);
+    let dump = host.dump(false);
+    for (name, stack) in &host.expected {
+        let [task] = &named(&dump, name)[..] else { panic!("{name} is there once: {dump:#?}") };
+        assert_eq!((task.source, task.stack.len()), (AwaitSource::RootName, usize::from(stack == "nothing")));
+        assert_eq!(task.state == TaskState::Running, stack == "polled", "{task:?}");
+        assert!(task.created.as_ref().is_some_and(|(file, _)| file.ends_with("executors.rs")), "{task:?}");
+    }
+    // It has no handler of peeks.
+    let (_, message) = host.command(&["--ask"]);
+    assert!(message.contains("stackglass::peek::install()"), "{message}");
+    assert!(message.lines().count() <= 2, "{message}");
+}
+
+#[test]
+fn asked_polls_of_all_shapes_without_types() {
+    let host = Host::start(&lines_only(), &["wrapped"]);
+    let lines = marked_lines();
+    assert_eq!(host.expected.len(), 40);
+    let (bare, _) = host.command(&["--json"]);
+    let bare: Value = serde_json::from_str(&bare).expect("the output is JSON");
+    let groups = bare["groups"].as_array().expect("groups");
+    assert!(groups.iter().all(|group| group["stack"].as_array().is_some_and(Vec::is_empty)), "{bare}");
+    // On a busy machine a worker may be late.
+    let mut dump = host.dump(true);
+    let begin = Instant::now();
+    while dump.tasks.iter().any(|task| task.source != AwaitSource::AskedPoll)
+        && begin.elapsed() < Duration::from_secs(20)
+    {
+        dump = host.dump(true);
+    }
+    let mut wrong = Vec::new();
+    for (name, stack) in &host.expected {
+        let [task] = &named(&dump, name)[..] else { panic!("{name} is there once: {dump:#?}") };
+        assert_eq!(task.source, AwaitSource::AskedPoll, "{task:?}");
+        let (expected, got) = (expected_paths(stack, &lines), paths(&task.stack));
+        if expected != got {
+            wrong.push((&**name, expected, got, &task.stack));
+        }
+    }
+    // A `FuturesUnordered` does not poll its children without a reason.
+    let unordered = wrong.iter().filter(|(name, ..)| *name == "unordered").count();
+    assert!(wrong.len() == unordered, "{wrong:#?}");
+}
+
+#[test]
+fn many_tasks_are_asked_in_one_round() {
+    let host = Host::start(&lines_only(), &["wrapped-many", "3000"]);
+    let lines = marked_lines();
+    let mut dump = host.dump(true);
+    let begin = Instant::now();
+    while dump.tasks.iter().any(|task| task.source != AwaitSource::AskedPoll)
+        && begin.elapsed() < Duration::from_secs(20)
+    {
+        dump = host.dump(true);
+    }
+    assert_eq!(dump.count(), 3000);
+    let expected = expected_paths(&host.expected[0].1, &lines);
+    assert!(dump.tasks.iter().all(|task| paths(&task.stack) == expected));
+}
+
+#[test]
+fn notation_is_understood() {
+    let lines = HashMap::from([("a".to_owned(), 1), ("b".to_owned(), 2), ("c".to_owned(), 3)]);
+    let paths = |stack| expected_paths(stack, &lines).into_iter().collect::<Vec<_>>();
+    assert_eq!(paths("a>b>!Sleep"), [vec![1, 2]]);
+    assert_eq!(paths("a>(b>!Sleep,c>!Notified)"), [vec![1, 2], vec![1, 3]]);
+    assert_eq!(paths("a>(b>!Sleep,!Notified)"), [vec![1, 2]]);
+    assert_eq!(paths("a>!*"), [vec![1]]);
+}
