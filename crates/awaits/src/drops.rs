@@ -15,19 +15,20 @@ mod machine;
 mod oracle;
 
 use crate::memory::Pages;
-use foldhash::{HashMap, HashMapExt};
+use foldhash::{HashMap, HashMapExt, HashSet};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use instructions::{Flow, execute};
 use machine::{Machine, Register, STACK_TOP, Step, Stop};
 use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_symbols::layouts::{KnownFunction, Layouts};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Most instructions for one task, for one call within it, and for all tasks.
 const MOST_OF_TASK: u32 = 400_000;
 const MOST_OF_CALL: u32 = 100_000;
-const MOST: u32 = 8_000_000;
+const MOST: u32 = 4_000_000;
 /// Most calls within each other.
 const DEEPEST: usize = 200;
 /// Most instructions that are kept.
@@ -77,8 +78,8 @@ pub(crate) struct Dropped {
     pub releases: Vec<Release>,
     /// Semaphores that it closes, and whether that is certain.
     closed: Vec<(u64, bool)>,
-    /// Words that are asked for, as they are at the end, or before something is left out.
-    words: Vec<(u64, Option<u64>)>,
+    /// Words that are asked for and changed, as they are at the end, or before something is left out.
+    words: Vec<(u64, u64)>,
     /// Semaphores in which it changes something.
     touched: Vec<u64>,
     /// All of its code was followed.
@@ -111,9 +112,18 @@ impl Dropped {
 
     /// The same for whether it sets bits of a word.
     pub fn sets(&self, word: u64, bits: u64) -> Option<bool> {
-        let (_, value) = self.words.iter().find(|(address, _)| *address == word)?;
-        let sets = (*value)? & bits == bits;
+        let sets = self.words.iter().any(|(address, value)| *address == word && value & bits == bits);
         (sets || self.is_whole).then_some(sets)
+    }
+
+    /// The addresses of all that it certainly gives back, closes or changes.
+    pub fn addresses(&self) -> impl Iterator<Item = u64> {
+        let releases = self.releases.iter().filter(|release| release.is_certain);
+        let closed = self.closed.iter().filter(|(_, is_certain)| *is_certain);
+        releases
+            .map(|release| release.semaphore)
+            .chain(closed.map(|(semaphore, _)| *semaphore))
+            .chain(self.words.iter().map(|(address, _)| *address))
     }
 }
 
@@ -121,9 +131,9 @@ impl Dropped {
 #[derive(Default)]
 pub(crate) struct Watched {
     /// Addresses of semaphores.
-    pub semaphores: Vec<u64>,
+    pub semaphores: BTreeSet<u64>,
     /// Addresses of words.
-    pub words: Vec<u64>,
+    pub words: HashSet<u64>,
 }
 
 /// A call whose end is not reached.
@@ -180,9 +190,12 @@ impl<'a> Drops<'a> {
         run.machine.registers[RSP] = Register::of(STACK_TOP - 4096);
         run.all(function);
         self.left.set(self.left.get() - (begin - run.left));
-        let changed = |semaphore: &u64| run.machine.has_written(*semaphore, SEMAPHORE_SIZE);
         if !self.has_both {
-            run.found.touched = watched.semaphores.iter().copied().filter(changed).collect();
+            let semaphore = |(address, _): (u64, Option<u64>)| {
+                let before = watched.semaphores.range(..=address).next_back()?;
+                (address - before < SEMAPHORE_SIZE).then_some(*before)
+            };
+            run.found.touched = run.machine.written().filter_map(semaphore).collect();
         }
         run.read_words();
         run.found
@@ -214,7 +227,7 @@ struct Run<'d, 'a> {
     machine: Machine<'a>,
     frames: Vec<Frame>,
     found: Dropped,
-    words: &'d [u64],
+    words: &'d HashSet<u64>,
     left: u32,
 }
 
@@ -287,11 +300,8 @@ impl Run<'_, '_> {
         if !self.found.is_whole {
             return;
         }
-        let word = |address: &u64| {
-            let value = self.machine.load(*address, 8).ok().flatten();
-            (*address, value.map(|value| value as u64))
-        };
-        self.found.words = self.words.iter().map(word).collect();
+        let written = self.machine.written().filter(|(address, _)| self.words.contains(address));
+        self.found.words = written.filter_map(|(address, value)| Some((address, value?))).collect();
     }
 
     /// Ends the innermost call as if it had not been there.
@@ -325,12 +335,15 @@ impl Run<'_, '_> {
             KnownFunction::Copy => {
                 let (to, from) = first.zip(second).ok_or(Stop)?;
                 let count = third.filter(|count| *count <= MOST_COPIED).ok_or(Stop)?;
+                self.left = self.left.saturating_sub(count as u32);
                 self.machine.copy(to, from, count)?;
             }
             KnownFunction::Fill => {
                 let (to, count) = first.zip(third).ok_or(Stop)?;
-                for at in 0..Some(count).filter(|count| *count <= MOST_COPIED).ok_or(Stop)? {
-                    let byte = second.map(|byte| u128::from(byte as u8));
+                let count = Some(count).filter(|count| *count <= MOST_COPIED).ok_or(Stop)?;
+                self.left = self.left.saturating_sub(count as u32);
+                let byte = second.map(|byte| u128::from(byte as u8));
+                for at in 0..count {
                     self.machine.store(to.checked_add(at).ok_or(Stop)?, 1, byte)?;
                 }
             }

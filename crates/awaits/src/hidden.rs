@@ -12,6 +12,8 @@ pub(crate) const SHARED: &str = "futures_util::future::future::shared::Shared<";
 const IDLE: u64 = 0;
 /// Deepest nesting of values.
 const DEEPEST: u32 = 8;
+/// Most types that are looked into.
+const MOST: u32 = 500;
 
 /// Where a type has a future that is not followed. Of the runtime and of servers it is known that they await no such future.
 pub(crate) fn place(values: &Values<'_>, types: &Futures<'_>, type_id: TypeId) -> Option<&'static str> {
@@ -20,13 +22,21 @@ pub(crate) fn place(values: &Values<'_>, types: &Futures<'_>, type_id: TypeId) -
     if awaits_none.iter().any(|begin| name.starts_with(begin)) {
         return None;
     }
-    within(values, types, type_id, DEEPEST)
+    let mut left = MOST;
+    within(values, types, type_id, DEEPEST, &mut left)
 }
 
-fn within(values: &Values<'_>, types: &Futures<'_>, type_id: TypeId, depth: u32) -> Option<&'static str> {
+fn within(
+    values: &Values<'_>,
+    types: &Futures<'_>,
+    type_id: TypeId,
+    depth: u32,
+    left: &mut u32,
+) -> Option<&'static str> {
     if depth == 0 || !types.lead_to(Part::Hidden, type_id) {
         return None;
     }
+    *left = left.checked_sub(1)?;
     let layout = values.layout(type_id);
     let name = &*layout.name;
     let is = |begin: &str| name.starts_with(begin);
@@ -37,7 +47,7 @@ fn within(values: &Values<'_>, types: &Futures<'_>, type_id: TypeId, depth: u32)
         () if is("*") || is("core::ptr::non_null::NonNull<") => return Some("behind a raw pointer"),
         () => {}
     }
-    let part = |type_id: TypeId| within(values, types, type_id, depth - 1);
+    let mut part = |type_id: TypeId| within(values, types, type_id, depth - 1, left);
     match &layout.shape {
         Shape::Struct(fields) => fields.iter().find_map(|field| part(field.type_id)),
         Shape::Enum { variants, .. } => {

@@ -13,7 +13,7 @@ use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 use std::collections::BTreeMap;
 
 /// Most tasks that are searched for what a lock's description does not show.
-const MOST_SEARCHED: usize = 500;
+const MOST_SEARCHED: usize = 2000;
 /// Bits of a semaphore's word below the number of free permits (`batch_semaphore.rs`).
 const PERMIT_SHIFT: u32 = 1;
 /// Bit of the state of a oneshot channel: its sender is gone (`oneshot.rs`).
@@ -126,20 +126,22 @@ impl<'c, 'a> Certainty<'c, 'a> {
     ) -> Certainty<'c, 'a> {
         let mut watched = Watched::default();
         let mut states = HashMap::new();
+        let has_oneshots = locks.values().any(|lock| lock.kind == SharedKind::Oneshot);
+        let state_offset = has_oneshots.then(|| oneshot_state(values.layouts)).flatten();
         for lock in locks.values() {
             match lock.kind {
                 SharedKind::Oneshot => {
-                    let state = oneshot_state(values.layouts).and_then(|at| lock.address.checked_add(at));
+                    let state = state_offset.and_then(|at| lock.address.checked_add(at));
                     let Some(state) = state else { continue };
-                    let Some(now) = values.pages.word(state).filter(|now| now & VALUE_SENT == 0) else {
-                        continue;
-                    };
-                    let _ = now;
-                    states.insert(lock.address, state);
-                    watched.words.push(state);
+                    if values.pages.word(state).is_some_and(|now| now & VALUE_SENT == 0) {
+                        states.insert(lock.address, state);
+                        watched.words.insert(state);
+                    }
                 }
                 SharedKind::Notify => {}
-                _ => watched.semaphores.push(lock.address),
+                _ => {
+                    watched.semaphores.insert(lock.address);
+                }
             }
         }
         let by_task = held.iter().enumerate().map(|(index, holdings)| (holdings.task, index)).collect();
@@ -201,31 +203,49 @@ impl<'c, 'a> Certainty<'c, 'a> {
                 }
             }
         }
-        let is_open = |lock: &Lock| {
-            lock.kind != SharedKind::Notify && !lock.holders.iter().any(|holder| holder.is_certain)
-        };
-        if locks.values().any(is_open) {
-            let all: Vec<usize> =
-                self.held.iter().filter(|task| task.drop.is_some()).map(|task| task.task).collect();
-            for task in all.into_iter().take(MOST_SEARCHED) {
-                for lock in locks.values_mut().filter(|lock| is_open(lock)) {
-                    let is_known = lock.holders.iter().any(|holder| holder.task == task);
-                    if !is_known && self.holds(task, lock) == Some(true) {
-                        lock.holders.push(Holder {
-                            task,
-                            is_certain: true,
-                            permits: self.permits(task, lock),
-                            ..Holder::default()
-                        });
-                    }
-                }
-            }
-        }
+        self.search(locks, tasks);
         // A mutex has one holder, a channel one receiver.
         let of_one = [SharedKind::Mutex, SharedKind::FullChannel, SharedKind::Oneshot];
         for lock in locks.values_mut().filter(|lock| of_one.contains(&lock.kind)) {
             if lock.holders.iter().any(|holder| holder.is_certain) {
                 lock.holders.retain(|holder| holder.is_certain);
+            }
+        }
+    }
+
+    /// Looks for holders of locks that have none for certain, among all tasks. The other ends of channels only matter for
+    /// deadlocks, so they are looked for among tasks that cannot go on.
+    fn search(&mut self, locks: &mut BTreeMap<u64, Lock>, tasks: &[DumpedTask]) {
+        let is_open = |lock: &Lock| !lock.holders.iter().any(|holder| holder.is_certain);
+        let is_needed = |task: usize| tasks[task].waits.iter().any(|wait| wait.is_needed);
+        let is_other_end = |lock: &Lock| matches!(lock.kind, SharedKind::FullChannel | SharedKind::Oneshot);
+        let open = locks.values().filter(|lock| lock.kind != SharedKind::Notify && is_open(lock));
+        let open =
+            open.filter(|lock| !is_other_end(lock) || lock.waiters.iter().any(|task| is_needed(*task)));
+        let (mut ends, mut others) = (false, false);
+        open.for_each(|lock| if is_other_end(lock) { ends = true } else { others = true });
+        let by_state: HashMap<u64, u64> = self.states.iter().map(|(lock, state)| (*state, *lock)).collect();
+        let searched: Vec<usize> = self
+            .held
+            .iter()
+            .map(|holdings| holdings.task)
+            .filter(|task| others || ends && is_needed(*task))
+            .take(MOST_SEARCHED)
+            .collect();
+        for task in searched {
+            let Some(dropped) = self.dropped(task) else { continue };
+            for address in dropped.addresses().collect::<Vec<_>>() {
+                let address = by_state.get(&address).copied().unwrap_or(address);
+                let has_several =
+                    |lock: &Lock| matches!(lock.kind, SharedKind::RwLock | SharedKind::Semaphore);
+                let lock = locks.get_mut(&address).filter(|lock| is_open(lock) || has_several(lock));
+                let Some(lock) = lock else { continue };
+                if !lock.holders.iter().any(|holder| holder.task == task)
+                    && self.holds(task, lock) == Some(true)
+                {
+                    let permits = self.permits(task, lock);
+                    lock.holders.push(Holder { task, is_certain: true, permits, ..Holder::default() });
+                }
             }
         }
     }

@@ -510,10 +510,7 @@ fn target(machine: &Machine<'_>, code: &Instruction) -> Step<(u64, Option<u64>)>
 
 /// An instruction whose results are not known.
 fn forget(machine: &mut Machine<'_>, code: &Instruction) -> Step<()> {
-    if code.code() == Code::INVALID
-        || code.is_string_instruction()
-        || code.has_rep_prefix() && code.has_repne_prefix()
-    {
+    if code.code() == Code::INVALID || code.is_string_instruction() {
         return Err(Stop);
     }
     let mut factory = InstructionInfoFactory::new();

@@ -108,12 +108,9 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Whether something was written to a range of memory.
-    pub fn has_written(&self, start: u64, size: u64) -> bool {
-        let first = start & !7;
-        (0..size.min(1 << 12).div_ceil(8) + 1)
-            .filter_map(|number| first.checked_add(number * 8))
-            .any(|address| self.written.contains_key(&address))
+    /// The words that were written, by address, and their values as far as they are known.
+    pub fn written(&self) -> impl Iterator<Item = (u64, Option<u64>)> {
+        self.written.iter().map(|(address, (word, known))| (*address, (*known == u8::MAX).then_some(*word)))
     }
 
     fn word(&self, address: u64) -> Step<Word> {
@@ -226,7 +223,10 @@ mod tests {
         machine.copy(STACK_TOP - 64, 0x1001, 20).expect("there is memory");
         assert_eq!(machine.load(STACK_TOP - 59, 4), Ok(Some(0x09aa_bb06)));
         assert_eq!(machine.load(STACK_TOP - 44, 1), Ok(None));
-        assert!(machine.has_written(0x1000, 16) && !machine.has_written(0x1010, 16));
+        let written = machine.written().filter(|(address, _)| *address < STACK_TOP - STACK_SIZE);
+        let mut written: Vec<_> = written.collect();
+        written.sort_unstable();
+        assert_eq!(written, [(0x1000, Some(0xbb06_0504_0302_0100)), (0x1008, Some(0x0f0e_0d0c_0b0a_09aa))]);
         assert_eq!(machine.load(u64::MAX - 1, 8), Err(Stop));
     }
 }

@@ -18,7 +18,8 @@ use std::ops::Range;
 
 /// Most bytes of a stack that are searched.
 const MOST_BYTES: u64 = 1 << 20;
-/// Most values of one future that are checked, and their deepest nesting.
+/// Most values that are checked on a stack and in one future, and their deepest nesting.
+const MOST_ON_STACK: u32 = 2_000_000;
 const MOST_VALUES: u32 = 2000;
 const DEEPEST: u32 = 64;
 /// Most elements of an array that are checked.
@@ -114,7 +115,8 @@ pub(super) fn first_argument(name: &str) -> &str {
 fn find(walker: &Walker<'_>, types: &[TypeId], range: Range<u64>) -> Option<Value> {
     let values = walker.values;
     let mut found: Vec<(Value, Vec<u64>)> = Vec::new();
-    let mut address = range.start.next_multiple_of(8);
+    let mut left = MOST_ON_STACK;
+    let mut address = range.start.checked_next_multiple_of(8)?;
     while address < range.end {
         for type_id in types {
             let value = Value { type_id: *type_id, address };
@@ -125,7 +127,9 @@ fn find(walker: &Walker<'_>, types: &[TypeId], range: Range<u64>) -> Option<Valu
                 continue;
             }
             let mut check = Check { walker, left: MOST_VALUES, pointers: 0, reached: Vec::new() };
-            if check.is_valid(value, DEEPEST) && check.pointers > 0 {
+            let fits = check.is_valid(value, DEEPEST) && check.pointers > 0;
+            left = left.checked_sub(MOST_VALUES - check.left + 1)?;
+            if fits {
                 found.push((value, check.reached));
             }
         }
