@@ -34,7 +34,7 @@ pub fn run(kind: &str) {
         std::thread::sleep(Duration::from_millis(300));
         crate::ready();
     });
-    runtime.block_on(tokio::time::sleep(HOUR));
+    runtime.block_on(async { tokio::time::sleep(HOUR).await });
     drop(held);
 }
 

@@ -1,17 +1,19 @@
 //! Which thread polls which task.
 //!
-//! tokio polls the tasks of a type by a function of that type, whose address is in their vtable, and passes the address of the
-//! task's header. So a thread polls a task if one of its frames is of that function and has that address, in a register or in
-//! its part of the stack. Words on stacks may be left over from earlier calls: if a frame has the addresses of two tasks that
-//! are polled, or two threads seem to poll one task, nothing is known.
+//! tokio polls the tasks of a type by functions of that type: the vtable of a task has the address of the first, and the others,
+//! where they are not inlined, have the same name and arguments. Each gets the address of the task's header. So a thread polls
+//! a task if one of its frames is of such a function and has that address, in a register or in its part of the stack. Words
+//! on stacks may be left over from earlier calls: if a frame has the addresses of two tasks that are polled, or two threads
+//! seem to poll one task, nothing is known.
 
 use super::Headers;
 use crate::values::Values;
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_heapgraph::stacks::StackFrame;
-use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Most bytes of a frame that are searched.
 const MOST_BYTES: u64 = 1 << 16;
@@ -23,10 +25,12 @@ pub struct Poll {
     pub task: usize,
     /// Index of the thread that polls it.
     pub thread: usize,
-    /// Index of the frame of the thread that belongs to the function that polls.
+    /// Index of the outermost frame of the thread that belongs to this poll.
     pub frame: usize,
-    /// Addresses of that function in the process. It is called once for each poll.
-    pub function: Range<u64>,
+    /// Address of the first function of a poll. It is called once for each poll.
+    pub entry: u64,
+    /// All functions that poll tasks of this type.
+    functions: Arc<[Range<u64>]>,
     /// Address of the task.
     header: u64,
 }
@@ -34,9 +38,20 @@ pub struct Poll {
 impl Poll {
     /// The frame of this poll among frames of its thread at another moment, if the thread polls the task then.
     pub fn frame_in(&self, image: &Image, frames: &[StackFrame]) -> Option<usize> {
-        let mut own = frames.iter().enumerate().filter(|(_, frame)| self.function.contains(&frame.lookup));
-        own.find(|(_, frame)| words(image, frame).contains(&self.header)).map(|(number, _)| number)
+        let is_of_poll = |frame: &StackFrame| {
+            self.functions.iter().any(|function| function.contains(&frame.lookup))
+                && words(image, frame).contains(&self.header)
+        };
+        frames.iter().rposition(is_of_poll)
     }
+}
+
+/// A task that is polled.
+struct Polled {
+    task: usize,
+    header: u64,
+    entry: u64,
+    functions: Arc<[Range<u64>]>,
 }
 
 /// Finds the threads that poll tasks: `polled` has the indices and headers of tasks in this state.
@@ -47,49 +62,96 @@ pub(super) fn find(
     frames: &[Vec<StackFrame>],
     polled: &[(usize, u64)],
 ) -> Vec<Poll> {
-    if polled.is_empty() {
+    if polled.is_empty() || frames.is_empty() {
         return Vec::new();
     }
-    let functions = functions(values, modules);
+    let polled = with_functions(values, headers, modules, polled);
+    let mut all: Vec<&Range<u64>> = polled.iter().flat_map(|polled| polled.functions.iter()).collect();
+    all.sort_unstable_by_key(|function| (function.start, function.end));
+    all.dedup();
+    let is_in_any = |address: u64| {
+        let before = all.partition_point(|function| function.start <= address);
+        before > 0 && all[before - 1].contains(&address)
+    };
     let mut found: Vec<Poll> = Vec::new();
     for (thread, frames) in frames.iter().enumerate() {
-        for (number, frame) in frames.iter().enumerate() {
-            let of_frame =
-                functions.partition_point(|function| function.start <= frame.lookup).checked_sub(1);
-            let function = of_frame.map(|at| &functions[at]).filter(|range| range.contains(&frame.lookup));
-            let Some(function) = function else { continue };
-            let words = words(values.pages.image(), frame);
-            let is_of_type = |header: u64| {
-                let vtable = headers.vtable(values, header)?;
-                values.pages.word(vtable.checked_add(headers.poll?)?)
+        let mut doubtful = HashSet::new();
+        let start = found.len();
+        // The outermost frame first.
+        for (number, frame) in frames.iter().enumerate().rev().filter(|(_, frame)| is_in_any(frame.lookup)) {
+            let words: HashSet<u64> = words(values.pages.image(), frame).into_iter().collect();
+            let is_of_frame = |polled: &&Polled| {
+                words.contains(&polled.header)
+                    && polled.functions.iter().any(|function| function.contains(&frame.lookup))
             };
-            let mut tasks = polled
-                .iter()
-                .filter(|(_, header)| words.contains(header) && is_of_type(*header) == Some(function.start));
-            if let (Some((task, header)), None) = (tasks.next(), tasks.next()) {
-                let (task, header, function) = (*task, *header, function.clone());
-                found.push(Poll { task, thread, frame: number, function, header });
+            let tasks: Vec<&Polled> = polled.iter().filter(is_of_frame).collect();
+            match tasks[..] {
+                [task] if !found[start..].iter().any(|known| known.task == task.task) => {
+                    let Polled { task, header, entry, ref functions } = *task;
+                    found.push(Poll {
+                        task,
+                        thread,
+                        frame: number,
+                        entry,
+                        functions: functions.clone(),
+                        header,
+                    });
+                }
+                [] | [_] => {}
+                _ => doubtful.extend(tasks.iter().map(|polled| polled.task)),
+            }
+        }
+        let mut at = start;
+        while at < found.len() {
+            if doubtful.contains(&found[at].task) {
+                found.remove(at);
+            } else {
+                at += 1;
             }
         }
     }
-    let mut times: HashMap<u64, usize> = HashMap::new();
-    found.iter().for_each(|poll| *times.entry(poll.header).or_default() += 1);
-    found.retain(|poll| times[&poll.header] == 1);
+    let mut times: HashMap<usize, usize> = HashMap::new();
+    found.iter().for_each(|poll| *times.entry(poll.task).or_insert(0) += 1);
+    found.retain(|poll| times.get(&poll.task) == Some(&1));
     found
 }
 
-/// The functions that poll, by address in the process.
-fn functions(values: &Values<'_>, modules: &[LoadedModule]) -> Vec<Range<u64>> {
-    let polls = values.layouts.coroutines().polls().iter();
-    let mut functions: Vec<Range<u64>> = polls
-        .filter_map(|poll| {
-            let bias = modules.get(poll.module)?.bias();
-            Some(poll.address.wrapping_add(bias)..poll.address.wrapping_add(poll.size).wrapping_add(bias))
-        })
-        .collect();
-    functions.sort_unstable_by_key(|function| (function.start, function.end));
-    functions.dedup();
-    functions
+/// The functions that poll each task.
+fn with_functions(
+    values: &Values<'_>,
+    headers: &Headers,
+    modules: &[LoadedModule],
+    polled: &[(usize, u64)],
+) -> Vec<Polled> {
+    let mut by_entry: HashMap<u64, Arc<[Range<u64>]>> = HashMap::new();
+    let mut functions_of = |entry: u64| -> Arc<[Range<u64>]> {
+        let known = by_entry.entry(entry).or_insert_with(|| functions(values, modules, entry).into());
+        known.clone()
+    };
+    let entry_of = |header: u64| {
+        let vtable = headers.vtable(values, header)?;
+        values.pages.word(vtable.checked_add(headers.poll?)?)
+    };
+    let polled = polled.iter().filter_map(|(task, header)| {
+        let entry = entry_of(*header)?;
+        Some(Polled { task: *task, header: *header, entry, functions: functions_of(entry) })
+    });
+    polled.collect()
+}
+
+/// The functions with the name of the one at this address, by their addresses in the process.
+fn functions(values: &Values<'_>, modules: &[LoadedModule], entry: u64) -> Vec<Range<u64>> {
+    let polls = values.layouts.coroutines().polls();
+    let range = |poll: &stackglass_symbols::layouts::PollFunction| {
+        let bias = modules.get(poll.module)?.bias();
+        Some(poll.address.wrapping_add(bias)..poll.address.wrapping_add(poll.size).wrapping_add(bias))
+    };
+    // The linker may have kept one of several functions with the same code: then it has several names.
+    let is_entry = |poll: &&stackglass_symbols::layouts::PollFunction| {
+        range(poll).is_some_and(|range| range.start == entry)
+    };
+    let names: HashSet<&str> = polls.iter().filter(is_entry).map(|poll| &*poll.name).collect();
+    polls.iter().filter(|poll| names.contains(&*poll.name)).filter_map(range).collect()
 }
 
 /// The registers of a frame, and the words in its part of the stack.

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// A refresh takes this part of the time at most.
 const LARGEST_PART: u32 = 10;
 
+/// Longest time between two refreshes.
+const LONGEST_REST: Duration = Duration::from_secs(20);
+
 /// An answer: the tasks and the time it took, or why there are none.
 type Answer = Result<(TaskDump, Duration), String>;
 
@@ -62,7 +65,9 @@ impl TasksReader {
                 self.problem = dump.tasks.is_empty().then(|| {
                     dump.remarks.first().cloned().unwrap_or_else(|| "the process has no tasks".to_owned())
                 });
-                self.next = now + REFRESH_INTERVAL.saturating_sub(took).max(took * (LARGEST_PART - 1));
+                // The first refresh reads the types.
+                let rest = if self.model.is_known() { took * (LARGEST_PART - 1) } else { REFRESH_INTERVAL };
+                self.next = now + REFRESH_INTERVAL.saturating_sub(took).max(rest.min(LONGEST_REST));
                 self.model.refresh(dump, took, now);
             }
             Err(why) => {

@@ -302,11 +302,14 @@ impl<'data> Walk<'_, 'data> {
     fn rust_function(&mut self, head: Head) -> Option<usize> {
         let entry = self.entries.entry(head)?;
         let mut name = self.entries.text(entry.name);
-        // A function that is inlined somewhere, too, has its name in another entry.
-        if let (true, Some(Reference::Unit(origin))) = (name.is_empty(), entry.origin)
-            && let Some(origin) = self.entries.read(origin)
-        {
-            name = self.entries.text(origin.name);
+        // A function that is inlined somewhere, too, has its name in another entry; that of a method is in its declaration.
+        let mut origin = entry.origin;
+        for _ in 0..2 {
+            if let (true, Some(Reference::Unit(at))) = (name.is_empty(), origin)
+                && let Some(other) = self.entries.read(at)
+            {
+                (name, origin) = (self.entries.text(other.name), other.origin);
+            }
         }
         if name.starts_with(b"poll<")
             && self.budget.take(name.len())

@@ -5,6 +5,7 @@ mod json;
 mod origins;
 mod text;
 mod threads;
+mod tree;
 
 pub use groups::{TaskGroup, groups};
 pub use json::{object, write_json};

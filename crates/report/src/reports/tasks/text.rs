@@ -3,7 +3,7 @@
 use super::TasksText;
 use super::groups::{TaskGroup, groups, is_library, state_word};
 use super::json::target_text;
-use super::{origins, threads};
+use super::{origins, threads, tree};
 use crate::text::columns::{cut_left, pad_right, width, wrap};
 use crate::text::numbers::{counted, duration_text, grouped};
 use crate::text::short::{last_name, short_function};
@@ -43,17 +43,7 @@ pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn
     let out = whole_out;
     out.write_all(&begin)?;
     if tree {
-        let mut stacks: Vec<Merged<'_>> = Vec::new();
-        for group in &groups {
-            let count = group.tasks.len();
-            if group.stack.is_empty() {
-                continue;
-            }
-            group.stack.iter().for_each(|frame| merge(&mut stacks, frame, count));
-        }
-        out.write_all(b"\n")?;
-        sort(&mut stacks);
-        write_tree(text, &stacks, "", out)?;
+        tree::write(text, &groups, out)?;
         return out.write_all(&end);
     }
     // The line about more groups, an empty line before it, and the shell's prompt.
@@ -63,17 +53,32 @@ pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn
         false => text.rows.map_or(usize::MAX, |rows| rows.saturating_sub(around)),
     };
     let most = if text.everything { usize::MAX } else { GROUPS };
-    let mut shown = 0;
-    for group in groups.iter().take(most) {
+    let written = groups.iter().take(most).map(|group| {
         let mut buffer = Vec::new();
-        write_group(text, dump, group, &mut buffer)?;
+        write_group(text, dump, group, &mut buffer).map(|()| buffer)
+    });
+    let written = written.collect::<io::Result<Vec<Vec<u8>>>>()?;
+    let lines: usize = written.iter().map(|buffer| lines_of(buffer)).sum();
+    // If not all fit a screen, half of it has groups in one line each.
+    let is_short = text.rows.is_some() && lines > lines_left;
+    let mut for_whole = if is_short { lines_left / 2 } else { lines_left };
+    let mut shown = 0;
+    for buffer in written {
         let lines = lines_of(&buffer);
-        if lines > lines_left && shown > 0 {
+        if lines > for_whole && shown > 0 {
             break;
         }
+        for_whole = for_whole.saturating_sub(lines);
         lines_left = lines_left.saturating_sub(lines);
         out.write_all(&buffer)?;
         shown += 1;
+    }
+    if is_short && shown < groups.len() && lines_left > 2 {
+        out.write_all(b"\n")?;
+        for group in groups[shown..].iter().take(lines_left - 1) {
+            one_line(text, group).write(text.style, out)?;
+            shown += 1;
+        }
     }
     let rest: usize = groups[shown..].iter().map(|group| group.tasks.len()).sum();
     if rest > 0 {
@@ -234,6 +239,16 @@ pub(super) fn place_text(file: &str, line: u32) -> String {
     format!("{}:{line}", harmless(file.rsplit('/').next().unwrap_or(file)))
 }
 
+/// A group in one line.
+fn one_line(text: &TasksText, group: &TaskGroup<'_>) -> Line {
+    let mut line = Line::of(Paint::Bold, format!("{:>INDENT$} ", grouped(group.tasks.len() as u64)));
+    line.plain(format!("{} in ", state_word(group.state)));
+    let place = harmless(&group_place(group)).into_owned();
+    let room = text.cols.saturating_sub(line.width());
+    line.push(Paint::Cyan, cut_left(&place, room).into_owned());
+    line
+}
+
 /// Where the tasks of a group are, in the user's code: `app::price (main.rs:42)`.
 pub fn group_place(group: &TaskGroup<'_>) -> String {
     match innermost_own(group.stack) {
@@ -336,7 +351,13 @@ fn write_frames(text: &TasksText, frames: &[AwaitFrame], stem: &str, out: &mut d
 }
 
 /// Adds the place and the function of a frame to what leads the line.
-fn frame_line(text: &TasksText, mut line: Line, frame: &AwaitFrame, folded: usize, stem: &str) -> Line {
+pub(super) fn frame_line(
+    text: &TasksText,
+    mut line: Line,
+    frame: &AwaitFrame,
+    folded: usize,
+    stem: &str,
+) -> Line {
     let place = match &frame.point {
         AwaitPoint::Await(Some((file, line))) => place_text(file, *line),
         AwaitPoint::Await(None) => "?".to_owned(),
@@ -422,54 +443,6 @@ fn write_waits(
     if shown.len() > most {
         let more = shown.len() - most;
         note(text, &format!("… and for {more} more: {} them", text.rest), out)?;
-    }
-    Ok(())
-}
-
-/// Equal frames of several groups.
-struct Merged<'a> {
-    frame: &'a AwaitFrame,
-    count: usize,
-    children: Vec<Merged<'a>>,
-}
-
-fn merge<'a>(into: &mut Vec<Merged<'a>>, frame: &'a AwaitFrame, count: usize) {
-    let same =
-        |known: &Merged<'_>| known.frame.function == frame.function && known.frame.point == frame.point;
-    let at = match into.iter().position(same) {
-        Some(at) => at,
-        None => {
-            into.push(Merged { frame, count: 0, children: Vec::new() });
-            into.len() - 1
-        }
-    };
-    let merged = &mut into[at];
-    merged.count += count;
-    frame.children.iter().for_each(|child| merge(&mut merged.children, child, count));
-}
-
-fn sort(merged: &mut [Merged<'_>]) {
-    merged.sort_by_key(|merged| std::cmp::Reverse(merged.count));
-    merged.iter_mut().for_each(|merged| sort(&mut merged.children));
-}
-
-fn write_tree(text: &TasksText, merged: &[Merged<'_>], stem: &str, out: &mut dyn Write) -> io::Result<()> {
-    for merged in merged {
-        let mut last = merged;
-        let mut folded = 0;
-        if !text.everything && is_library(merged.frame) {
-            while let [next] = &last.children[..] {
-                if !is_library(next.frame) || next.count != merged.count {
-                    break;
-                }
-                last = next;
-                folded += 1;
-            }
-        }
-        let lead = Line::of(Paint::Bold, format!("{:>INDENT$} ", grouped(merged.count as u64)));
-        let mut line = frame_line(text, lead, merged.frame, folded, stem);
-        line.cut(if text.everything { usize::MAX } else { text.cols }).write(text.style, out)?;
-        write_tree(text, &last.children, &format!("{stem} "), out)?;
     }
     Ok(())
 }
