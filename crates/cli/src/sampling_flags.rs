@@ -41,7 +41,7 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
     pub(crate) peek_duration: Duration,
 
-    /// How stacks are taken [default: perf, or ptrace where perf is refused; preload for wall-time profiles and for programs that contain the crate]
+    /// How stacks are taken [default: perf, or ptrace where perf is refused; preload for programs that contain the crate, and for wall-time profiles of programs without types]
     #[arg(long, value_name = "SAMPLER")]
     pub(crate) sampler: Option<SamplerName>,
 

@@ -3,7 +3,8 @@
 //!
 //! Outside is the default, because nothing runs inside the program. If perf events are refused, ptrace is used, as
 //! for a process that is already running. The preload library is used for what only the program knows (async tasks of
-//! programs that link the crate, wall-time profiles), and if ptrace is refused as well.
+//! programs that link the crate, wall-time profiles of programs without types), and if ptrace is refused as well. Wall-time
+//! profiles of programs with types are looks at their tasks from outside ([`walltime`](crate::walltime)).
 
 use super::drain::Drain;
 use super::stream_file::PeekableImage;
@@ -266,6 +267,15 @@ impl Backend {
             }
             Backend::Inside { drain, .. } => drain.close(recorder),
         }
+    }
+
+    /// Ends the look that is being taken, and takes no more. Returns whether there were any.
+    pub(super) fn pause_looks(&mut self, recorder: &mut Recorder) -> bool {
+        let Backend::Tasks(tasks) = self else { return false };
+        let Some(looks) = tasks.looks.as_mut().filter(|_| tasks.sampling) else { return false };
+        looks.set_sampling(false);
+        looks.read_all(recorder);
+        true
     }
 
     /// Lines for the user since the last call.

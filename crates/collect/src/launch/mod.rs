@@ -68,7 +68,7 @@ pub struct Options {
     pub follow_children: bool,
     /// Duration of the profile of a peek.
     pub peek: Duration,
-    /// A wall-time profile: each tick samples one live async task, running or waiting.
+    /// A wall-time profile: where async tasks spend their time, running or waiting.
     pub walltime: bool,
     /// Record allocations, and which.
     pub allocations: Option<AllocationSettings>,

@@ -226,8 +226,13 @@ impl Source for RecordedProgram {
 
     fn suspend(&mut self, signals: &Signals, recorder: &mut Recorder) {
         // The terminal has sent the signal to the program as well: it may stop together with this process.
+        // A look would hold the program up as long.
+        let is_on = self.backend.pause_looks(recorder);
         let stopped = Instant::now();
         signals.stop_here();
+        if is_on {
+            self.backend.set_sampling(true, recorder);
+        }
         let stopped = stopped.elapsed().as_secs_f64();
         recorder.remark(format!("stopped for {stopped:.1} s (Ctrl-Z): no ticks in that time"));
     }

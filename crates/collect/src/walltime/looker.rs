@@ -28,6 +28,8 @@ const SETTLE: Duration = Duration::from_millis(1);
 const IDLE: Duration = Duration::from_secs(1);
 /// Time between two attempts to look at a process that cannot be copied.
 const RETRY: Duration = Duration::from_millis(500);
+/// Reading types takes at most this part of the time: some programs load libraries all the time.
+const TYPES_SHARE: u32 = 5;
 /// Most looks that wait for names.
 const MOST_HELD: usize = 512;
 
@@ -76,6 +78,8 @@ pub(super) struct Looker {
     sender: Sender<Message>,
     names: Names,
     types: Option<Types>,
+    /// When types may be read next.
+    types_due: Instant,
     rate: LookRate,
     held: VecDeque<Held>,
     /// The moment of the last look.
@@ -107,6 +111,7 @@ impl Looker {
             sender,
             names: Names::new(),
             types: None,
+            types_due: Instant::now(),
             rate: LookRate::new(delay, now ^ u64::from(pid) << 32),
             held: VecDeque::new(),
             last: now,
@@ -223,6 +228,10 @@ impl Looker {
         let tids: Vec<u32> = threads.iter().map(|thread| image.threads[thread.index].tid).collect();
         let known = self.types.take().filter(|types| !is_new && types.are_of(&modules));
         let is_known = known.is_some();
+        let start = Instant::now();
+        if !is_known && start < self.types_due {
+            return Ok(None);
+        }
         let files = if is_known { Vec::new() } else { module_files::find(&image, &modules) };
         let seen = Seen {
             image: &image,
@@ -233,6 +242,9 @@ impl Looker {
             has_all_registers: effort == Effort::Full,
         };
         let mut types = known.unwrap_or_else(|| Types::read(&seen, &mut self.names));
+        if !is_known {
+            self.types_due = Instant::now() + start.elapsed() * TYPES_SHARE;
+        }
         let rate = &mut self.rate;
         let look = Look::take(&seen, &mut types, &mut |end| rate.below(end));
         let is_whole = process.is_alive() && !(view.is_live() && view.has_run());

@@ -87,6 +87,13 @@ impl Names {
         is_known
     }
 
+    /// Adds names.
+    #[cfg(test)]
+    pub(super) fn know(&mut self, code: Code, calls: &[&str]) {
+        let call = |name: &&str| Call { function: (*name).into(), file: "f.rs".into(), line: 7 };
+        self.known.insert(code, calls.iter().map(call).collect());
+    }
+
     /// Whether it is time to name what was requested.
     pub(super) fn is_due(&self) -> bool {
         !self.wanted.is_empty() && Instant::now() >= self.due

@@ -81,3 +81,51 @@ fn up_to(codes: &[Code], calls: &[&Arc<[Call]>], at: usize, last: usize) -> Vec<
     });
     inner.chain(part).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls at each address, innermost first, and the stack: `#N` for the address with a number.
+    fn text(addresses: &[&[&str]], name: &str, is_blocking: bool) -> String {
+        let mut names = Names::new();
+        let codes: Vec<Code> =
+            (0..addresses.len() as u64).map(|offset| Code { module: None, offset }).collect();
+        assert!(addresses.is_empty() || stack(&codes, name, is_blocking, &names).is_none());
+        codes.iter().zip(addresses).for_each(|(code, calls)| names.know(*code, calls));
+        let frame = |frame: TaskFrame| match frame {
+            TaskFrame::Code(code) => format!("#{}", code.offset),
+            TaskFrame::Await(frame) => frame.function.to_string(),
+        };
+        let stack = stack(&codes, name, is_blocking, &names).expect("all have names");
+        stack.into_iter().map(frame).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_stack_begins_at_the_function_of_the_task() {
+        let poll = "tokio::runtime::task::raw::poll";
+        // As a function of its own, and inlined into the function that polls.
+        assert_eq!(
+            text(&[&["work"], &["app::go"], &["std::panic::catch_unwind"], &[poll]], "app::go", false),
+            "#0 #1"
+        );
+        assert_eq!(
+            text(
+                &[&["work"], &["inner", "app::go", "tokio::runtime::task::core::Core::poll", poll]],
+                "app::go",
+                false
+            ),
+            "#0 inner app::go"
+        );
+        // Recursion: the outermost call is that of the task.
+        assert_eq!(text(&[&["app::go"], &["app::go"], &[poll]], "app::go", false), "#0 #1");
+        // A future that is no coroutine, and a function on a thread of its own.
+        assert_eq!(text(&[&["app::Hand::poll"], &[poll]], "app::Hand", false), "#0 app::Hand");
+        assert_eq!(text(&[&["work"], &["app::f", poll]], "app::main::{closure#0}", true), "#0 app::f");
+        // The runtime itself.
+        assert_eq!(
+            text(&[&["tokio::runtime::task::state::State::set", poll]], "app::go", false),
+            "#0 app::go"
+        );
+    }
+}
