@@ -6,6 +6,7 @@
 
 mod polls;
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -64,7 +65,8 @@ impl Hanging {
             request.write_all(b"GET /price HTTP/1.1\r\nHost: shop\r\n\r\n")?;
             requests.push(request);
         }
-        std::thread::sleep(Duration::from_secs(2));
+        // dial9 writes its files later.
+        std::thread::sleep(Duration::from_secs(if copy == "dial9" { 10 } else { 2 }));
         Ok(Hanging { child, address, _requests: requests, traces })
     }
 }
@@ -83,44 +85,78 @@ fn ask(copy: &str, times: usize) -> Result<()> {
     let mut answer = String::new();
     for _ in 0..times {
         let start = Instant::now();
-        answer = match copy {
-            "plain" => stackglass(&hanging)?,
-            "console" => console()?,
-            "dial9" => dial9(&hanging)?,
-            _ => http(&hanging)?,
+        let now = match copy {
+            "plain" => stackglass(&hanging),
+            "console" => console(),
+            "dial9" => dial9(&hanging),
+            _ => http(&hanging),
         };
+        match now {
+            Ok(now) => answer = now,
+            Err(error) => {
+                eprintln!("no answer: {error}");
+                continue;
+            }
+        }
         durations.push(start.elapsed().as_secs_f64() * 1e3);
     }
     let answers = programs()?.join("answers");
     std::fs::create_dir_all(&answers)?;
     std::fs::write(answers.join(format!("{copy}.txt")), &answer)?;
     let marks = marks(copy)?;
-    let (shown, hidden): (Vec<_>, Vec<_>) = marks.iter().partition(|(name, line)| match copy {
+    let (shown, hidden): (Vec<_>, Vec<_>) = marks.iter().partition(|mark| match copy {
         // Its spans have the names of the marks.
-        "await-tree" => answer.contains(&format!(" {name} [")),
-        _ => has_line(&answer, *line),
+        "await-tree" => answer.contains(&format!(" {} [", mark.name)),
+        _ => has(&answer, &format!("main.rs:{}", mark.line)),
     });
-    durations.sort_by(f64::total_cmp);
     println!("{copy}: {} of {} marked lines", shown.len(), marks.len());
-    println!("not shown: {hidden:?}");
-    let (first, last) = (durations[0], durations[times - 1]);
-    println!("{:.1} ms [{first:.1}, {last:.1}], {times} times", durations[times / 2]);
+    println!("lines not shown: {}", hidden.iter().map(|mark| &*mark.name).collect::<Vec<_>>().join(" "));
+    let functions: BTreeSet<&str> = marks.iter().map(|mark| &*mark.function).collect();
+    let hidden: Vec<&str> =
+        functions.iter().copied().filter(|name| !has(&answer, &format!("::{name}"))).collect();
+    println!(
+        "{} of {} functions; not shown: {}",
+        functions.len() - hidden.len(),
+        functions.len(),
+        hidden.join(" ")
+    );
+    durations.sort_by(f64::total_cmp);
+    if let [first, .., last] = durations[..] {
+        println!("{:.1} ms [{first:.1}, {last:.1}]", durations[durations.len() / 2]);
+    }
+    println!("{} of {times} questions answered", durations.len());
     Ok(())
 }
 
-/// The names of the marks in the source of a copy, with their lines.
-fn marks(copy: &str) -> Result<Vec<(String, usize)>> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package(copy)).join("src/main.rs");
-    let source = std::fs::read_to_string(source)?;
-    let mark = |(index, line): (usize, &str)| Some((line.split_once(" // @")?.1.to_owned(), index + 1));
-    Ok(source.lines().enumerate().filter_map(mark).collect())
+/// A line that waits.
+struct Mark {
+    name: String,
+    line: usize,
+    function: String,
 }
 
-/// Whether a text has `main.rs:LINE`.
-fn has_line(text: &str, line: usize) -> bool {
-    let place = format!("main.rs:{line}");
-    text.match_indices(&place)
-        .any(|(at, _)| !text[at + place.len()..].starts_with(|next: char| next.is_ascii_digit()))
+/// The marks in the source of a copy.
+fn marks(copy: &str) -> Result<Vec<Mark>> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package(copy)).join("src/main.rs");
+    let mut function = String::new();
+    let mut marks = Vec::new();
+    for (line, text) in (1..).zip(std::fs::read_to_string(source)?.lines()) {
+        if let Some((_, rest)) = text.split_once("fn ")
+            && !text.starts_with(' ')
+        {
+            function = rest.chars().take_while(|&letter| letter.is_alphanumeric() || letter == '_').collect();
+        }
+        if let Some((_, name)) = text.split_once(" // @") {
+            marks.push(Mark { name: name.to_owned(), line, function: function.clone() });
+        }
+    }
+    Ok(marks)
+}
+
+/// Whether a text has these words, and the last does not go on.
+fn has(text: &str, words: &str) -> bool {
+    let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
+    text.match_indices(words).any(|(at, _)| !goes_on(&text[at + words.len()..]))
 }
 
 /// The whole command `stackglass tasks`.
@@ -134,7 +170,7 @@ fn stackglass(hanging: &Hanging) -> Result<String> {
 /// The answer to a request to the program itself.
 fn http(hanging: &Hanging) -> Result<String> {
     let mut stream = TcpStream::connect(&hanging.address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     stream.write_all(b"GET /dump HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
@@ -160,7 +196,11 @@ fn console() -> Result<String> {
 fn dial9(hanging: &Hanging) -> Result<String> {
     let toolkit = std::env::var("DIAL9_TOOLKIT").map_err(|_| "DIAL9_TOOLKIT is not set")?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../with-dial9/dumps.js");
-    let output = Command::new("node").args([&script, Path::new(&toolkit), &hanging.traces]).output()?;
-    eprint!("{}", String::from_utf8_lossy(&output.stderr));
+    // A process writes into a folder of its own.
+    let folder = std::fs::read_dir(&hanging.traces)?.next().ok_or("no trace")??.path();
+    let output = Command::new("node").args([&script, Path::new(&toolkit), &folder]).output()?;
+    if !output.status.success() {
+        return Err("the traces cannot be read".into());
+    }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

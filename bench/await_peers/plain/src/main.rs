@@ -121,7 +121,7 @@ async fn spins(polls: u64) {
     println!("{}", start.elapsed().as_secs_f64());
 }
 
-#[tokio::main(worker_threads = 2)]
+#[tokio::main]
 async fn main() {
     if let Some(polls) = std::env::args().nth(1) {
         return spins(polls.parse().unwrap()).await;

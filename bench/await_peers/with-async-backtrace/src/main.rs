@@ -142,7 +142,7 @@ async fn spins(polls: u64) {
 }
 
 #[async_backtrace::framed]
-#[tokio::main(worker_threads = 2)]
+#[tokio::main]
 async fn main() {
     if let Some(polls) = std::env::args().nth(1) {
         return spins(polls.parse().unwrap()).await;

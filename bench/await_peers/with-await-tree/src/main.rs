@@ -26,7 +26,7 @@ struct Shop {
 }
 
 async fn price(State(shop): State<Shop>) -> String {
-    let root = Registry::current().register_anonymous("price").unwrap();
+    let root = Registry::current().register_anonymous("price");
     root.instrument(known_price(shop)).await
 }
 async fn known_price(shop: Shop) -> String {
@@ -134,7 +134,7 @@ async fn spins(polls: u64) {
     println!("{}", start.elapsed().as_secs_f64());
 }
 
-#[tokio::main(worker_threads = 2)]
+#[tokio::main]
 async fn main() {
     await_tree::init_global_registry(Default::default());
     if let Some(polls) = std::env::args().nth(1) {
@@ -155,6 +155,6 @@ async fn main() {
     let app = Router::new().route("/price", get(price)).route("/dump", get(dump)).with_state(shop);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
-    let root = Registry::current().register_anonymous("main").unwrap();
+    let root = Registry::current().register_anonymous("main");
     root.instrument(axum::serve(listener, app).into_future().instrument_await("serve")).await.unwrap(); // @serve
 }

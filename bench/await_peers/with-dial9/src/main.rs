@@ -121,9 +121,10 @@ async fn spins(polls: u64) {
     println!("{}", start.elapsed().as_secs_f64());
 }
 
-#[dial9::main(config = || dial9::recorder_from_env_with(|t| { t.worker_threads(2); }))]
+#[dial9::main(config = dial9::recorder_from_env)]
 async fn main() {
-    if let Some(polls) = std::env::args().nth(1) {
+    let polls = std::env::args().nth(1);
+    if let Some(polls) = polls {
         return spins(polls.parse().unwrap()).await;
     }
     // It listens, and never answers.
