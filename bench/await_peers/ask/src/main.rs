@@ -177,19 +177,10 @@ fn http(hanging: &Hanging) -> Result<String> {
     Ok(answer)
 }
 
-/// From the start of `tokio-console` in a terminal of 220 columns and 200 lines to its first table of tasks.
+/// What `tokio-console` gets first, read by an example of the copy.
 fn console() -> Result<String> {
-    let command = std::env::var("TOKIO_CONSOLE").unwrap_or("tokio-console".into());
-    let tmux = |arguments: &[&str]| Command::new("tmux").args(["-L", "await-peers"]).args(arguments).output();
-    tmux(&["new-session", "-d", "-s", "c", "-x", "220", "-y", "200", &format!("{command} --lang C")])?;
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let mut screen = String::new();
-    while !screen.contains("main.rs:") && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(10));
-        screen = String::from_utf8_lossy(&tmux(&["capture-pane", "-p", "-t", "c"])?.stdout).into_owned();
-    }
-    tmux(&["kill-session", "-t", "c"])?;
-    Ok(screen)
+    let output = Command::new(programs()?.join("examples/updates")).output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The task dumps in the segments that are there so far, read by dial9's own scripts.
