@@ -1,6 +1,7 @@
 //! Await stacks of programs whose tasks wait at places that are known beforehand: `tests/awaits`.
 
 use serde_json::Value;
+use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -354,4 +355,60 @@ fn programs_without_tasks_are_told_apart() {
     assert_eq!(line.lines().count(), 1, "{line}");
     let gone = Command::new(stackglass()).args(["tasks", &pid]).output().expect("the command starts");
     assert_eq!(gone.status.code(), Some(125));
+}
+
+/// Reads of tasks that never rest, by the types of one process that are read once: 10^6 of many tasks, and 20 000 of four, which
+/// are more moments. `STACKGLASS_READS` sets the number for four.
+#[test]
+#[ignore = "long: a million reads"]
+fn a_million_reads_of_tasks_that_never_rest() {
+    let of_four =
+        std::env::var("STACKGLASS_READS").ok().and_then(|reads| reads.parse().ok()).unwrap_or(20_000);
+    for (tasks, reads) in [("4", of_four), ("400", 1_000_000u64)] {
+        let host = Host::start(&["busy", tasks]);
+        let lines = marked_lines();
+        let line = |name: &str| lines[name].to_string();
+        let possible = [
+            format!("{}>{}>!", line("busy_left"), line("left")),
+            format!("{}>{}>{}>!", line("busy_right"), line("right"), line("deep")),
+        ];
+        let mut live = stackglass_collect::tasks::LiveTasks::new(host.child.id());
+        let (mut seen, mut looks) = (0, 0u64);
+        let mut found: HashMap<Vec<AwaitFrame>, u64> = HashMap::new();
+        while seen < reads {
+            let (dump, _) = live.read().expect("the process can be read");
+            looks += 1;
+            for task in dump.tasks.into_iter().filter(|task| !task.stack.is_empty()) {
+                seen += 1;
+                *found.entry(task.stack).or_default() += 1;
+            }
+        }
+        let text = |frames: &[AwaitFrame]| {
+            let mut out = Vec::new();
+            let mut now = frames;
+            while let [frame] = now {
+                out.push(match &frame.point {
+                    AwaitPoint::Await(Some((file, line))) if file.contains("tests/awaits/src/") => {
+                        line.to_string()
+                    }
+                    AwaitPoint::Await(Some(_)) => "library".to_owned(),
+                    AwaitPoint::Leaf => format!("!{}", frame.function),
+                    point => format!("?{point:?}"),
+                });
+                now = &frame.children;
+            }
+            out.retain(|part| part != "library");
+            out.join(">")
+        };
+        let mut impossible = Vec::new();
+        for (stack, count) in &found {
+            let text = text(stack);
+            if !possible.iter().any(|possible| text.starts_with(possible)) {
+                impossible.push(format!("{count} × {text}"));
+            }
+        }
+        println!("{seen} reads of {tasks} tasks in {looks} looks, {} stacks", found.len());
+        assert!(found.len() >= 2, "the tasks do not alternate");
+        assert!(impossible.is_empty(), "{impossible:?}");
+    }
 }

@@ -69,7 +69,12 @@ fn manifest(described: &str, version: &str) -> Result<String> {
     for line in dependencies.lines().filter(|line| !line.trim().is_empty()) {
         match line.strip_prefix("tokio = { version = \"").and_then(|rest| rest.split_once('"')) {
             Some((_, rest)) => lines.push(format!("tokio = {{ version = \"={version}\"{rest}")),
-            None => lines.push(line.replace("path = \"../..", &format!("path = \"{}", root().display()))),
+            // As the workspace describes the crate.
+            None if line == "stackglass.workspace = true" => lines.push(format!(
+                "stackglass = {{ path = {:?}, default-features = false, features = [\"allocs\"] }}",
+                root().join("crates/stackglass")
+            )),
+            None => lines.push(line.to_owned()),
         }
     }
     let source = root().join("tests/awaits/src/main.rs");

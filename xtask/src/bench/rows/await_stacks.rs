@@ -3,7 +3,8 @@
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
 use crate::bench::statistics::{Interval, median};
-use anyhow::{Context, Result};
+use crate::run::{cargo, output, succeeds, target_folder};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -65,6 +66,44 @@ pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
             Interval::range(&counts),
             Unit::Count,
         ));
+        figures.extend(parts(setup, what, program.0.id(), arguments == small)?);
     }
     Ok(figures)
+}
+
+/// The time in which types are read, and that of an answer when they are known.
+fn parts(setup: &Setup, what: &str, pid: u32, is_small: bool) -> Result<Vec<Figure>> {
+    let build = ["build", "--quiet", "--release", "-p", "stackglass-collect", "--example", "await_speed"];
+    if !succeeds(&mut cargo(&build))? {
+        bail!("the example await_speed does not build");
+    }
+    let mut command = Command::new(target_folder().join("release/examples/await_speed"));
+    let found: Value =
+        serde_json::from_str(&output(command.arg(pid.to_string()).arg(setup.either("15", "3")))?)?;
+    let times = |key: &str| -> Vec<f64> {
+        let times = found[key].as_array().map(Vec::as_slice).unwrap_or_default();
+        times.iter().filter_map(Value::as_f64).collect()
+    };
+    let megabytes = found["debug_info"].as_f64().context("no size of types")? / 1e6;
+    let tasks = found["tasks"].as_f64().context("no number of tasks")?;
+    if is_small {
+        let of_16: Vec<f64> = times("index").iter().map(|time| time / megabytes * 16.0).collect();
+        let figure = Figure::must(
+            "types are read, for 16 MB of .debug_info",
+            Interval::bootstrap(&of_16, median),
+            Unit::Millis,
+            Bound::AtMost(150.0),
+        );
+        return Ok(vec![figure.note(format!("the program has {megabytes:.0} MB"))]);
+    }
+    let each: Vec<f64> = times("warm").iter().map(|time| time / tasks * 1e3).collect();
+    Ok(vec![
+        Figure::must(
+            format!("{what}: an answer with known types, µs a task"),
+            Interval::bootstrap(&each, median),
+            Unit::Count,
+            Bound::AtMost(10.0),
+        )
+        .note("copy, list, walk, holders and deadlocks together"),
+    ])
 }
