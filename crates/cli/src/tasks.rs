@@ -18,8 +18,10 @@ Examples:
 
 Works on tokio programs that run, without preparation: the process is copied,
 which takes some milliseconds, and the copy is read. Nothing runs in the
-program. Its own crate needs full debug information: `debug = 2` (or `true`) in
-the Cargo profile that it is built with. Dependencies may have none.
+program. If threads poll tasks, they are looked at again 100 ms later, on a busy
+machine up to a second later: a task whose poll has not returned blocks its
+worker. The program's own crate needs full debug information: `debug = 2` (or
+`true`) in the Cargo profile that it is built with. Dependencies may have none.
 
 Tasks of any executor are listed if the program names them: `.task(\"name\")` of
 the crate stackglass. With --ask, line tables suffice for these: the program,
