@@ -127,9 +127,11 @@ fn tasks_wait_in_their_lines_for_their_parts_of_the_time() {
     // The lines are in all reports.
     let line = format!("waits.rs:{}", lines["only_line"]);
     assert!(said(&["print", "--all"], &outcome).contains(&line) || outcome.print().contains(&line));
-    assert!(said(&["hot", "--wall"], &outcome).contains("awaits::waits::nested"));
-    let folded = outcome.folder.path().join("folded.txt");
-    said(&["convert", "-o", folded.to_str().expect("a path")], &outcome);
+    assert!(said(&["hot", "--wall", "--all"], &outcome).contains("awaits::waits::nested"));
+    let folded = outcome.folder.path().join("waits.folded");
+    let mut convert = Command::new(stackglass());
+    let status = convert.arg("convert").arg(&outcome.file).arg(&folded).arg("--wall").status();
+    assert!(status.expect("the command can be started").success());
     let folded = std::fs::read_to_string(folded).expect("it was written");
     assert!(folded.contains("awaits::waits::one_line;"), "{folded}");
 }
