@@ -22,8 +22,9 @@ pub(crate) fn of(origin: Origin<'_>) -> Vec<String> {
     };
     let file = source::normalize(file);
     // The unit gives the name and the root file of its own crate. Other crates follow from the folders of Cargo and rustc.
-    if let Some((root, krate)) = origin.unit.and_then(|unit| unit.rsplit_once("/@/")) {
-        let krate = krate.split('.').next().unwrap_or(krate);
+    if let Some((root, krate)) =
+        origin.unit.and_then(|unit| Some((unit.rsplit_once("/@/")?.0, crate_of_unit(unit)?)))
+    {
         let root = source::normalize(&source::join(origin.folder.unwrap_or_default(), root));
         if let Some((folder, _)) = root.rsplit_once('/')
             && let Some(within) = file.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'))
@@ -51,10 +52,10 @@ fn with_crate(krate: &str, within: &str) -> Vec<String> {
     path
 }
 
-/// The crate of a unit that rustc named: `src/main.rs/@/app.0123-cgu.0`.
+/// The crate of a unit that rustc named: `src/main.rs/@/app.0123-cgu.0`. In incremental builds it is only a number.
 pub(crate) fn crate_of_unit(unit: &str) -> Option<&str> {
     let (_, name) = unit.rsplit_once("/@/")?;
-    name.split('.').next().filter(|name| !name.is_empty())
+    name.split_once('.').map(|(name, _)| name).filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]
@@ -83,5 +84,13 @@ mod tests {
             let origin = Origin { file: Some(file), unit, folder: Some("/home/a/ripgrep") };
             assert_eq!(of(origin).join("::"), expected, "{file}");
         }
+    }
+
+    #[test]
+    fn incremental_builds_name_units_by_a_number() {
+        let unit = Some("src/main.rs/@/73hqlggvmjn9f8dg0ucbsj399");
+        let origin =
+            Origin { file: Some("/home/a/own-tool/src/parse.rs"), unit, folder: Some("/home/a/own-tool") };
+        assert_eq!(of(origin).join("::"), "own_tool::parse");
     }
 }
