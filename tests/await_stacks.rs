@@ -255,6 +255,7 @@ fn tasks_that_wait_for_tasks_name_them() {
     };
     let named = [tasks("sleeper"), tasks("of_set")].concat();
     assert_eq!(named.len(), 7);
+    let words = words + " ";
     for id in named {
         assert!(words.contains(&format!("waits for task {id} ")), "{id}: {words}");
     }
