@@ -5,8 +5,8 @@
 //! instruction by instruction, over a copy of the memory: from the function in the task's vtable that frees the task, until
 //! that returns. Nothing runs in the process. If the code would give a permit of a lock back, then the task holds it.
 //!
-//! A call that cannot be followed, such as one of the kernel, is left out. What is found after it is not certain, and what is
-//! not found may still be there.
+//! A call that cannot be followed, as its way depends on what the kernel says, is left out. What is given back after it is held
+//! now as well: the code finds it where it is live. What is not given back may be in what was left out.
 
 mod instructions;
 mod machine;
@@ -67,8 +67,6 @@ pub(crate) struct Release {
     pub semaphore: u64,
     /// Number of permits.
     pub permits: u64,
-    /// All code until there was followed.
-    pub is_certain: bool,
 }
 
 /// What the drop of a task does.
@@ -76,8 +74,8 @@ pub(crate) struct Release {
 pub(crate) struct Dropped {
     /// Permits that it gives back.
     pub releases: Vec<Release>,
-    /// Semaphores that it closes, and whether that is certain.
-    closed: Vec<(u64, bool)>,
+    /// Semaphores that it closes.
+    closed: Vec<u64>,
     /// Words that are asked for and changed, as they are at the end, or before something is left out.
     words: Vec<(u64, u64)>,
     /// Semaphores in which it changes something.
@@ -89,22 +87,21 @@ pub(crate) struct Dropped {
 impl Dropped {
     /// Whether it certainly gives permits of a semaphore back: `Some(false)` if it certainly does not.
     pub fn gives_back(&self, semaphore: u64) -> Option<bool> {
-        let mut releases = self.releases.iter().filter(|release| release.semaphore == semaphore);
-        match releases.clone().next() {
-            Some(_) => releases.any(|release| release.is_certain).then_some(true),
-            None => (self.is_whole && !self.touched.contains(&semaphore)).then_some(false),
+        match self.permits(semaphore) {
+            0 => (self.is_whole && !self.touched.contains(&semaphore)).then_some(false),
+            _ => Some(true),
         }
     }
 
-    /// Number of permits of a semaphore that it certainly gives back.
+    /// Number of permits of a semaphore that it gives back.
     pub fn permits(&self, semaphore: u64) -> u64 {
-        let of = self.releases.iter().filter(|release| release.semaphore == semaphore && release.is_certain);
+        let of = self.releases.iter().filter(|release| release.semaphore == semaphore);
         of.fold(0, |sum, release| sum.saturating_add(release.permits))
     }
 
     /// The same for whether it closes a semaphore.
     pub fn closes(&self, semaphore: u64) -> Option<bool> {
-        match self.closed.iter().any(|(closed, is_certain)| *closed == semaphore && *is_certain) {
+        match self.closed.contains(&semaphore) {
             true => Some(true),
             false => (self.is_whole && !self.touched.contains(&semaphore)).then_some(false),
         }
@@ -116,14 +113,10 @@ impl Dropped {
         (sets || self.is_whole).then_some(sets)
     }
 
-    /// The addresses of all that it certainly gives back, closes or changes.
+    /// The addresses of all that it gives back, closes or changes.
     pub fn addresses(&self) -> impl Iterator<Item = u64> {
-        let releases = self.releases.iter().filter(|release| release.is_certain);
-        let closed = self.closed.iter().filter(|(_, is_certain)| *is_certain);
-        releases
-            .map(|release| release.semaphore)
-            .chain(closed.map(|(semaphore, _)| *semaphore))
-            .chain(self.words.iter().map(|(address, _)| *address))
+        let releases = self.releases.iter().map(|release| release.semaphore);
+        releases.chain(self.closed.iter().copied()).chain(self.words.iter().map(|(address, _)| *address))
     }
 }
 
@@ -322,15 +315,14 @@ impl Run<'_, '_> {
         match function {
             KnownFunction::Release => {
                 let (semaphore, permits) = first.zip(second).ok_or(Stop)?;
-                let is_certain = self.found.is_whole;
                 if permits >= TOO_MANY_PERMITS {
                     return Err(Stop);
                 }
                 if permits > 0 {
-                    self.found.releases.push(Release { semaphore, permits, is_certain });
+                    self.found.releases.push(Release { semaphore, permits });
                 }
             }
-            KnownFunction::Close => self.found.closed.push((first.ok_or(Stop)?, self.found.is_whole)),
+            KnownFunction::Close => self.found.closed.push(first.ok_or(Stop)?),
             KnownFunction::Free => {}
             KnownFunction::Copy => {
                 let (to, from) = first.zip(second).ok_or(Stop)?;

@@ -207,8 +207,11 @@ impl<'c, 'a> Certainty<'c, 'a> {
         // A mutex has one holder, a channel one receiver.
         let of_one = [SharedKind::Mutex, SharedKind::FullChannel, SharedKind::Oneshot];
         for lock in locks.values_mut().filter(|lock| of_one.contains(&lock.kind)) {
-            if lock.holders.iter().any(|holder| holder.is_certain) {
-                lock.holders.retain(|holder| holder.is_certain);
+            match lock.holders.iter().filter(|holder| holder.is_certain).count() {
+                0 => {}
+                1 => lock.holders.retain(|holder| holder.is_certain),
+                // This cannot be.
+                _ => lock.holders.iter_mut().for_each(|holder| holder.is_certain = false),
             }
         }
     }

@@ -186,8 +186,12 @@ impl<'a> Walk<'a, '_> {
             return;
         }
         if name.starts_with("tokio::time::timeout::Timeout<") {
-            let parts = ["value", "delay"].iter().filter_map(|field| values.field(value, field));
-            parts.for_each(|part| self.future(part, Place { need: Need::No, ..place.deeper() }, out));
+            let (value, delay) = (values.field(value, "value"), values.field(value, "delay"));
+            // In tokio 1.54 it is an `Option`.
+            let delay = delay.and_then(|delay| self.unfinished(delay));
+            for part in [value, delay].into_iter().flatten() {
+                self.future(part, Place { need: Need::No, ..place.deeper() }, out);
+            }
         } else if name.starts_with(hidden::SHARED) {
             match hidden::shared_future(values, value) {
                 Some(Ok(future)) => {

@@ -34,15 +34,15 @@ where
 
 pub async fn start_tasks() {
     // Cycles.
-    let (first, handle) = spawn_for_handle("join.1", "cj>(slp>!Sleep,!JoinHandle)", joins);
+    let (first, handle) = spawn_for_handle("join.1", "cj>(cslp>!Sleep,!JoinHandle)", joins);
     let _ = handle.send(spawn("join.2", "end>!JoinHandle", waits_for_end(first)));
     let (sender, receiver) = oneshot::channel();
     let (other_sender, other_receiver) = oneshot::channel();
-    start("oneshot.1", "os>!Receiver", receives_then_sends(receiver, other_sender));
-    start("oneshot.2", "os>!Receiver", receives_then_sends(other_receiver, sender));
+    start("oneshot.1", "cos>!Receiver", receives_then_sends(receiver, other_sender));
+    start("oneshot.2", "cos>!Receiver", receives_then_sends(other_receiver, sender));
     let (a, b) = (Arc::new(RwLock::new(0)), Arc::new(RwLock::new(0)));
-    start("rwlock.1", "rw>!Acquire", reads_then_writes(a.clone(), b.clone()));
-    start("rwlock.2", "rw>!Acquire", reads_then_writes(b, a));
+    start("rwlock.1", "crw>!Acquire", reads_then_writes(a.clone(), b.clone()));
+    start("rwlock.2", "crw>!Acquire", reads_then_writes(b, a));
     let (sender, receiver) = mpsc::channel(1);
     let sends = spawn("channel.1", "full>!Acquire", fills(sender));
     start("channel.2", "owner>!JoinHandle", owns_receiver(receiver, sends));
@@ -52,12 +52,12 @@ pub async fn start_tasks() {
     start("shadow.2", "lst>!Acquire", keeps_in_list(c, d));
 
     // Look-alikes.
-    let (first, handle) = spawn_for_handle("", "none_select>(!JoinHandle,slp>!Sleep)", selects);
+    let (first, handle) = spawn_for_handle("", "none_select>(!JoinHandle,cslp>!Sleep)", selects);
     let _ = handle.send(spawn("", "end>!JoinHandle", waits_for_end(first)));
     let (first, handle) = spawn_for_handle("", "none_timeout>*", gives_up);
     let _ = handle.send(spawn("", "end>!JoinHandle", waits_for_end(first)));
     let lock = Arc::new(Mutex::new(0));
-    let (_, handle) = spawn_for_handle("", "nj>(nj1>slp>!Sleep,!JoinHandle)", |handle| {
+    let (_, handle) = spawn_for_handle("", "nj>(nj1>cslp>!Sleep,!JoinHandle)", |handle| {
         one_branch_holds(lock.clone(), handle)
     });
     sleep(Duration::from_millis(50)).await;
@@ -67,7 +67,7 @@ pub async fn start_tasks() {
     start("", "hn>!Acquire", holds_one(c, d));
     let (sender, receiver) = oneshot::channel();
     let (other_sender, other_receiver) = oneshot::channel();
-    start("", "os>!Receiver", receives_then_sends(receiver, other_sender));
+    start("", "cos>!Receiver", receives_then_sends(receiver, other_sender));
     start("", "gv>!Receiver", gives_away(other_receiver, sender));
     let lock = Arc::new(RwLock::new(0));
     let (_, handle) = spawn_for_handle("", "rh>!JoinHandle", |handle| reads_then_waits(lock.clone(), handle));
@@ -78,7 +78,7 @@ pub async fn start_tasks() {
 }
 
 async fn sleeps() {
-    sleep(HOUR).await // @slp
+    sleep(HOUR).await // @cslp
 }
 
 async fn joins(handle: oneshot::Receiver<JoinHandle<()>>) {
@@ -91,14 +91,14 @@ async fn waits_for_end(task: JoinHandle<()>) {
 }
 
 async fn receives_then_sends(receiver: oneshot::Receiver<u32>, sender: oneshot::Sender<u32>) {
-    let number = receiver.await.unwrap_or(0); // @os
+    let number = receiver.await.unwrap_or(0); // @cos
     let _ = sender.send(number);
 }
 
 async fn reads_then_writes(first: Arc<RwLock<u32>>, second: Arc<RwLock<u32>>) {
     let held = first.read().await;
     sleep(Duration::from_millis(100)).await;
-    *second.write().await = *held; // @rw
+    *second.write().await = *held; // @crw
 }
 
 async fn fills(sender: mpsc::Sender<u32>) {

@@ -236,13 +236,30 @@ pub(super) fn execute(machine: &mut Machine<'_>, code: &Instruction) -> Step<Flo
         {
             write_wide(machine, code, 0, Some(0))?;
         }
-        M::Pcmpeqb => {
+        M::Pcmpeqb | M::Pcmpgtb => {
             let (left, right) = (read_wide(machine, code, 0)?, read_wide(machine, code, 1)?);
-            let equal = left.zip(right).map(|(left, right)| {
-                let (left, right) = (left.to_le_bytes(), right.to_le_bytes());
-                u128::from_le_bytes(std::array::from_fn(|at| if left[at] == right[at] { 0xff } else { 0 }))
+            let compare = |left: u8, right: u8| match code.mnemonic() {
+                M::Pcmpeqb => left == right,
+                _ => (left as i8) > (right as i8),
+            };
+            let result =
+                left.zip(right).map(|(left, right)| {
+                    let (left, right) = (left.to_le_bytes(), right.to_le_bytes());
+                    u128::from_le_bytes(std::array::from_fn(|at| {
+                        if compare(left[at], right[at]) { 0xff } else { 0 }
+                    }))
+                });
+            write_wide(machine, code, 0, result)?;
+        }
+        M::Pand | M::Andps | M::Por | M::Orps | M::Pxor | M::Xorps | M::Pandn | M::Andnps => {
+            let (left, right) = (read_wide(machine, code, 0)?, read_wide(machine, code, 1)?);
+            let result = left.zip(right).map(|(left, right)| match code.mnemonic() {
+                M::Pand | M::Andps => left & right,
+                M::Por | M::Orps => left | right,
+                M::Pxor | M::Xorps => left ^ right,
+                _ => !left & right,
             });
-            write_wide(machine, code, 0, equal)?;
+            write_wide(machine, code, 0, result)?;
         }
         M::Pmovmskb => {
             let bits = read_wide(machine, code, 1)?.map(|value| {
@@ -544,4 +561,94 @@ fn forget(machine: &mut Machine<'_>, code: &Instruction) -> Step<()> {
         machine.flags = Flags::default();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::machine::Register as Value;
+    use super::*;
+    use crate::memory::Pages;
+    use iced_x86::{Decoder, DecoderOptions};
+    use stackglass_heapgraph::image::{Image, Memory};
+
+    struct Nothing;
+
+    impl Memory for Nothing {
+        fn read(&self, _: u64, _: &mut [u8]) -> usize {
+            0
+        }
+    }
+
+    /// Executes code with `rax`, `rcx` and `rdx` set, and returns the machine's registers and flags.
+    fn run(code: &[u8], registers: [Option<u64>; 3]) -> ([Option<u64>; 3], Flags, Step<Flow>) {
+        let image = Image { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory: Box::new(Nothing) };
+        let pages = Pages::new(&image);
+        let mut machine = Machine::new(&pages, None);
+        for (number, value) in registers.into_iter().enumerate() {
+            machine.registers[number] = value.map_or_else(Value::default, Value::of);
+        }
+        let mut flow = Ok(Flow::Next);
+        for instruction in &mut Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE) {
+            flow = execute(&mut machine, &instruction);
+        }
+        ([0, 1, 2].map(|number| machine.register(number)), machine.flags, flow)
+    }
+
+    #[test]
+    fn flags_of_sums_and_differences() {
+        const NUMBERS: [u64; 8] = [0, 1, 0x7f, 0x80, 0xff, 0x7fff_ffff, 0x8000_0000, u64::MAX];
+        macro_rules! check {
+            ($compare:expr, $add:expr, $unsigned:ty, $signed:ty) => {
+                for (a, b) in NUMBERS.iter().flat_map(|a| NUMBERS.iter().map(|b| (*a, *b))) {
+                    let (left, right) = (a as $unsigned, b as $unsigned);
+                    let (_, flags, _) = run($compare, [Some(a), Some(b), None]);
+                    let (difference, carry) = left.overflowing_sub(right);
+                    let overflow = (left as $signed).overflowing_sub(right as $signed).1;
+                    assert_eq!((flags.carry, flags.overflow), (Some(carry), Some(overflow)), "{a} {b}");
+                    let sign = (difference as $signed) < 0;
+                    assert_eq!((flags.zero, flags.sign), (Some(difference == 0), Some(sign)), "{a} {b}");
+                    assert_eq!(
+                        condition(&flags, ConditionCode::l),
+                        Some((left as $signed) < (right as $signed))
+                    );
+                    assert_eq!(condition(&flags, ConditionCode::be), Some(left <= right));
+                    let (registers, flags, _) = run($add, [Some(a), Some(b), None]);
+                    let (sum, carry) = left.overflowing_add(right);
+                    let overflow = (left as $signed).overflowing_add(right as $signed).1;
+                    assert_eq!((flags.carry, flags.overflow), (Some(carry), Some(overflow)), "{a} {b}");
+                    assert_eq!(registers[0].map(|value| value as $unsigned), Some(sum));
+                }
+            };
+        }
+        check!(&[0x38, 0xc8], &[0x00, 0xc8], u8, i8);
+        check!(&[0x66, 0x39, 0xc8], &[0x66, 0x01, 0xc8], u16, i16);
+        check!(&[0x39, 0xc8], &[0x01, 0xc8], u32, i32);
+        check!(&[0x48, 0x39, 0xc8], &[0x48, 0x01, 0xc8], u64, i64);
+    }
+
+    #[test]
+    fn unknown_parts_of_registers() {
+        // mov cl, 5; movzx eax, cl: known, although the rest of rcx is not.
+        assert_eq!(run(&[0xb1, 5, 0x0f, 0xb6, 0xc1], [None; 3]).0, [Some(5), None, None]);
+        // mov al, cl: the rest is not known.
+        assert_eq!(run(&[0x88, 0xc8], [None, Some(7), None]).0[0], None);
+        // xor eax, eax; sub ecx, ecx.
+        assert_eq!(run(&[0x31, 0xc0, 0x29, 0xc9], [None; 3]).0, [Some(0), Some(0), None]);
+        // cmp rax, rcx; je: not known.
+        assert_eq!(run(&[0x48, 0x39, 0xc8, 0x74, 0x10], [None, Some(1), None]).2, Err(Stop));
+        // mov [rax], rcx: it is not known what changes.
+        assert_eq!(run(&[0x48, 0x89, 0x08], [None, Some(1), None]).2, Err(Stop));
+        // rdtsc: not listed.
+        assert_eq!(run(&[0x0f, 0x31], [Some(1), Some(2), Some(3)]).0, [None, Some(2), None]);
+    }
+
+    #[test]
+    fn products_and_quotients() {
+        // mul rcx.
+        let (registers, flags, _) = run(&[0x48, 0xf7, 0xe1], [Some(1 << 63), Some(6), None]);
+        assert_eq!((registers, flags.overflow), ([Some(0), Some(6), Some(3)], Some(true)));
+        // div ecx.
+        assert_eq!(run(&[0xf7, 0xf1], [Some(17), Some(5), Some(0)]).0, [Some(3), Some(5), Some(2)]);
+        assert_eq!(run(&[0xf7, 0xf1], [Some(17), Some(0), Some(0)]).2, Err(Stop));
+    }
 }

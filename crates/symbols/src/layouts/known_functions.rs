@@ -37,7 +37,7 @@ pub struct KnownFunctions {
     pub functions: HashMap<u64, KnownFunction>,
     /// By the address in the file of a slot that leads to them.
     pub slots: HashMap<u64, KnownFunction>,
-    /// Addresses in the file of the function in which `block_on` of tokio waits.
+    /// Addresses in the file of the functions in which `block_on` of tokio waits.
     pub parks: Vec<Range<u64>>,
     /// Functions that poll tasks of tokio, as their symbols name them: address in the file, and name with type arguments.
     /// Only the newer mangling of Rust (v0) has these.
@@ -60,7 +60,7 @@ pub(super) fn find(files: &Files) -> KnownFunctions {
             let start = symbol.st_value(LITTLE);
             if let Some(function) = function(name) {
                 found.functions.insert(start, function);
-            } else if name.contains("5tokio7runtime4park") && name.contains("16CachedParkThread4park") {
+            } else if name.contains("5tokio7runtime4park") && is_park(name) {
                 found.parks.push(start..start.saturating_add(symbol.st_size(LITTLE)));
             } else if name.starts_with("_R") && name.contains("5tokio7runtime4task3raw4poll") {
                 found.polls.extend(name_of_symbol(name).spec.map(|name| (start, name)));
@@ -85,6 +85,11 @@ pub(super) fn find(files: &Files) -> KnownFunctions {
         }
     }
     found
+}
+
+/// Whether this is a method `park` of `CachedParkThread` or of its `Inner`, either of which may be inlined.
+fn is_park(symbol: &str) -> bool {
+    ["16CachedParkThread4park", "5Inner4park"].iter().any(|method| symbol.contains(method))
 }
 
 /// What the function with a symbol does, in both manglings of Rust and in C.
