@@ -4,9 +4,9 @@
 //! awaited future inside. Debug information describes these types ([`Coroutines`](stackglass_symbols::layouts::Coroutines)), so
 //! a stack of `.await`s is read from memory alone. Nothing is executed in the process.
 //!
-//! [`tasks`] finds the tasks of tokio's runtimes by the runtimes' own lists. `walk` follows one future, `held` finds the guards of locks
-//! that a future holds, and [`deadlocks`] the tasks that wait for each other. `wrapped` adds tasks of other executors, whose futures the
-//! program has wrapped by the crate `stackglass`.
+//! [`tasks`] finds the tasks of tokio's runtimes by the runtimes' own lists, and [`tasks_and_polls`] also the threads that poll them.
+//! `walk` follows one future, `held` finds the guards of locks that a future holds, and [`deadlocks`] the tasks that wait for each
+//! other. `wrapped` adds tasks of other executors, whose futures the program has wrapped by the crate `stackglass`.
 //!
 //! Memory of the process is hostile input: each pointer may be wrong, each list may be endless.
 #![cfg_attr(not(test), forbid(unsafe_code))]

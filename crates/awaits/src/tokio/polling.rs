@@ -1,10 +1,11 @@
 //! Which thread polls which task.
 //!
-//! tokio polls the tasks of a type by functions of that type: the vtable of a task has the address of the first, and the others,
-//! where they are not inlined, have the same name and arguments. Each gets the address of the task's header. So a thread polls
-//! a task if one of its frames is of such a function and has that address, in a register or in its part of the stack. Words
-//! on stacks may be left over from earlier calls: if a frame has the addresses of two tasks that are polled, or two threads
-//! seem to poll one task, nothing is known.
+//! tokio polls the tasks of a type by functions of that type. The vtable of a task has the address of the first. Those that it
+//! calls have the same name and arguments, where they are not inlined. Each gets the address of the task's header. So a thread
+//! polls a task if one of its frames is of such a function and has that address, in a register or in its part of the stack.
+//!
+//! Words on stacks may be left over from earlier calls. Nothing is known if a frame has the addresses of two tasks that are
+//! polled, or if two threads seem to poll one task.
 
 use super::Headers;
 use crate::values::Values;
@@ -27,10 +28,9 @@ pub struct Poll {
     pub thread: usize,
     /// Index of the outermost frame of the thread that belongs to this poll.
     pub frame: usize,
-    /// Address of the first function of a poll. It is called once for each poll.
-    pub entry: u64,
-    /// All functions that poll tasks of this type.
-    functions: Arc<[Range<u64>]>,
+    /// Addresses of the function of that frame, in the process. It is called once for each poll, also where a compiler has
+    /// inlined its callers.
+    pub function: Range<u64>,
     /// Address of the task.
     header: u64,
 }
@@ -39,8 +39,7 @@ impl Poll {
     /// The frame of this poll among frames of its thread at another moment, if the thread polls the task then.
     pub fn frame_in(&self, image: &Image, frames: &[StackFrame]) -> Option<usize> {
         let is_of_poll = |frame: &StackFrame| {
-            self.functions.iter().any(|function| function.contains(&frame.lookup))
-                && words(image, frame).contains(&self.header)
+            self.function.contains(&frame.lookup) && words(image, frame).contains(&self.header)
         };
         frames.iter().rposition(is_of_poll)
     }
@@ -50,7 +49,7 @@ impl Poll {
 struct Polled {
     task: usize,
     header: u64,
-    entry: u64,
+    /// All functions that poll tasks of this type.
     functions: Arc<[Range<u64>]>,
 }
 
@@ -87,28 +86,16 @@ pub(super) fn find(
             let tasks: Vec<&Polled> = polled.iter().filter(is_of_frame).collect();
             match tasks[..] {
                 [task] if !found[start..].iter().any(|known| known.task == task.task) => {
-                    let Polled { task, header, entry, ref functions } = *task;
-                    found.push(Poll {
-                        task,
-                        thread,
-                        frame: number,
-                        entry,
-                        functions: functions.clone(),
-                        header,
-                    });
+                    let of_frame = task.functions.iter().find(|function| function.contains(&frame.lookup));
+                    let Some(function) = of_frame.cloned() else { continue };
+                    let Polled { task, header, .. } = *task;
+                    found.push(Poll { task, thread, frame: number, function, header });
                 }
                 [] | [_] => {}
                 _ => doubtful.extend(tasks.iter().map(|polled| polled.task)),
             }
         }
-        let mut at = start;
-        while at < found.len() {
-            if doubtful.contains(&found[at].task) {
-                found.remove(at);
-            } else {
-                at += 1;
-            }
-        }
+        found.retain(|poll| poll.thread != thread || !doubtful.contains(&poll.task));
     }
     let mut times: HashMap<usize, usize> = HashMap::new();
     found.iter().for_each(|poll| *times.entry(poll.task).or_insert(0) += 1);
@@ -134,7 +121,7 @@ fn with_functions(
     };
     let polled = polled.iter().filter_map(|(task, header)| {
         let entry = entry_of(*header)?;
-        Some(Polled { task: *task, header: *header, entry, functions: functions_of(entry) })
+        Some(Polled { task: *task, header: *header, functions: functions_of(entry) })
     });
     polled.collect()
 }

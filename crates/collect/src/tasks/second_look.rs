@@ -118,7 +118,7 @@ pub(super) fn take(
 impl Watched {
     fn new(pid: u32, look: usize, poll: &Poll, tid: u32) -> Watched {
         let mut files = Files::new(pid, tid);
-        let breakpoint = Breakpoint::set(tid, poll.entry).ok();
+        let breakpoint = Breakpoint::set(tid, poll.function.start).ok();
         let start = files.stat();
         let since = clock::monotonic();
         let poll = poll.clone();

@@ -27,7 +27,10 @@ pub struct TaskGroup<'a> {
 }
 
 /// What tasks of a group have in common.
-type Key<'a> = (TaskState, &'a str, &'a [AwaitFrame], AwaitSource, Option<Vec<(&'a str, i64)>>);
+type Key<'a> = (TaskState, &'a str, &'a [AwaitFrame], AwaitSource, Option<ThreadKey<'a>>);
+
+/// Functions and lines of a thread's stack, and what is known of its poll: is it one poll, is it a long one, was it seen again?
+type ThreadKey<'a> = (Vec<(&'a str, i64)>, [bool; 3]);
 
 /// Groups tasks; the largest group comes first. A task that holds what others wait for is as important as they are.
 pub fn groups(dump: &TaskDump) -> Vec<TaskGroup<'_>> {
@@ -44,8 +47,8 @@ pub fn groups(dump: &TaskDump) -> Vec<TaskGroup<'_>> {
             waited: None,
             tasks: Vec::new(),
         };
-        let frames = thread.map(frames_of);
-        let group = found.entry((*state, name, stack, *source, frames)).or_insert_with(new);
+        let of_thread = thread.map(key_of);
+        let group = found.entry((*state, name, stack, *source, of_thread)).or_insert_with(new);
         group.waited = group.waited.max(*waited);
         group.tasks.push(index);
     }
@@ -63,9 +66,10 @@ pub fn groups(dump: &TaskDump) -> Vec<TaskGroup<'_>> {
     groups
 }
 
-/// Functions and lines of a thread's stack.
-fn frames_of(thread: &PollingThread) -> Vec<(&str, i64)> {
-    thread.stack.iter().map(|frame| (&*frame.func, frame.line)).collect()
+fn key_of(thread: &PollingThread) -> ThreadKey<'_> {
+    let frames = thread.stack.iter().map(|frame| (&*frame.func, frame.line)).collect();
+    let is_long = thread.polled_for.is_some_and(|time| time >= PollingThread::BLOCKS);
+    (frames, [thread.polled_for.is_some(), is_long, thread.seen_again])
 }
 
 /// A word for a state.

@@ -251,6 +251,10 @@ fn one_line(text: &TasksText, group: &TaskGroup<'_>) -> Line {
 
 /// Where the tasks of a group are, in the user's code: `app::price (main.rs:42)`.
 pub fn group_place(group: &TaskGroup<'_>) -> String {
+    if let Some(frame) = group.thread.and_then(threads::innermost_own) {
+        let line = u32::try_from(frame.line).unwrap_or_default();
+        return format!("{} ({})", frame.func, place_text(&frame.file, line));
+    }
     match innermost_own(group.stack) {
         Some(AwaitFrame { function, point: AwaitPoint::Await(Some((file, line))), .. }) => {
             format!("{function} ({})", place_text(file, *line))
@@ -281,7 +285,9 @@ pub(super) fn write_group(
             }
         }
     }
-    let name = innermost_own(group.stack).map_or(&group.name, |frame| &frame.function);
+    let of_thread = || group.thread.and_then(threads::innermost_own).map(|frame| &frame.func);
+    let name = innermost_own(group.stack).map(|frame| &frame.function).or_else(of_thread);
+    let name = name.unwrap_or(&group.name);
     let room = text.cols.saturating_sub(line.width() + 4);
     line.plain(" in ").push(Paint::Cyan, short_function(&harmless(name), room));
     let ids: Vec<u64> = group.tasks.iter().map(|task| dump.tasks[*task].id).filter(|id| *id != 0).collect();

@@ -10,7 +10,7 @@ use crate::text::numbers::{counted, duration_text};
 use crate::text::short::short_function;
 use crate::text::style::{Line, Paint};
 use stackglass_profile::task_dump::{PollingThread, TaskDump, TaskState};
-use stackglass_profile::{Frame, harmless};
+use stackglass_profile::{Frame, Nanos, harmless};
 use std::io::{self, Write};
 
 /// Own frames of a thread in the short report.
@@ -67,7 +67,7 @@ pub(super) fn write_thread(
         1 => format!("on thread {}", thread.tid),
         count => format!("on thread {} and {} more", thread.tid, count - 1),
     };
-    let lasts = match (thread.polled_for, thread.is_in_place()) {
+    let lasts = match (polled_for(dump, group), thread.is_in_place()) {
         (Some(lasts), true) => {
             let lasts = duration_text(lasts.0);
             format!(", for over {lasts} in block_in_place: its worker's other tasks have another thread")
@@ -119,6 +119,17 @@ fn write_stack(text: &TasksText, thread: &PollingThread, out: &mut dyn Write) ->
     Ok(())
 }
 
+/// How long the polls of all tasks of a group last at least.
+fn polled_for(dump: &TaskDump, group: &TaskGroup<'_>) -> Option<Nanos> {
+    let threads = group.tasks.iter().filter_map(|task| dump.tasks[*task].thread.as_ref());
+    threads.map(|thread| thread.polled_for).min().flatten()
+}
+
+/// The innermost frame of the user's own code.
+pub(super) fn innermost_own(thread: &PollingThread) -> Option<&Frame> {
+    thread.stack.iter().find(|frame| is_own(frame))
+}
+
 /// Whether a frame is of the user's own code.
 fn is_own(frame: &Frame) -> bool {
     !frame.foreign
@@ -132,7 +143,6 @@ pub(super) fn object(dump: &TaskDump, group: &TaskGroup<'_>) -> Option<Object> {
     let thread = group.thread?;
     let of_task = |task: &usize| dump.tasks[*task].thread.as_ref();
     let tids = group.tasks.iter().filter_map(of_task).map(|thread| thread.tid.to_string());
-    let polled_for = group.tasks.iter().filter_map(of_task).filter_map(|thread| thread.polled_for).max();
     let stack = thread.stack.iter().map(|frame| {
         Object::new()
             .text("function", &frame.func)
@@ -144,7 +154,7 @@ pub(super) fn object(dump: &TaskDump, group: &TaskGroup<'_>) -> Option<Object> {
         .number("tid", u64::from(thread.tid))
         .raw("tids", format!("[{}]", tids.collect::<Vec<_>>().join(",")))
         .list("stack", stack)
-        .number_or_null("polled_for", polled_for.map(|time| time.0))
+        .number_or_null("polled_for", polled_for(dump, group).map(|time| time.0))
         .flag("seen_again", thread.seen_again)
         .flag("in_place", thread.is_in_place());
     Some(object)
