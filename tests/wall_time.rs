@@ -174,7 +174,7 @@ fn timers_are_not_late() {
     let recorded = late(&program().flag("--walltime").run());
     let plain = late(&program().run());
     // With time-outs that begin anew, some 50 ms.
-    assert!(recorded < plain + 12.0, "{recorded} ms, {plain} ms without");
+    assert!(recorded < plain + 25.0, "{recorded} ms, {plain} ms without");
 }
 
 /// The program, until it is dropped.

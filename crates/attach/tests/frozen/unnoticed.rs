@@ -125,7 +125,8 @@ fn a_second_snapshot_waits_for_the_first() {
     assert!(first.is_alive() && second.is_alive());
     drop((first, second));
     let stopped = FrozenProcess::stop(pid, &Options::default()).unwrap();
-    let refused = FrozenProcess::copy(pid, &Options { wait: Duration::from_millis(50) });
+    let refused =
+        FrozenProcess::copy(pid, &Options { wait: Duration::from_millis(50), ..Options::default() });
     assert!(refused.is_err_and(|error| error.to_string().contains("another stackglass")));
     drop(stopped);
     drop(take(pid));

@@ -178,11 +178,12 @@ impl Looker {
             return Ok(self.rate.next());
         }
         let needs_registers = self.types.as_ref().is_none_or(Types::wants_all_registers);
-        let mut effort = if needs_registers { Effort::Full } else { Effort::Gentle(0) };
+        let mut effort = if needs_registers { Effort::Full } else { Effort::Least };
         let look = loop {
             match self.look(effort) {
-                Ok(None) if effort != Effort::Full => effort = effort.next(),
-                look => break look,
+                Ok(Err(Some(next))) => effort = next,
+                Ok(look) => break Ok(look.ok()),
+                Err(error) => break Err(error),
             }
         };
         match look {
@@ -206,8 +207,8 @@ impl Looker {
         }
     }
 
-    /// Looks at the process. `None` if it was not that of one moment, or the copy has ended meanwhile.
-    fn look(&mut self, effort: Effort) -> Result<Option<Look>, FreezeError> {
+    /// Looks at the process. If that was not one moment, returns with which effort it succeeds, if with any.
+    fn look(&mut self, effort: Effort) -> Result<Result<Look, Option<Effort>>, FreezeError> {
         let (faults, own) = (minor_faults(self.pid), clock::thread_cpu());
         let at = clock::monotonic();
         let view = View::take(self.pid, effort)?;
@@ -215,7 +216,7 @@ impl Looker {
         if !view.is_live() && view.has_run() {
             let pause = view.process.pause().whole.mul_f64(self.cpu_share);
             self.rate.count(Cost { pause, ..Cost::default() });
-            return Ok(None);
+            return Ok(Err(Some(Effort::Full)));
         }
         let process = &view.process;
         let is_new = self.is_new_image();
@@ -230,7 +231,7 @@ impl Looker {
         let is_known = known.is_some();
         let start = Instant::now();
         if !is_known && start < self.types_due {
-            return Ok(None);
+            return Ok(Err(None));
         }
         let files = if is_known { Vec::new() } else { module_files::find(&image, &modules) };
         let seen = Seen {
@@ -250,6 +251,7 @@ impl Looker {
         let is_whole = process.is_alive() && !(view.is_live() && view.has_run());
         // Threads that wait for a CPU stop late, and would not have run meanwhile.
         let pause = process.pause().whole.mul_f64(self.cpu_share);
+        let is_live = view.is_live();
         drop(view);
         self.types = Some(types);
         // The first look reads the types, which says nothing of the others.
@@ -260,12 +262,13 @@ impl Looker {
             self.rate.count(Cost { pause, pages, own });
         }
         if !is_whole {
-            return Ok(None);
+            // A copy that has ended is no reason to try again at once.
+            return Ok(Err(is_live.then_some(Effort::Copy)));
         }
         let threads = image.threads.iter().map(|thread| (thread.tid, thread.name.clone())).collect();
         self.send(Message::Threads { at, threads });
         self.hold(at, true, look.clone());
-        Ok(Some(look))
+        Ok(Ok(look))
     }
 
     /// Whether the process executes another program than at the last look. If so, it is sent.

@@ -1,24 +1,21 @@
 //! A process at one moment, with as little effect on it as possible.
 //!
-//! Threads that sleep are not woken: the time-out of `epoll_wait`, in which a runtime waits for its timers, would begin anew. So
+//! While all threads sleep, the process itself is read, and it does not stop. While some run, all threads stop for a copy but those
+//! in `epoll_wait` with a time-out, in which a runtime waits for its timers: a stop would begin the time-out anew.
 //!
-//! - while all threads sleep, the process itself is read, and it does not stop;
-//! - while some run, they are stopped for the copy, and the sleeping ones are left alone.
-//!
-//! In both cases, threads that were asleep must not have run meanwhile; else it is tried again, and only threads with a time-out
-//! that would begin anew are left alone. If they run as well each time, all threads are stopped: they do not sleep long.
+//! Threads that were left alone must not have run meanwhile. If they have, the next attempt follows at once, and the last one stops
+//! all threads: then it does not depend on what the tasks do whether they are seen. (With attempts until nothing runs, long waits
+//! would be seen more often than short ones.) A thread that has just run has hardly waited, so its time-out is hardly longer.
 
 use super::idle::RunTimes;
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, FrozenThread, Options};
 use stackglass_heapgraph::image::ThreadRegisters;
 use stackglass_procfs::threads::{self, Files};
-use stackglass_sampling::{Call, ThreadState};
+use stackglass_sampling::{Call, SchedStat, Sleep, ThreadState};
 use std::time::Duration;
 
 /// How long others that trace the process are waited for.
 const WAIT: Duration = Duration::from_secs(1);
-/// Attempts without stopping threads that sleep.
-const ATTEMPTS: u32 = 3;
 
 /// A process at one moment. It is that of one moment if [`View::has_run`] says no after it was read.
 pub(super) struct View {
@@ -32,39 +29,34 @@ pub(super) struct View {
 /// Which view is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Effort {
-    /// Sleeping threads are left alone. The number of attempts so far.
-    Gentle(u32),
-    /// All threads stop.
+    /// The process itself, if all of its threads sleep; else a copy.
+    Least,
+    /// A copy. Threads with a time-out that would begin anew are left alone.
+    Copy,
+    /// A copy. All threads stop.
     Full,
-}
-
-impl Effort {
-    /// The effort after this one has failed.
-    pub(super) fn next(self) -> Effort {
-        match self {
-            Effort::Gentle(attempts) if attempts + 1 < ATTEMPTS => Effort::Gentle(attempts + 1),
-            _ => Effort::Full,
-        }
-    }
 }
 
 impl View {
     /// Takes a view of a process.
     pub(super) fn take(pid: u32, effort: Effort) -> Result<View, FreezeError> {
-        let all = Options { wait: WAIT, leave: Vec::new() };
-        let Effort::Gentle(attempt) = effort else {
-            let process = FrozenProcess::copy(pid, &all)?;
-            return Ok(View { process, sleepers: RunTimes::default(), is_live: false });
-        };
-        let (sleepers, times, some_run) = sleepers(pid, |call| attempt == 0 || has_time_out(call));
-        if !some_run {
-            let process = FrozenProcess::of_sleepers(pid, sleepers)?;
+        let (sleepers, some_run) = if effort == Effort::Full { (Vec::new(), true) } else { sleepers(pid) };
+        if effort == Effort::Least && !some_run {
+            let times =
+                RunTimes::of(sleepers.iter().map(|sleeper| (sleeper.thread.tid, sleeper.ran)).collect());
+            let threads = sleepers.into_iter().map(|sleeper| sleeper.thread).collect();
+            let process = FrozenProcess::of_sleepers(pid, threads)?;
             return Ok(View { process, sleepers: times, is_live: true });
         }
-        let leave = sleepers.iter().map(|thread| thread.tid).collect();
-        let process = FrozenProcess::copy(pid, &Options { leave, ..all })?;
-        let view = View { process: process.with_threads(sleepers), sleepers: times, is_live: false };
-        Ok(view)
+        // One thread has to make the copy.
+        let can_leave = some_run || sleepers.iter().any(|sleeper| !sleeper.has_time_out);
+        let left: Vec<Sleeper> =
+            sleepers.into_iter().filter(|sleeper| can_leave && sleeper.has_time_out).collect();
+        let times = RunTimes::of(left.iter().map(|sleeper| (sleeper.thread.tid, sleeper.ran)).collect());
+        let leave = left.iter().map(|sleeper| sleeper.thread.tid).collect();
+        let process = FrozenProcess::copy(pid, &Options { wait: WAIT, leave })?;
+        let process = process.with_threads(left.into_iter().map(|sleeper| sleeper.thread).collect());
+        Ok(View { process, sleepers: times, is_live: false })
     }
 
     /// Whether the process itself is read.
@@ -89,28 +81,34 @@ fn has_time_out(call: Call) -> bool {
     }
 }
 
-/// The threads that sleep in some calls, how much they have run, and whether there are others.
-fn sleepers(pid: u32, are_left: impl Fn(Call) -> bool) -> (Vec<FrozenThread>, RunTimes, bool) {
-    let (mut sleepers, mut times, mut some_run) = (Vec::new(), Vec::new(), false);
+/// A thread that sleeps.
+struct Sleeper {
+    thread: FrozenThread,
+    /// How much it has run.
+    ran: SchedStat,
+    has_time_out: bool,
+}
+
+/// The threads that sleep, and whether there are others.
+fn sleepers(pid: u32) -> (Vec<Sleeper>, bool) {
+    let (mut sleepers, mut some_run) = (Vec::new(), false);
     for tid in threads::list(pid) {
         let mut files = Files::new(pid, tid);
-        let Some(before) = files.stat() else { continue };
+        let Some(ran) = files.stat() else { continue };
         match files.state() {
             // It was asleep all the time between the two reads.
-            ThreadState::Asleep(sleep)
-                if files.stat() == Some(before) && sleep.call.is_some_and(&are_left) =>
-            {
-                let registers = ThreadRegisters::of_sleeper(sleep.place.pc, sleep.place.sp);
+            ThreadState::Asleep(Sleep { place, call: Some(call) }) if files.stat() == Some(ran) => {
+                let registers = ThreadRegisters::of_sleeper(place.pc, place.sp);
                 let name =
                     std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
                 let name = name.trim_end_matches('\n').to_owned();
-                sleepers.push(FrozenThread { tid, name, registers: Some(registers.0) });
-                times.push((tid, before));
+                let thread = FrozenThread { tid, name, registers: Some(registers.0) };
+                sleepers.push(Sleeper { thread, ran, has_time_out: has_time_out(call) });
             }
             _ => some_run = true,
         }
     }
     // A process without threads has ended, which the copy finds out.
     some_run |= sleepers.is_empty();
-    (sleepers, RunTimes::of(times), some_run)
+    (sleepers, some_run)
 }
