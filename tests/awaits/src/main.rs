@@ -2,21 +2,24 @@
 //!
 //! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N` adds
 //! tasks, `awaits busy N` tasks that never rest, `awaits churn` tasks that end at once, `awaits deadlock` tasks that wait for each other, `awaits hang` a server in which
-//! all requests wait for one. `awaits wrapped` starts the tasks of all shapes with names, by the crate's own wrapper, and lets them be
+//! all requests wait for one. With the feature `wrapped`, `awaits wrapped` starts the tasks of all shapes with names, by the crate's own wrapper, and lets them be
 //! asked; `awaits wrapped-many N` many of them, `awaits executors` tasks of other executors. The last line is `READY`.
 //!
 //! A stack is written as names of lines, outermost first, with `>` between them: the comment `// @name` marks a line. Branches
 //! are in parentheses. `!Type` is a future that is no coroutine, `!*` any such future.
 
 mod deadlocks;
+#[cfg(feature = "wrapped")]
 mod executors;
 mod hang;
 mod never_rest;
 mod shapes;
 
+#[cfg(feature = "wrapped")]
 use stackglass::task::TaskExt;
 use std::future::Future;
 use std::io::Write;
+#[cfg(feature = "wrapped")]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -24,6 +27,7 @@ use std::time::Duration;
 pub const HOUR: Duration = Duration::from_secs(3600);
 
 /// Whether tasks get names, by the crate's own wrapper.
+#[cfg(feature = "wrapped")]
 static WRAPS: AtomicBool = AtomicBool::new(false);
 
 /// Starts a task, and prints what is known of it.
@@ -33,10 +37,13 @@ where
     F: Future + Send + 'static,
     F::Output: Send,
 {
+    #[cfg(feature = "wrapped")]
     let task = match WRAPS.load(Ordering::Relaxed) {
         true => tokio::spawn(future.task(name)),
         false => tokio::spawn(future),
     };
+    #[cfg(not(feature = "wrapped"))]
+    let task = tokio::spawn(future);
     println!("{name} {} {stack}", task.id());
 }
 
@@ -52,7 +59,9 @@ fn main() {
     let number = |at: usize| words.get(at).and_then(|word| word.parse().ok()).unwrap_or(1);
     match words.first() {
         Some(&"local") => return shapes::local(),
+        #[cfg(feature = "wrapped")]
         Some(&"executors") => return executors::start_tasks(),
+        #[cfg(feature = "wrapped")]
         Some(&("wrapped" | "wrapped-many")) => {
             WRAPS.store(true, Ordering::Relaxed);
             stackglass::peek::install().expect("SIGUSR1 is free");
