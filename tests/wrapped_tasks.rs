@@ -1,5 +1,5 @@
 //! Tasks that a program has named by the crate's own wrapper: of any executor, by their types; and without types, by asking them.
-//! The programs are `tests/awaits`, and the same without types in its debug information.
+//! The programs are `tests/awaits-wrapped`, and `tests/awaits-lines` without types in its debug information.
 
 use serde_json::Value;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, AwaitSource, DumpedTask, TaskDump, TaskState};
@@ -15,6 +15,11 @@ struct Host {
     child: Child,
     /// Names and stacks.
     expected: Vec<(String, String)>,
+}
+
+/// The program with types.
+fn wrapped() -> PathBuf {
+    awaits().with_file_name("awaits-wrapped")
 }
 
 /// The program without types.
@@ -89,7 +94,7 @@ fn with_lines(stack: &str, lines: &HashMap<String, usize>) -> String {
 
 fn is_own(frame: &AwaitFrame) -> Option<u32> {
     match &frame.point {
-        AwaitPoint::Await(Some((file, line))) if file.contains("tests/awaits/src/") => Some(*line),
+        AwaitPoint::Await(Some((file, line))) if file.contains("awaits/src/") => Some(*line),
         _ => None,
     }
 }
@@ -181,7 +186,7 @@ fn named<'a>(dump: &'a TaskDump, name: &str) -> Vec<&'a DumpedTask> {
 
 #[test]
 fn tasks_of_other_executors() {
-    let host = Host::start(&awaits(), &["executors"]);
+    let host = Host::start(&wrapped(), &["executors"]);
     let dump = host.dump(false);
     let lines = marked_lines();
     assert_eq!(host.expected.len(), 9);
@@ -212,7 +217,7 @@ fn tasks_of_other_executors() {
 
 #[test]
 fn a_tokio_task_with_a_name_is_one_task() {
-    let host = Host::start(&awaits(), &["wrapped"]);
+    let host = Host::start(&wrapped(), &["wrapped"]);
     let dump = host.dump(false);
     let lines = marked_lines();
     assert_eq!(host.expected.len(), 40);

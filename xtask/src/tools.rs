@@ -32,6 +32,8 @@ impl Tools {
             "awaits",
             "-p",
             "awaits-lines",
+            "-p",
+            "awaits-wrapped",
         ]);
         if release {
             build.arg("--release");

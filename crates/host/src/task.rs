@@ -208,7 +208,8 @@ impl Task {
         let dynamic: *const dyn Future<Output = F::Output> = future;
         // SAFETY: the pointer to a trait object consists of two pointers, to the value and to the vtable. The words are only
         // read by others, which take them for what they may be.
-        let [address, vtable] = unsafe { core::mem::transmute::<_, [*const (); 2]>(dynamic) };
+        let [address, vtable] =
+            unsafe { core::mem::transmute::<*const dyn Future<Output = F::Output>, [*const (); 2]>(dynamic) };
         // In a forked child the entry may be that of another task.
         if entry.id() == self.id {
             entry.set_future(address.addr() as u64, vtable.addr() as u64);

@@ -5,8 +5,8 @@
 //! each other, `awaits cycles` more of them, `awaits leaves` tasks that wait for tasks, `awaits hang` a server in which all requests
 //! wait for one, `awaits block KIND` tasks whose polls last. The last line is `READY`.
 //!
-//! `awaits wrapped` starts the tasks of all shapes with names, by the crate's own wrapper, and lets them be asked; `awaits
-//! wrapped-many N` many of them, `awaits executors` tasks of other executors.
+//! With the feature `wrapped`, `awaits wrapped` starts the tasks of all shapes with names, by the crate's own wrapper, and lets
+//! them be asked; `awaits wrapped-many N` many of them, `awaits executors` tasks of other executors.
 //!
 //! `awaits waits N` and `awaits timers N` end after N seconds, `awaits work N M` after M repetitions of some work.
 //!
@@ -16,6 +16,7 @@
 mod blockers;
 mod cycles;
 mod deadlocks;
+#[cfg(feature = "wrapped")]
 mod executors;
 mod hang;
 mod leaves;
@@ -23,9 +24,11 @@ mod never_rest;
 mod shapes;
 mod waits;
 
+#[cfg(feature = "wrapped")]
 use stackglass::task::TaskExt;
 use std::future::Future;
 use std::io::Write;
+#[cfg(feature = "wrapped")]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -33,6 +36,7 @@ use std::time::Duration;
 pub const HOUR: Duration = Duration::from_secs(3600);
 
 /// Whether tasks get names, by the crate's own wrapper.
+#[cfg(feature = "wrapped")]
 static WRAPS: AtomicBool = AtomicBool::new(false);
 
 /// Starts a task, and prints what is known of it.
@@ -42,10 +46,13 @@ where
     F: Future + Send + 'static,
     F::Output: Send,
 {
+    #[cfg(feature = "wrapped")]
     let task = match WRAPS.load(Ordering::Relaxed) {
         true => tokio::spawn(future.task(name)),
         false => tokio::spawn(future),
     };
+    #[cfg(not(feature = "wrapped"))]
+    let task = tokio::spawn(future);
     println!("{name} {} {stack}", task.id());
 }
 
@@ -64,7 +71,9 @@ fn main() {
     }
     match words.first() {
         Some(&"local") => return shapes::local(),
+        #[cfg(feature = "wrapped")]
         Some(&"executors") => return executors::start_tasks(),
+        #[cfg(feature = "wrapped")]
         Some(&("wrapped" | "wrapped-many")) => {
             WRAPS.store(true, Ordering::Relaxed);
             stackglass::peek::install().expect("SIGUSR1 is free");

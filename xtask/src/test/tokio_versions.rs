@@ -66,21 +66,17 @@ fn manifest(described: &str, version: &str) -> Result<String> {
     let (_, dependencies) = described.split_once("[dependencies]\n").context("there are no dependencies")?;
     let dependencies = dependencies.split("\n[").next().unwrap_or(dependencies);
     let mut lines = Vec::new();
-    for line in dependencies.lines().filter(|line| !line.trim().is_empty()) {
+    // Optional ones are for other packages.
+    for line in dependencies.lines().filter(|line| !line.trim().is_empty() && !line.contains("optional")) {
         match line.strip_prefix("tokio = { version = \"").and_then(|rest| rest.split_once('"')) {
             Some((_, rest)) => lines.push(format!("tokio = {{ version = \"={version}\"{rest}")),
-            // As the workspace describes the crate.
-            None if line == "stackglass.workspace = true" => lines.push(format!(
-                "stackglass = {{ path = {:?}, default-features = false, features = [\"allocs\"] }}",
-                root().join("crates/stackglass")
-            )),
             None => lines.push(line.to_owned()),
         }
     }
     let source = root().join("tests/awaits/src/main.rs");
     Ok(format!(
         "[package]\nname = \"awaits\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[[bin]]\nname = \"awaits\"\n\
-         path = {source:?}\n\n[dependencies]\n{}\n\n[profile.dev]\nopt-level = 1\n\n[profile.dev.package.\"*\"]\ndebug = false\n",
+         path = {source:?}\n\n[features]\nwrapped = []\n\n[dependencies]\n{}\n\n[profile.dev]\nopt-level = 1\n\n[profile.dev.package.\"*\"]\ndebug = false\n",
         lines.join("\n")
     ))
 }

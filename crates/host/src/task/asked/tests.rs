@@ -72,7 +72,7 @@ fn waiting_tasks_are_asked() {
         let inner = Task::new("inner", "src/inner.rs", 8);
         let ids = (outer.id(), inner.id());
         let nested = async {
-            let mut leaf = pin!(async { leaf.await });
+            let mut leaf = pin!(leaf);
             poll_fn(|context| inner.poll_future(leaf.as_mut(), context)).await
         };
         run(&outer, nested, |worker| sender.send((ids, worker)).unwrap());
