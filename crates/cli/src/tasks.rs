@@ -25,7 +25,8 @@ worker. The program's own crate needs full debug information: `debug = 2` (or
 
 Tasks of any executor are listed if the program names them: `.task(\"name\")` of
 the crate stackglass. With --ask, line tables suffice for these: the program,
-which must call stackglass::peek::install(), wakes each once and traces that
+which must call stackglass::peek::install() and stackglass::task::enable_dumps()
+when it starts, wakes each once and traces that
 poll. A wake-up without a reason is legal for every future.";
 
 /// Print what every async task of a process waits for, line by line.

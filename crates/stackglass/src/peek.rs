@@ -20,8 +20,8 @@
 //! - While `stackglass record` samples the program from inside, the command answers. Under `stackglass run` this module
 //!   answers, because the command does not know the tasks.
 //! - SIGUSR1 ends a forked child that has not called exec, as it would without this module.
-//! - `stackglass tasks PID --ask` asks tasks what they wait for. So [`install`] lets them be asked
-//!   ([`enable_dumps`](crate::task::enable_dumps)).
+//! - `stackglass tasks PID --ask` asks tasks what they wait for, if the program also calls
+//!   [`enable_dumps`](crate::task::enable_dumps).
 //! - Each signal interrupts one thread, which the kernel picks. Calls such as `epoll_wait`, which never resume after a
 //!   handler, return EINTR in it once.
 
@@ -93,8 +93,6 @@ pub fn install() -> Result<(), PeekError> {
     if stackglass_sampler::is_delegated() {
         return Ok(());
     }
-    // Without memory, tasks cannot be asked; peeks work all the same.
-    crate::task::enable_dumps();
     let pid = std::process::id();
     if THREAD_OF.swap(pid, Ordering::AcqRel) != pid {
         let seen = signal::requests();

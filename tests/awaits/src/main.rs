@@ -77,6 +77,7 @@ fn main() {
         Some(&("wrapped" | "wrapped-many")) => {
             WRAPS.store(true, Ordering::Relaxed);
             stackglass::peek::install().expect("SIGUSR1 is free");
+            assert!(stackglass::task::enable_dumps());
         }
         _ => {}
     }

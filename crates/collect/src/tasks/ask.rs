@@ -18,7 +18,7 @@ const LONGEST: usize = 256 << 20;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotAsked {
     #[error(
-        "process {0} cannot be asked: name its tasks with `.task(\"name\")` of the crate stackglass, and call `stackglass::peek::install()` when it starts"
+        "process {0} cannot be asked: name its tasks with `.task(\"name\")` of the crate stackglass, and call `stackglass::peek::install()` and `stackglass::task::enable_dumps()` when it starts"
     )]
     NoHandler(u32),
     #[error("process {0} cannot be asked: {1}")]
@@ -29,6 +29,10 @@ pub(super) enum NotAsked {
     NoAnswer(u32),
     #[error("process {0} has ended, or has asked no task")]
     CutShort(u32),
+    #[error(
+        "process {0} has no tasks that can be asked: name them with `.task(\"name\")` of the crate stackglass, and call `stackglass::task::enable_dumps()` when the program starts"
+    )]
+    NoTasks(u32),
 }
 
 /// Asks all named tasks.
@@ -61,5 +65,6 @@ pub(super) fn tasks(pid: u32) -> Result<AskedTasks, NotAsked> {
     let text = String::from_utf8_lossy(&text);
     // A notice that another peek goes on may precede the answer. An older version answers with a peek.
     let start = text.find("stackglass-asked-").ok_or(NotAsked::NoAnswer(pid))?;
-    AskedTasks::parse(&text[start..]).ok_or(NotAsked::NoAnswer(pid))
+    let asked = AskedTasks::parse(&text[start..]).ok_or(NotAsked::NoAnswer(pid))?;
+    if asked.tasks.is_empty() { Err(NotAsked::NoTasks(pid)) } else { Ok(asked) }
 }

@@ -23,11 +23,12 @@ pub enum DumpError {
     NoMemory,
 }
 
-/// Lets [`dump`] and `stackglass tasks PID --ask` ask tasks from now on. It is false if the kernel refuses memory.
+/// Lets [`dump`] ask tasks from now on, and `stackglass tasks PID --ask`, for which the program also calls
+/// [`peek::install`](crate::peek::install). It is false if the kernel refuses memory.
 ///
 /// Each named task then keeps a clone of the waker of its last poll, which costs some nanoseconds a poll. A few executors, such as
 /// the thread pool of the crate `futures`, drop a task when its last waker is dropped. They keep such a task, which
-/// nothing wakes any more. [`peek::install`](crate::peek::install) calls this function.
+/// nothing wakes any more: so this is a choice of its own.
 pub fn enable_dumps() -> bool {
     asked::keep_wakers()
 }
