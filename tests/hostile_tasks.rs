@@ -48,7 +48,7 @@ impl Corrupt {
     /// What the word at an address reads as, if it is wrong.
     fn wrong(&self, address: u64) -> Option<u64> {
         let random = mixed(self.seed ^ address);
-        if self.rarity == 0 || random % self.rarity != 0 {
+        if self.rarity == 0 || !random.is_multiple_of(self.rarity) {
             return None;
         }
         let mapping = stackglass_procfs::maps::at(&self.mappings, address)?;

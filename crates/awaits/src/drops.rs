@@ -323,7 +323,7 @@ impl Run<'_, '_> {
                 }
             }
             KnownFunction::Close => self.found.closed.push(first.ok_or(Stop)?),
-            KnownFunction::Free => {}
+            KnownFunction::Free | KnownFunction::Descriptor => {}
             KnownFunction::Copy => {
                 let (to, from) = first.zip(second).ok_or(Stop)?;
                 let count = third.filter(|count| *count <= MOST_COPIED).ok_or(Stop)?;
@@ -341,8 +341,11 @@ impl Run<'_, '_> {
             }
         }
         self.machine.forget_changed();
-        if matches!(function, KnownFunction::Copy | KnownFunction::Fill) {
-            self.machine.set_register(RAX, first);
+        match function {
+            KnownFunction::Copy | KnownFunction::Fill => self.machine.set_register(RAX, first),
+            // A descriptor of a live task is open, so it can be closed.
+            KnownFunction::Descriptor => self.machine.set_register(RAX, Some(0)),
+            _ => {}
         }
         Ok(())
     }

@@ -145,12 +145,11 @@ async fn one_branch_holds(lock: Arc<Mutex<u32>>, handle: oneshot::Receiver<JoinH
         sleeps().await; // @nj1
         *held += 1;
     };
-    let (handle, held) = (async { handle.await.expect("it is sent") }, held);
     tokio::pin!(held);
     let handle = tokio::select! {
         biased;
         () = &mut held => return,
-        handle = handle => handle,
+        handle = handle => handle.expect("it is sent"),
     };
     let _ = tokio::join!(held, handle); // @nj
 }

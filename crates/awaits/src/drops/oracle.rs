@@ -246,7 +246,7 @@ fn the_processor_agrees() {
             if is_division {
                 state.rax &= 0xff;
             }
-            if numbers.next() % 3 == 0 && !is_division {
+            if numbers.next().is_multiple_of(3) && !is_division {
                 // Compare-and-exchange succeeds now and then.
                 state.rax = u64::from_le_bytes(before[32..40].try_into().expect("8 bytes"));
             }

@@ -1,5 +1,5 @@
 //! Functions whose effect is known without reading their code: those that give permits of tokio's locks back, those that free
-//! memory, and those that copy it.
+//! memory, those that copy it, and those that close sockets.
 //!
 //! Symbols name them. Functions of other modules are named by the slots that the dynamic linker fills with their addresses.
 
@@ -28,6 +28,8 @@ pub enum KnownFunction {
     Copy,
     /// Fills memory with a byte: to, byte, bytes.
     Fill,
+    /// Asks the kernel something about a descriptor, changes no memory of the program, and returns 0 unless it fails.
+    Descriptor,
 }
 
 /// The known functions of a module.
@@ -98,6 +100,7 @@ fn function(symbol: &str) -> Option<KnownFunction> {
         "free" => return Some(KnownFunction::Free),
         "memcpy" | "memmove" => return Some(KnownFunction::Copy),
         "memset" => return Some(KnownFunction::Fill),
+        "close" | "epoll_ctl" | "fcntl" | "fcntl64" | "shutdown" => return Some(KnownFunction::Descriptor),
         _ => {}
     }
     if !symbol.starts_with("_ZN") && !symbol.starts_with("_R") {
@@ -128,6 +131,7 @@ mod tests {
         assert_eq!(function(of_v0), Some(KnownFunction::Release));
         assert_eq!(function("_RNvCsb9Q_7___rustc14___rust_dealloc"), Some(KnownFunction::Free));
         assert_eq!(function("_ZN5tokio4sync15batch_semaphore9Semaphore11try_acquire17hE"), None);
+        assert_eq!(function("epoll_ctl"), Some(KnownFunction::Descriptor));
         assert_eq!(function("release"), None);
     }
 }
