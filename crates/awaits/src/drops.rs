@@ -10,6 +10,7 @@
 
 mod instructions;
 mod machine;
+mod operands;
 #[cfg(test)]
 #[allow(unsafe_code)]
 mod oracle;

@@ -12,7 +12,7 @@ pub mod groups;
 #[cfg(feature = "launch")]
 pub mod live;
 mod settings;
-#[cfg(feature = "heap")]
+#[cfg(feature = "launch")]
 pub(crate) mod table_file;
 
 pub use settings::AllocationSettings;
