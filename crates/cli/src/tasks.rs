@@ -23,11 +23,11 @@ machine up to a second later: a task whose poll has not returned blocks its
 worker. The program's own crate needs full debug information: `debug = 2` (or
 `true`) in the Cargo profile that it is built with. Dependencies may have none.
 
-Tasks of any executor are listed if the program names them: `.task(\"name\")` of
-the crate stackglass. With --ask, line tables suffice for these. The program must
-call stackglass::peek::install() and stackglass::task::enable_dumps() when it
-starts. It then wakes each named task once and traces that poll. A wake-up without
-a reason is legal for every future.";
+Tasks of any executor are listed if the program names them: `.task(\"name\")`
+of the crate stackglass. With --ask, line tables suffice for these. The program
+must call stackglass::peek::install() and stackglass::task::enable_dumps() when
+it starts. It then wakes each named task once and traces that poll. A wake-up
+without a reason is legal for every future.";
 
 /// Print what every async task of a process waits for, line by line.
 #[derive(Args, Debug)]
