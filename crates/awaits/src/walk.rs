@@ -205,9 +205,35 @@ impl<'a> Walk<'a, '_> {
                 Some(Err(why)) => out.push(lost(names::without_arguments(name), why)),
                 None => {}
             }
+        } else if place.joins && name.starts_with("core::future::poll_fn::PollFn<") {
+            // `join!` of futures without coroutines: its closure borrows a tuple of them.
+            if let Some(tuple) = self.borrowed_tuple(value) {
+                self.branches(tuple, place, out);
+            }
         } else if name.starts_with("futures_util::") {
             self.look_into(value, Place { part: Part::Leaf, ..place }, out);
         }
+    }
+
+    /// The tuple to which a closure in `PollFn` has a reference.
+    fn borrowed_tuple(&self, poll_fn: Value) -> Option<Value> {
+        let values = self.values();
+        let mut open = vec![poll_fn];
+        for _ in 0..32 {
+            let value = open.pop()?;
+            match &values.layout(value.type_id).shape {
+                Shape::Struct(fields) => open.extend(fields.iter().filter_map(|field| value.part(field))),
+                Shape::Pointer { .. } => {
+                    let tuple = values.target(value);
+                    let tuple = tuple.filter(|tuple| is_tuple(values.name(*tuple)));
+                    if tuple.is_some() {
+                        return tuple;
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
     }
 
     /// The frames of all coroutines in a value.

@@ -56,7 +56,7 @@ pub(crate) fn write(dump: &TaskDump, layout: &Layout, out: &mut Vec<u8>) -> io::
     out.push(b'\n');
     TasksText::new()
         .within_other()
-        .cols(layout.columns)
+        .cols(layout.short_columns)
         .rows(Some(ROWS))
         .style(layout.style)
         .groups(dump, out)

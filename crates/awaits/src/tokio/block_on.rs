@@ -39,6 +39,7 @@ pub(super) fn add(
     if types.is_empty() || parks.is_empty() {
         return;
     }
+    let mut missing = 0;
     for thread in roots::thread_stacks(process.image, process.modules) {
         let tid = process.image.threads[thread.index].tid;
         let is_known = dump.tasks.iter().any(|task| task.state == TaskState::BlockOn(tid));
@@ -52,7 +53,10 @@ pub(super) fn add(
         });
         let Some(parked) = parked else { continue };
         let end = thread.end.min(parked.range.end.saturating_add(MOST_BYTES));
-        let Some(future) = find(walker, &types, parked.range.end..end) else { continue };
+        let Some(future) = find(walker, &types, parked.range.end..end) else {
+            missing += 1;
+            continue;
+        };
         let walked = walker.walk(future);
         if !walked.stack.iter().any(|frame| matches!(frame.point, AwaitPoint::Await(_))) {
             continue;
@@ -66,6 +70,11 @@ pub(super) fn add(
             waits: walked.waits,
             ..DumpedTask::default()
         });
+    }
+    if missing > 0 {
+        let of =
+            if missing == 1 { "the future of one".to_owned() } else { format!("the futures of {missing}") };
+        dump.remarks.push(format!("{of} block_on is not shown: optimized code does not tell where it is"));
     }
 }
 

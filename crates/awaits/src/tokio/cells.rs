@@ -114,11 +114,6 @@ impl<'a> Cells<'a> {
         TaskCell::of(values, *kind, header)
     }
 
-    /// The type of a task.
-    pub fn of_type(&self, values: &Values<'_>, header: u64) -> Option<TypeId> {
-        self.by_vtable.get(&self.headers.vtable(values, header)?).map(|kind| kind.cell)
-    }
-
     /// The runtime's part of a task.
     pub fn scheduler(&self, values: &Values<'_>, header: u64) -> Option<Value> {
         let kind = self.by_vtable.get(&self.headers.vtable(values, header)?)?;

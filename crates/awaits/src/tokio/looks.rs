@@ -5,13 +5,14 @@
 
 use super::cells::{Cells, Kind, TaskCell, kind};
 use super::lists::{self, Scheduler};
-use super::{Headers, Process, add, roots, sweep, task_name, vtables};
+use super::{Headers, Process, add, polling, roots, sweep, task_name, vtables};
 use crate::futures::Futures;
 use crate::memory::Pages;
 use crate::values::{Value, Values};
 use crate::walk::{Walked, Walker};
 use foldhash::{HashMap, HashSet, HashSetExt};
-use stackglass_profile::task_dump::{DumpedTask, TaskDump};
+use stackglass_heapgraph::stacks::StackFrame;
+use stackglass_profile::task_dump::{DumpedTask, TaskDump, TaskState};
 use stackglass_symbols::layouts::TypeId;
 use std::cell::RefCell;
 use std::ops::Range;
@@ -34,8 +35,6 @@ pub struct PollCode {
     pub range: Range<u64>,
     /// The name of these tasks. `None` if the linker has merged functions for several types.
     pub name: Option<Arc<str>>,
-    /// The type of the tasks, to compare with [`SeenTask::of_type`].
-    pub of_type: TypeId,
     /// They are functions of `spawn_blocking`. Workers of a runtime are none.
     pub is_blocking: bool,
 }
@@ -73,8 +72,8 @@ pub struct TaskLook {
 pub struct SeenTask {
     /// What it does.
     pub task: DumpedTask,
-    /// Its type.
-    pub of_type: TypeId,
+    /// Index of the thread that polls it, and of the outermost frame of this poll.
+    pub polled: Option<(usize, usize)>,
 }
 
 impl TaskLooks {
@@ -129,11 +128,12 @@ impl TaskLooks {
         })
     }
 
-    /// Looks at the tasks. If more than `most` are alive, at so many, each as likely as the others: `below(n)` is a random number
-    /// below `n`. Each root has the kernel id of its thread.
+    /// Looks at the tasks. `frames` are those of each thread, innermost first. If more than `most` are alive, at so many, each as
+    /// likely as the others: `below(n)` is a random number below `n`. Each root has the kernel id of its thread.
     pub fn look(
         &mut self,
         process: &Process<'_>,
+        frames: &[Vec<StackFrame>],
         of_threads: &[(u32, RootFuture)],
         most: usize,
         below: &mut dyn FnMut(usize) -> usize,
@@ -152,10 +152,17 @@ impl TaskLooks {
             headers.truncate(most);
             let mut look = TaskLook { alive, ..TaskLook::default() };
             let mut dump = TaskDump::default();
+            let mut running = Vec::new();
             for header in headers {
                 add(walker, cells, header, None, &mut dump, None);
-                let of_type = cells.of_type(walker.values, header).unwrap_or_default();
-                look.tasks.extend(dump.tasks.pop().map(|task| SeenTask { task, of_type }));
+                let Some(task) = dump.tasks.pop() else { continue };
+                if task.state == TaskState::Running {
+                    running.push((look.tasks.len(), header));
+                }
+                look.tasks.push(SeenTask { task, polled: None });
+            }
+            for poll in polling::find(walker.values, &cells.headers, process.modules, frames, &running) {
+                look.tasks[poll.task].polled = Some((poll.thread, poll.frame));
             }
             let root = |(tid, RootFuture(future)): &(u32, RootFuture)| {
                 let walked = walker.walk(*future);
@@ -205,7 +212,7 @@ fn poll_codes(process: &Process<'_>, walker: &Walker<'_>) -> Vec<PollCode> {
         let range = start..start.saturating_add(poll.size);
         let is_worker = name.starts_with("tokio::runtime::scheduler::");
         let is_blocking = kind.is_blocking && !is_worker;
-        codes.push(PollCode { range, of_type: kind.cell, is_blocking, name: Some(name) });
+        codes.push(PollCode { range, is_blocking, name: Some(name) });
     }
     codes.sort_by(|a, b| (a.range.start, &a.name).cmp(&(b.range.start, &b.name)));
     codes.dedup_by(|next, first| {

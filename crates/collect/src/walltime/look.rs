@@ -75,31 +75,22 @@ impl Look {
     pub(super) fn take(seen: &Seen<'_>, types: &mut Types, below: &mut dyn FnMut(usize) -> usize) -> Look {
         let (look, roots) = types.look(seen, MOST, below);
         let polled: Vec<Option<Polled>> = seen.frames.iter().map(|frames| types.polled(frames)).collect();
-        let mut taken = vec![false; polled.len()];
         let codes = |thread: usize, last: usize| types.codes(seen.modules, &seen.frames[thread][..=last]);
         let main = seen.image.pid;
         let mut entries = Vec::new();
         let of_runtimes = look.tasks.len();
-        for SeenTask { task, of_type } in look.tasks {
+        for SeenTask { task, polled: found } in look.tasks {
             let name = task.given_name.clone().unwrap_or_else(|| task.name.clone());
             let id = task.id;
             let (tid, state) = match task.state {
                 TaskState::Waiting | TaskState::Ready => (main, State::Waiting(flatten::stacks(&task))),
-                TaskState::Running => {
-                    let is_it = |thread: &usize| {
-                        !taken[*thread]
-                            && polled[*thread].as_ref().is_some_and(|polled| polled.of_type == of_type)
-                    };
-                    let thread = (0..polled.len()).find(is_it);
-                    match thread.and_then(|thread| Some((thread, polled[thread].as_ref()?.frame))) {
-                        Some((thread, frame)) => {
-                            taken[thread] = true;
-                            let codes = codes(thread, frame);
-                            (seen.tids[thread], State::Polled { codes, is_blocking: false })
-                        }
-                        None => (main, State::Waiting(vec![between(&task.name)])),
+                TaskState::Running => match found {
+                    Some((thread, frame)) => {
+                        let codes = codes(thread, frame);
+                        (seen.tids[thread], State::Polled { codes, is_blocking: false })
                     }
-                }
+                    None => (main, State::Waiting(vec![between(&task.name)])),
+                },
                 _ => continue,
             };
             // A given name is for people; stacks are cut at the function.

@@ -143,6 +143,8 @@ impl Looker {
                 }
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return self.flush(),
             }
+            // Looks take longer while the program runs, which must not move the next one.
+            let begun = Instant::now();
             let result = match samples {
                 true => self.tick(),
                 false if process::is_alive(self.pid) => Ok(IDLE),
@@ -152,7 +154,7 @@ impl Looker {
                 self.flush();
                 return self.send(Message::Ended);
             };
-            next = Instant::now() + pause;
+            next = begun + pause;
         }
     }
 
@@ -233,7 +235,9 @@ impl Looker {
         if !is_known && start < self.types_due {
             return Ok(Err(None));
         }
-        let files = if is_known { Vec::new() } else { module_files::find(&image, &modules) };
+        // With all registers, the types may be read again.
+        let needs_files = !is_known || effort == Effort::Full;
+        let files = if needs_files { module_files::find(&image, &modules) } else { Vec::new() };
         let seen = Seen {
             image: &image,
             modules: &modules,

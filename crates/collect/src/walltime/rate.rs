@@ -1,4 +1,7 @@
 //! When the next look comes: at a random moment, and so that all looks together cost the program little.
+//!
+//! A look stands for the time since the last one. So that time must not depend on what the last look saw: after a look at a program
+//! that runs, which costs more, the next one must not come later than after others. Costs are means of many looks.
 
 use stackglass_sampling::Random;
 use std::collections::VecDeque;
@@ -10,8 +13,8 @@ const SHARE: f64 = 0.02;
 const OWN_SHARE: f64 = 0.1;
 /// Time for a page that the program writes while a copy lives, which the kernel then duplicates.
 const PAGE: Duration = Duration::from_nanos(1500);
-/// Weight of the last look in the mean.
-const WEIGHT: f64 = 0.25;
+/// Least weight of the last look in the mean.
+const WEIGHT: f64 = 1.0 / 128.0;
 /// Number of looks whose shortest pause counts: others are longer because this process waits for a CPU.
 const PAUSES: usize = 8;
 /// Looks are not closer.
@@ -38,7 +41,8 @@ pub(super) struct LookRate {
     own: f64,
     /// The part of the looks that stop the program.
     stops: f64,
-    has_counted: bool,
+    /// Number of looks that were counted.
+    counted: u32,
     delay: Duration,
 }
 
@@ -50,15 +54,16 @@ impl LookRate {
             pages: 0.0,
             own: 0.0,
             stops: 1.0,
-            has_counted: false,
+            counted: 0,
             delay,
         }
     }
 
     /// A look has been taken.
     pub(super) fn count(&mut self, cost: Cost) {
-        let is_first = !std::mem::replace(&mut self.has_counted, true);
-        let mean = |before: f64, now: f64| if is_first { now } else { before + (now - before) * WEIGHT };
+        self.counted = self.counted.saturating_add(1);
+        let weight = WEIGHT.max(1.0 / f64::from(self.counted));
+        let mean = |before: f64, now: f64| before + (now - before) * weight;
         self.pages = mean(self.pages, PAGE.as_secs_f64() * cost.pages as f64);
         self.own = mean(self.own, cost.own.as_secs_f64());
         // A look at a program that sleeps does not stop it.
@@ -104,9 +109,13 @@ mod tests {
         assert!(times.iter().all(|time| (millis(49)..millis(151)).contains(time)));
         let mean = times.iter().sum::<Duration>() / 1000;
         assert!(mean.abs_diff(millis(100)) < millis(5), "{mean:?}");
-        for _ in 0..50 {
+        for _ in 0..2000 {
             rate.count(Cost { pause: millis(1), pages: 2000, own: millis(1) });
         }
         assert!(rate.mean().abs_diff(millis(200)) < millis(2), "{:?}", rate.mean());
+        // One look that costs more hardly changes it.
+        let before = rate.mean();
+        rate.count(Cost { pause: millis(1), pages: 20_000, own: millis(1) });
+        assert!(rate.mean() < before.mul_f64(1.1), "{:?}", rate.mean());
     }
 }

@@ -13,7 +13,7 @@ use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_heapgraph::stacks::StackFrame;
 use stackglass_profile::Module;
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::{Layouts, TypeId, Wanted};
+use stackglass_symbols::layouts::{Layouts, Wanted};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -172,7 +172,7 @@ impl Types {
         }
         let futures: Vec<(u32, RootFuture)> =
             roots.iter().map(|root| (seen.tids[root.thread], root.future)).collect();
-        let look = self.looks.look(&process, &futures, most, below);
+        let look = self.looks.look(&process, seen.frames, &futures, most, below);
         // Runtimes end and others begin: where tasks were, they are searched anew.
         if self.had_tasks && look.alive == 0 {
             self.for_runtimes = Retry::new();
@@ -206,7 +206,7 @@ impl Types {
             .enumerate()
             .find_map(|(at, frame)| Some((at, self.looks.poll_code(frame.lookup)?)))?;
         let blocking = code.is_blocking.then(|| code.name.clone().unwrap_or_else(|| "spawn_blocking".into()));
-        Some(Polled { frame, of_type: code.of_type, blocking })
+        Some(Polled { frame, blocking })
     }
 
     /// The code of frames.
@@ -228,8 +228,6 @@ impl Types {
 pub(super) struct Polled {
     /// Index of the frame of the function that polls.
     pub frame: usize,
-    /// The type of the task.
-    pub of_type: TypeId,
     /// The name of a function of `spawn_blocking`.
     pub blocking: Option<Arc<str>>,
 }

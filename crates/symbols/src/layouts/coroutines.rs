@@ -91,8 +91,10 @@ impl Coroutines {
 
 /// Whether a type with this name is a coroutine: `app::main::{async_fn_env#0}`.
 pub fn is_coroutine(name: &str) -> bool {
-    // References and tuples of coroutines are none.
-    if !name.starts_with(|first: char| first.is_alphabetic() || matches!(first, '_' | '{' | '<')) {
+    // References and tuples of coroutines are none, nor are functions that return them.
+    if ["fn(", "unsafe ", "extern "].iter().any(|begin| name.starts_with(begin))
+        || !name.starts_with(|first: char| first.is_alphabetic() || matches!(first, '_' | '{' | '<'))
+    {
         return false;
     }
     // Arguments of generic types follow the name.
@@ -129,6 +131,7 @@ mod tests {
         assert!(!is_coroutine("app::main::{closure_env#0}<app::main::{async_fn_env#0}>"));
         assert!(!is_coroutine("&mut app::main::{async_fn_env#0}"));
         assert!(!is_coroutine("(app::main::{async_fn_env#0}, u8)"));
+        assert!(!is_coroutine("fn(u64) -> app::child::{async_fn_env#0}"));
         assert!(!is_coroutine(""));
     }
 }

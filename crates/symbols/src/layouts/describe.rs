@@ -4,7 +4,7 @@ use super::coroutines::is_coroutine;
 use super::derived::{Derived, DerivedTypes};
 use super::entries::{Entries, Entry, Reference, Value};
 use super::index::Budget;
-use super::units::Units;
+use super::units::{TypeUnit, Units};
 use super::{Field, Layout, Shape, SourceLine, TypeId, Variant};
 use crate::dwarf::leb::{read_leb, read_signed_leb};
 use crate::dwarf::lines;
@@ -284,7 +284,16 @@ impl<'types, 'data> Reader<'types, 'data> {
         let units = &self.types.units.units;
         let path = self.files.entry((unit, file)).or_insert_with(|| {
             let of = &units[unit];
-            lines::path(of.unit.with(of.dwarf), file).map(Arc::from)
+            // The files of a split unit are those of its skeleton, which alone has a table of lines.
+            let is_skeleton = |other: &&TypeUnit<'_, '_>| {
+                let (own, other_unit) = (&of.unit.unit, &other.unit.unit);
+                own.dwo_id.is_some() && other_unit.dwo_id == own.dwo_id && other_unit.line_program.is_some()
+            };
+            let with_files = match of.unit.unit.line_program {
+                Some(_) => of,
+                None => units.iter().find(is_skeleton)?,
+            };
+            lines::path(with_files.unit.with(with_files.dwarf), file).map(Arc::from)
         });
         Some(SourceLine { file: path.clone()?, line })
     }
