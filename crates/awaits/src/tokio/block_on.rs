@@ -72,9 +72,11 @@ pub(super) fn add(
         });
     }
     if missing > 0 {
-        let of =
-            if missing == 1 { "the future of one".to_owned() } else { format!("the futures of {missing}") };
-        dump.remarks.push(format!("{of} block_on is not shown: optimized code does not tell where it is"));
+        let what = match missing {
+            1 => "one future of `block_on` is".to_owned(),
+            count => format!("{count} futures of `block_on` are"),
+        };
+        dump.remarks.push(format!("{what} not shown: optimized code does not tell where"));
     }
 }
 
