@@ -63,6 +63,9 @@ impl HotText {
         let total = duration_text(table.total);
         let what = match table.states {
             _ if !table.timed => samples,
+            _ if matches!(source, Source::Recording(recording) if recording.is_walltime()) => {
+                format!("{total} of tasks in {samples}")
+            }
             StateFilter::Awake => format!("{total} of CPU time in {samples}"),
             StateFilter::Asleep => format!("{total} asleep"),
             StateFilter::NotOnCpu => format!("{total} asleep or ready"),

@@ -196,7 +196,13 @@ fn taken(recording: &Recording, tree: &CpuTree<'_>) -> Line {
             (counted(hits, "sample", "samples"), format!("in {threads}"))
         }
     };
-    line.plain(format!("{what} {of}{processes}, every {}", setting_text(recording.info.delay.0),));
+    // With await stacks, all tasks are looked at now and then.
+    match recording.has_await_stacks() {
+        true => line.plain(format!("{what} {of}{processes}")),
+        false => {
+            line.plain(format!("{what} {of}{processes}, every {}", setting_text(recording.info.delay.0)))
+        }
+    };
     if asleep > 0 {
         line.plain(format!("; {} asleep", duration_text(asleep)));
     }
