@@ -1,12 +1,12 @@
 //! Asked polls: each waiting task is woken once, and that poll is traced. So the stack of a waiting task is known without types.
 //!
 //! A future that waits clones the waker that it is polled with, inside its innermost `poll`. In an asked poll this is a
-//! tracing waker ([`trace`]): the native stack at the clone is the chain of futures. The clone itself is one of the executor's
+//! tracing waker (`trace`): the native stack at the clone is the chain of futures. The clone itself is one of the executor's
 //! waker. So nothing of ours outlives the poll, and wakes, drops and forks need no care. The tracing waker differs from all
 //! others, so `will_wake` does not keep a future from cloning it.
 //!
 //! To be woken, a task keeps a clone of its waker ([`keep_wakers`]), which costs a comparison for each poll. By default it is off.
-//! Whoever asks clones the waker under a spin lock of the task's [slot](Slot); the polling thread takes the lock only to replace the
+//! Whoever asks clones the waker under a spin lock of the task's slot; the polling thread takes the lock only to replace the
 //! waker. Slots are in a mapping that is never unmapped, and wiped in a forked child.
 
 mod trace;
@@ -78,7 +78,7 @@ pub fn keep_wakers() -> bool {
     true
 }
 
-/// Whether tasks keep wakers. Polls must call [`Task::begin_asked`] then.
+/// Whether tasks keep wakers. Polls must call `Task::begin_asked` then.
 #[inline(always)]
 pub fn keeps_wakers() -> bool {
     ON.load(Relaxed) != 0
