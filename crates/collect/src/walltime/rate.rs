@@ -7,8 +7,9 @@ use stackglass_sampling::Random;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The part of a CPU that the program may lose.
-const SHARE: f64 = 0.02;
+/// The part of a CPU that the program may lose by what is counted here. It loses half as much again by what is not: caches that
+/// are cold after a stop.
+const SHARE: f64 = 0.015;
 /// The part of a CPU that this process may use.
 const OWN_SHARE: f64 = 0.1;
 /// Time for a page that the program writes while a copy lives, which the kernel then duplicates.
@@ -104,15 +105,15 @@ mod tests {
         for _ in 0..50 {
             rate.count(Cost { pause: millis(2), pages: 0, own: millis(3) });
         }
-        assert!(rate.mean().abs_diff(millis(100)) < millis(1), "{:?}", rate.mean());
+        assert!(rate.mean().abs_diff(millis(133)) < millis(1), "{:?}", rate.mean());
         let times: Vec<Duration> = (0..1000).map(|_| rate.next()).collect();
-        assert!(times.iter().all(|time| (millis(49)..millis(151)).contains(time)));
+        assert!(times.iter().all(|time| (millis(66)..millis(201)).contains(time)));
         let mean = times.iter().sum::<Duration>() / 1000;
-        assert!(mean.abs_diff(millis(100)) < millis(5), "{mean:?}");
+        assert!(mean.abs_diff(millis(133)) < millis(7), "{mean:?}");
         for _ in 0..2000 {
             rate.count(Cost { pause: millis(1), pages: 2000, own: millis(1) });
         }
-        assert!(rate.mean().abs_diff(millis(200)) < millis(2), "{:?}", rate.mean());
+        assert!(rate.mean().abs_diff(millis(267)) < millis(3), "{:?}", rate.mean());
         // One look that costs more hardly changes it.
         let before = rate.mean();
         rate.count(Cost { pause: millis(1), pages: 20_000, own: millis(1) });
