@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The program of a user of the crate.
+/// The program of a user of the crate. It lies in the target folder, and is no part of the workspace around that.
 const MANIFEST: &str = "\
 [package]
 name = \"user\"
@@ -21,6 +21,8 @@ edition = \"2024\"
 
 [dependencies]
 stackglass = { version = \"0.1\", default-features = false, features = [\"allocs\"] }
+
+[workspace]
 ";
 const PROGRAM: &str = "\
 fn work() -> u64 {
