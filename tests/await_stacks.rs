@@ -4,10 +4,9 @@ use serde_json::Value;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use whole_programs::{awaits, stackglass};
+use whole_programs::{awaits, marked_lines, stackglass, with_lines};
 
 /// A task, as the program describes it.
 struct Expected {
@@ -74,41 +73,6 @@ impl Drop for Host {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn sources() -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("awaits/src");
-    let files = std::fs::read_dir(folder).expect("the sources of the host are there");
-    files.map(|file| file.expect("a file").path().display().to_string()).collect()
-}
-
-/// The numbers of the lines that end in `// @name`, by name.
-fn marked_lines() -> HashMap<String, usize> {
-    let mut lines = HashMap::new();
-    for path in sources() {
-        let text = std::fs::read_to_string(path).expect("a source is text");
-        for (number, line) in text.lines().enumerate() {
-            if let Some((_, name)) = line.rsplit_once("// @") {
-                lines.insert(name.trim().to_owned(), number + 1);
-            }
-        }
-    }
-    lines
-}
-
-/// Replaces the names of lines by their numbers.
-fn with_lines(stack: &str, lines: &HashMap<String, usize>) -> String {
-    let (mut text, mut word) = (String::new(), String::new());
-    for char in stack.chars().chain(['\0']) {
-        if char.is_alphanumeric() || matches!(char, '_' | '!') {
-            word.push(char);
-            continue;
-        }
-        text += &lines.get(&word).map_or(word.clone(), usize::to_string);
-        word.clear();
-        text.extend((char != '\0').then_some(char));
-    }
-    text
 }
 
 fn matches(expected: &str, got: &str) -> bool {

@@ -1,26 +1,9 @@
 //! Profiles by wall time of programs with async tasks: await stacks of tasks whose parts of the time are known.
 
 use stackglass_profile::{Frame, Recording, Sample, State};
-use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use whole_programs::{Outcome, Record, awaits, stackglass};
-
-/// The numbers of the lines that end in `// @name`, by name.
-fn marked_lines() -> HashMap<String, i64> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("awaits/src");
-    let mut lines = HashMap::new();
-    for file in std::fs::read_dir(folder).expect("the sources of the host are there") {
-        let text = std::fs::read_to_string(file.expect("a file").path()).expect("a source is text");
-        for (number, line) in text.lines().enumerate() {
-            if let Some((_, name)) = line.rsplit_once("// @") {
-                lines.insert(name.trim().to_owned(), number as i64 + 1);
-            }
-        }
-    }
-    lines
-}
+use whole_programs::{Outcome, Record, awaits, marked_lines, stackglass};
 
 /// The frames of a sample, outermost first.
 fn frames<'a>(recording: &'a Recording, sample: &Sample) -> Vec<&'a Frame> {

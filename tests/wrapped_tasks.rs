@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use whole_programs::{awaits, stackglass};
+use whole_programs::{awaits, marked_lines, stackglass, with_lines};
 
 /// The program, until it is dropped.
 struct Host {
@@ -60,36 +60,6 @@ impl Drop for Host {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The numbers of the lines that end in `// @name`, by name.
-fn marked_lines() -> HashMap<String, usize> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("awaits/src");
-    let mut lines = HashMap::new();
-    for file in std::fs::read_dir(folder).expect("the sources of the host are there") {
-        let text = std::fs::read_to_string(file.expect("a file").path()).expect("a source is text");
-        for (number, line) in text.lines().enumerate() {
-            if let Some((_, name)) = line.rsplit_once("// @") {
-                lines.insert(name.trim().to_owned(), number + 1);
-            }
-        }
-    }
-    lines
-}
-
-/// Replaces the names of lines by their numbers.
-fn with_lines(stack: &str, lines: &HashMap<String, usize>) -> String {
-    let (mut text, mut word) = (String::new(), String::new());
-    for char in stack.chars().chain(['\0']) {
-        if char.is_alphanumeric() || matches!(char, '_' | '!') {
-            word.push(char);
-            continue;
-        }
-        text += &lines.get(&word).map_or(word.clone(), usize::to_string);
-        word.clear();
-        text.extend((char != '\0').then_some(char));
-    }
-    text
 }
 
 fn is_own(frame: &AwaitFrame) -> Option<u32> {

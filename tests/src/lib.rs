@@ -9,10 +9,12 @@
 //! * [`Compare`] runs a program alone and recorded, and finds differences.
 //! * [`Folder`] is the folder of a run; its processes end with it.
 //! * [`host`] compiles a host once.
+//! * [`marked_lines`] knows the lines of the program `awaits`.
 
 mod build;
 mod compare;
 mod folder;
+mod marks;
 mod outcome;
 mod record;
 mod truth;
@@ -20,6 +22,7 @@ mod truth;
 pub use build::{Language, awaits, host, host_with, stackglass, workloads};
 pub use compare::{Compare, Did, Equal};
 pub use folder::Folder;
+pub use marks::{marked_lines, with_lines};
 pub use outcome::Outcome;
 pub use record::{Record, Running};
 pub use truth::Seen;

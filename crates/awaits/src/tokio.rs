@@ -37,7 +37,6 @@ use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_heapgraph::stacks::StackFrame;
 use stackglass_profile::task_dump::{AsyncRuntime, DumpedTask, TaskDump, TaskState};
 use stackglass_symbols::layouts::{Layouts, Local, TypeId, is_coroutine};
-use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A process, and what is known of it.
@@ -68,13 +67,7 @@ pub fn tasks_and_polls(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (Ta
     let types = Futures::new(layouts);
     let vtables = vtables(layouts, modules);
     let cells = Cells::find(&values, modules);
-    let walker = Walker {
-        values: &values,
-        types: &types,
-        vtables: &vtables,
-        headers: cells.headers,
-        wrapped: RefCell::default(),
-    };
+    let walker = Walker::new(&values, &types, &vtables, cells.headers);
     let swept = sweep::cells(image, &cells);
     let lists = lists::of_schedulers(&values, &cells, &swept);
     let version = version(layouts);

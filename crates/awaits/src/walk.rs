@@ -102,6 +102,16 @@ impl Place<'_> {
 }
 
 impl<'a> Walker<'a> {
+    /// Nothing is walked yet.
+    pub fn new(
+        values: &'a Values<'a>,
+        types: &'a Futures<'a>,
+        vtables: &'a [(u64, TypeId)],
+        headers: Headers,
+    ) -> Walker<'a> {
+        Walker { values, types, vtables, headers, wrapped: RefCell::default() }
+    }
+
     /// The await stack of a future.
     pub fn walk(&self, future: Value) -> Walked {
         let walk = Walk {

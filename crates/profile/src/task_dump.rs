@@ -135,6 +135,20 @@ pub enum TaskState {
     BlockOn(u32),
 }
 
+impl TaskState {
+    /// A word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            TaskState::Waiting => "waiting",
+            TaskState::Ready => "ready",
+            TaskState::Running => "running",
+            TaskState::Finished => "finished",
+            TaskState::Blocking => "blocking",
+            TaskState::BlockOn(_) => "block_on",
+        }
+    }
+}
+
 /// A future in an await stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AwaitFrame {

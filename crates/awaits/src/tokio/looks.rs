@@ -14,7 +14,6 @@ use foldhash::{HashMap, HashSet, HashSetExt};
 use stackglass_heapgraph::stacks::StackFrame;
 use stackglass_profile::task_dump::{DumpedTask, TaskDump, TaskState};
 use stackglass_symbols::layouts::TypeId;
-use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -84,13 +83,7 @@ impl TaskLooks {
         let cells = Cells::find(&values, modules);
         let vtables = vtables(layouts, modules);
         let types = Futures::new(layouts);
-        let walker = Walker {
-            values: &values,
-            types: &types,
-            vtables: &vtables,
-            headers: cells.headers,
-            wrapped: RefCell::default(),
-        };
+        let walker = Walker::new(&values, &types, &vtables, cells.headers);
         let poll_codes = poll_codes(process, &walker);
         let by_vtable = cells.into_vtables();
         TaskLooks { by_vtable, futures: types.into_known(), vtables, schedulers: Vec::new(), poll_codes }
@@ -184,13 +177,7 @@ impl TaskLooks {
         let vtables = std::mem::take(&mut self.vtables);
         let types = Futures::known(process.layouts, std::mem::take(&mut self.futures));
         let cells = Cells::known(&values, headers, std::mem::take(&mut self.by_vtable));
-        let walker = Walker {
-            values: &values,
-            types: &types,
-            vtables: &vtables,
-            headers,
-            wrapped: RefCell::default(),
-        };
+        let walker = Walker::new(&values, &types, &vtables, headers);
         let result = job(self, &walker, &cells);
         self.by_vtable = cells.into_vtables();
         self.futures = types.into_known();

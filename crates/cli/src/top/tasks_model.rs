@@ -3,7 +3,7 @@
 //! A task that is seen in the same place at every refresh may have run in between, so "seen for" is no waiting time.
 
 use foldhash::{HashMap, HashMapExt};
-use stackglass_profile::task_dump::{TaskDump, TaskState};
+use stackglass_profile::task_dump::TaskDump;
 use stackglass_report::tasks::{TaskGroup, groups};
 use std::hash::{BuildHasher, Hasher};
 use std::time::{Duration, Instant};
@@ -94,18 +94,6 @@ fn key(group: &TaskGroup<'_>, mut hasher: impl Hasher) -> u64 {
     group.name.hash(&mut hasher);
     group.stack.hash(&mut hasher);
     hasher.finish()
-}
-
-/// A word for a state.
-pub(super) fn state_word(state: TaskState) -> &'static str {
-    match state {
-        TaskState::Waiting => "waiting",
-        TaskState::Ready => "ready",
-        TaskState::Running => "running",
-        TaskState::Finished => "finished",
-        TaskState::Blocking => "blocking",
-        TaskState::BlockOn(_) => "block_on",
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Draws the tasks of `top`: groups with equal await stacks, and below them the stack of the selected group.
 
-use super::tasks_model::{TaskRow, TasksModel, state_word};
+use super::tasks_model::{TaskRow, TasksModel};
 use super::view::{below_head, dim, rest, table};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -46,7 +46,7 @@ pub(super) fn draw(
             format!("{:>COUNT$}", row.count),
             change,
             seconds(row.seen_for),
-            state_word(group.state).to_owned(),
+            group.state.word().to_owned(),
             cut_left(&name(group), room).into_owned(),
         ])
     });

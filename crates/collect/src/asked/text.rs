@@ -1,6 +1,6 @@
 //! The text in which a program sends what its tasks said. Names are in hexadecimal digits, so that they may have any characters.
 //!
-//! Whoever reads it does not trust it.
+//! The reader does not trust it.
 
 use super::{AskedModule, AskedSaid, AskedStack, AskedTask, AskedTasks};
 use std::fmt::Write;

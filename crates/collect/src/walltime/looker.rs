@@ -123,7 +123,7 @@ impl Looker {
         }
     }
 
-    /// Looks until it is told to stop, or the process ends.
+    /// Looks until the command to stop, or the end of the process.
     pub(super) fn run(mut self, commands: &Receiver<Command>, mut samples: bool) {
         let mut next = Instant::now() + FIRST;
         loop {
@@ -159,7 +159,7 @@ impl Looker {
     }
 
     fn send(&self, message: Message) {
-        // Without a receiver, the thread is told to stop.
+        // Without a receiver, the next wait for a command ends the thread.
         let _ = self.sender.send(message);
     }
 

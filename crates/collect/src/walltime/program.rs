@@ -3,12 +3,14 @@
 //! Types are in debug information, which is only searched for their names here. Reading it takes much longer.
 
 use object::{Object, ObjectSection, ReadCache};
+use stackglass_procfs::elf_names;
+use stackglass_profile::Module;
+use stackglass_symbols::Options;
+use stackglass_symbols::layouts::may_describe_tasks;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// What debug information calls the types of async functions, blocks and closures.
-const TYPES: [&[u8]; 3] = [b"{async_fn_env#", b"{async_block_env#", b"{async_closure_env#"];
 /// The namespace of tokio in debug information. Strings may share their ends.
 const TOKIO: &[u8] = b"tokio\0";
 /// A function that each program with tasks of tokio has, as symbols name it.
@@ -41,22 +43,16 @@ fn find(program: &Path) -> Option<TaskTypes> {
     }
     let data = ReadCache::new(file);
     let elf = object::read::elf::ElfFile64::<object::Endianness, _>::parse(&data).ok()?;
-    let has = |section: &str, names: &[&[u8]]| {
-        let section = elf.section_by_name(section)?;
-        let bytes = section.uncompressed_data().ok()?;
-        Some(names.iter().any(|name| contains(&bytes, name)))
-    };
-    let text = |names: &[&[u8]]| has(".debug_str", names).unwrap_or(false);
-    if text(&TYPES) && text(&[TOKIO]) {
+    let module = Module { path: program.display().to_string().into(), build_id: [].into() };
+    if may_describe_tasks(&module, &Options::default()) {
         return Some(TaskTypes::Known);
     }
-    let uses = has(".strtab", &[RUNTIME]).unwrap_or(false) || text(&[TOKIO]);
+    let has = |section: &str, name: &[u8]| {
+        let bytes = elf.section_by_name(section).and_then(|section| section.uncompressed_data().ok());
+        bytes.is_some_and(|bytes| elf_names::contains(&bytes, name))
+    };
+    let uses = has(".strtab", RUNTIME) || has(".debug_str", TOKIO);
     Some(if uses { TaskTypes::Missing } else { TaskTypes::NoTokio })
-}
-
-/// Whether `name` occurs in `bytes`.
-fn contains(bytes: &[u8], name: &[u8]) -> bool {
-    stackglass_procfs::elf_names::contains(bytes, name)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! others, so `will_wake` does not keep a future from cloning it.
 //!
 //! To be woken, a task keeps a clone of its waker ([`keep_wakers`]), which costs a comparison for each poll. By default it is off.
-//! Whoever asks clones the waker under a spin lock of the task's slot; the polling thread takes the lock only to replace the
+//! A question clones the waker under a spin lock of the task's slot; the polling thread takes the lock only to replace the
 //! waker. Slots are in a mapping that is never unmapped, and wiped in a forked child.
 
 mod trace;

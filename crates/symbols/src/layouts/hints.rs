@@ -7,6 +7,8 @@ use crate::{Options, elf::Elf};
 use memchr::memmem;
 use stackglass_profile::Module;
 
+/// The namespace of tokio. Strings may share their ends.
+const TOKIO: &str = "tokio\0";
 /// Names of coroutines contain one of them.
 const COROUTINES: [&str; 3] = ["{async_fn_env#", "{async_block_env#", "{async_closure_env#"];
 
@@ -17,7 +19,7 @@ pub fn may_describe_tasks(module: &Module, options: &Options) -> bool {
     let contains = |elf: &Elf<'_>, section| {
         let strings = load_section(elf, section).unwrap_or_default();
         let has = |text: &str| memmem::find(&strings, text.as_bytes()).is_some();
-        has("tokio") && COROUTINES.iter().any(|name| has(name))
+        has(TOKIO) && COROUTINES.iter().any(|name| has(name))
     };
     let package = files.package.as_ref().and_then(|file| Elf::parse(file).ok());
     contains(&elf, ".debug_str") || package.is_some_and(|elf| contains(&elf, ".debug_str.dwo"))

@@ -38,7 +38,7 @@ fn run<F: Future>(task: &Task, future: F, ready: impl FnOnce(Arc<Worker>)) -> F:
     }
 }
 
-/// Keeps a clone of the waker, as leaves do, until it is told to end.
+/// Keeps a clone of the waker, as leaves do, until the test ends it.
 struct Leaf(Arc<Mutex<(Option<Waker>, bool)>>);
 
 impl Future for Leaf {

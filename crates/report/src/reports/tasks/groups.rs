@@ -72,18 +72,6 @@ fn key_of(thread: &PollingThread) -> ThreadKey<'_> {
     (frames, [thread.polled_for.is_some(), is_long, thread.seen_again])
 }
 
-/// A word for a state.
-pub(super) fn state_word(state: TaskState) -> &'static str {
-    match state {
-        TaskState::Waiting => "waiting",
-        TaskState::Ready => "ready",
-        TaskState::Running => "running",
-        TaskState::Finished => "finished",
-        TaskState::Blocking => "blocking",
-        TaskState::BlockOn(_) => "block_on",
-    }
-}
-
 /// Whether a frame is of a library: its source is not the user's.
 pub(super) fn is_library(frame: &AwaitFrame) -> bool {
     match &frame.point {

@@ -1,6 +1,6 @@
 //! Tasks for programs, as documented in `docs/json.md`.
 
-use super::groups::{groups, state_word};
+use super::groups::groups;
 use super::{origins, threads};
 use crate::text::json::Object;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, TaskDump, TaskState, WaitTarget};
@@ -26,7 +26,7 @@ pub fn object(dump: &TaskDump) -> Object {
         Object::new()
             .number("count", group.tasks.len() as u64)
             .raw("ids", numbers(ids))
-            .text("state", state_word(group.state))
+            .text("state", group.state.word())
             .text("name", &group.name)
             .number_or_null("tid", tid)
             .raw("stack", branches(group.stack))

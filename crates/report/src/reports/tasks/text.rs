@@ -1,7 +1,7 @@
 //! Tasks as text.
 
 use super::TasksText;
-use super::groups::{TaskGroup, groups, is_library, state_word};
+use super::groups::{TaskGroup, groups, is_library};
 use super::json::target_text;
 use super::{origins, threads, tree};
 use crate::text::columns::{cut_left, pad_right, width, wrap};
@@ -242,7 +242,7 @@ pub(super) fn place_text(file: &str, line: u32) -> String {
 /// A group in one line.
 fn one_line(text: &TasksText, group: &TaskGroup<'_>) -> Line {
     let mut line = Line::of(Paint::Bold, format!("{:>INDENT$} ", grouped(group.tasks.len() as u64)));
-    line.plain(format!("{} in ", state_word(group.state)));
+    line.plain(format!("{} in ", group.state.word()));
     let place = harmless(&group_place(group)).into_owned();
     let room = text.cols.saturating_sub(line.width());
     line.push(Paint::Cyan, cut_left(&place, room).into_owned());
@@ -279,7 +279,7 @@ pub(super) fn write_group(
         }
         state => {
             line.push(Paint::Bold, counted(count, "task", "tasks"));
-            line.plain(format!(" {}", state_word(state)));
+            line.plain(format!(" {}", state.word()));
             if let Some(waited) = group.waited {
                 line.plain(format!(" for up to {}", duration_text(waited.0)));
             }
