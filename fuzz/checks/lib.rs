@@ -13,3 +13,5 @@ pub mod made_up;
 pub mod memory;
 pub mod perf_script;
 pub mod stream;
+pub mod tasks;
+pub mod waiting;
