@@ -119,10 +119,27 @@ fn stack_text(stack: &Value) -> String {
 fn all_shapes() {
     for runtime in ["shapes", "current-thread"] {
         let host = Host::start(&[runtime]);
-        assert_eq!(host.expected.len(), 40);
+        assert_eq!(host.expected.len(), 41);
         let wrong = host.wrong();
         assert!(wrong.is_empty(), "{runtime}: {wrong:#?}");
     }
+}
+
+#[test]
+fn a_dependency_without_debug_information() {
+    let host = Host::start(&["bare"]);
+    let id = |name: &str| host.expected.iter().find(|task| task.name == name).expect("a task").id;
+    let tasks = host.tasks();
+    assert_eq!(tasks["tasks"], 2, "{tasks}");
+    let groups = tasks["groups"].as_array().expect("groups");
+    let group = |id: u64| groups.iter().find(|group| group["ids"][0] == id).expect("its group");
+    let own = marked_lines()["slp"].to_string();
+    assert!(stack_text(&group(id("own"))["stack"]).starts_with(&own), "{tasks}");
+    let bare = group(id("bare"));
+    assert_eq!((&bare["state"], &bare["source"]), (&"waiting".into(), &"root name".into()), "{tasks}");
+    assert_eq!(bare["stack"].as_array().map(Vec::len), Some(0), "{tasks}");
+    let text = host.text(&[]);
+    assert!(text.contains("the crate that spawns them"), "{text}");
 }
 
 #[test]

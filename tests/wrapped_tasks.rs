@@ -190,7 +190,7 @@ fn a_tokio_task_with_a_name_is_one_task() {
     let host = Host::start(&wrapped(), &["wrapped"]);
     let dump = host.dump(false);
     let lines = marked_lines();
-    assert_eq!(host.expected.len(), 40);
+    assert_eq!(host.expected.len(), 41);
     assert!(dump.runtimes.iter().all(|runtime| runtime.name.starts_with("tokio")), "{:?}", dump.runtimes);
     for (name, stack) in &host.expected {
         let [task] = &named(&dump, name)[..] else { panic!("{name} is there once: {dump:#?}") };
@@ -220,7 +220,7 @@ fn without_types_names_and_places_are_known() {
 fn asked_polls_of_all_shapes_without_types() {
     let host = Host::start(&lines_only(), &["wrapped"]);
     let lines = marked_lines();
-    assert_eq!(host.expected.len(), 40);
+    assert_eq!(host.expected.len(), 41);
     let (bare, _) = host.command(&["--json"]);
     let bare: Value = serde_json::from_str(&bare).expect("the output is JSON");
     let groups = bare["groups"].as_array().expect("groups");

@@ -16,6 +16,7 @@ mod polling;
 mod root_names;
 mod roots;
 mod sweep;
+mod untyped;
 
 pub(crate) use headers::Headers;
 pub use looks::{FoundRoot, PollCode, RootFuture, SeenTask, TaskLook, TaskLooks};
@@ -155,7 +156,10 @@ fn add(
     dump: &mut TaskDump,
     held: Option<&mut Vec<TaskHoldings>>,
 ) {
-    let Some(cell) = cells.at(walker.values, header) else { return };
+    let Some(cell) = cells.at(walker.values, header) else {
+        dump.tasks.extend(untyped::task(walker, cells, header, runtime));
+        return;
+    };
     let state = cell.state(walker.values);
     let id = cell.id(walker.values).unwrap_or(0);
     let (state, future) = match cell.stage(walker.values) {

@@ -3,7 +3,7 @@
 //! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N`
 //! adds tasks, `awaits busy N` tasks that never rest, `awaits churn` tasks that end at once, `awaits deadlock` tasks that wait for
 //! each other, `awaits cycles` more of them, `awaits leaves` tasks that wait for tasks, `awaits hang` a server in which all requests
-//! wait for one, `awaits block KIND` tasks whose polls last. The last line is `READY`.
+//! wait for one, `awaits bare` a task of a library without debug information, `awaits block KIND` tasks whose polls last. The last line is `READY`.
 //!
 //! With the feature `wrapped`, `awaits wrapped` starts the tasks of all shapes with names, by the crate's own wrapper, and lets
 //! them be asked; `awaits wrapped-many N` many of them, `awaits executors` tasks of other executors.
@@ -94,6 +94,7 @@ fn main() {
             ["deadlock"] => deadlocks::start_tasks().await,
             ["cycles"] => cycles::start_tasks().await,
             ["leaves"] => leaves::start_tasks().await,
+            ["bare"] => shapes::with_a_bare_one(),
             ["hang"] => hang::serve().await,
             ["work", ..] => {
                 shapes::many(number(1));

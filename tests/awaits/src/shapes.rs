@@ -104,6 +104,13 @@ async fn selects(notify: Arc<Notify>) -> u32 {
     }
 }
 
+// A function whose type has a name of some 25 kB, as services of web servers have.
+type Twice<T> = std::marker::PhantomData<(T, T)>;
+type Long = Twice<Twice<Twice<Twice<Twice<Twice<Twice<Twice<Twice<Twice<u64>>>>>>>>>>;
+async fn named_at_length<T>(_: std::marker::PhantomData<T>) {
+    sleep(HOUR).await; // @long
+}
+
 // Channels and streams.
 async fn receives(mut channel: mpsc::Receiver<u32>) {
     while let Some(_number) = channel.recv().await {} // @recv
@@ -323,6 +330,7 @@ pub async fn all() {
     start("nested", "n1>n2>n3>n4>n5>n6>!Sleep", one(1));
     start("boxed_dyn", "br>br>br>br>br0>!Sleep", boxed_dyn(4));
     start("boxed_own", "bc>bc>bc>bc>bc0>!Sleep", boxed_own(4));
+    start("long", "long>!Sleep", named_at_length::<Long>(std::marker::PhantomData));
     start("join", "join>(slp>!Sleep,ntf>!Notified)", joins(notify.clone()));
     start("try_join", "tj>(tj1>!Sleep,tj2>!Notified)", tries_to_join(notify.clone()));
     start("select", "sel>(slp>!Sleep,ntf>!Notified,sel3>!Sleep)", selects(notify.clone()));
@@ -403,6 +411,12 @@ async fn network() {
         }
     }
     start("accept", "ac>!*", accepts(listener));
+}
+
+/// Beside a task of this program, one of a library without debug information.
+pub fn with_a_bare_one() {
+    start("own", "slp>!Sleep", sleeps());
+    println!("bare {} *", awaits_bare::start());
 }
 
 /// A server with a connection that is idle, and one whose request is handled.

@@ -5,9 +5,12 @@ use crate::values::{Value, Values};
 use foldhash::{HashMap, HashMapExt};
 use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
+use std::sync::Arc;
 
 /// Type of the block of a task, without its arguments.
 const CELL: &str = "tokio::runtime::task::core::Cell";
+/// Part of the name of a function that polls tasks: the type of its runtime or set.
+const SCHEDULED: &str = "alloc::sync::Arc<tokio::";
 /// Bits of the state of a task, of tokio 0.3 and later (`runtime/task/state.rs`).
 const RUNNING: u64 = 0b1;
 const COMPLETE: u64 = 0b10;
@@ -25,9 +28,31 @@ pub(super) struct Kind {
     pub is_blocking: bool,
 }
 
+/// The types of tasks by their vtables, and the names of functions that poll tasks of unknown types.
+pub(super) type Vtables = (HashMap<u64, Kind>, HashMap<u64, Arc<str>>);
+
+/// A function that polls tasks.
+#[derive(Clone, Copy)]
+struct Poll<'a> {
+    kind: Option<Kind>,
+    name: &'a Arc<str>,
+}
+
+impl Poll<'_> {
+    fn is_of_type(&self, other: &Poll<'_>) -> bool {
+        match (self.kind, other.kind) {
+            (Some(one), Some(other)) => one.cell == other.cell,
+            (None, None) => self.name == other.name,
+            _ => false,
+        }
+    }
+}
+
 /// The types of the program's tasks, by the address of their vtables.
 pub(super) struct Cells<'a> {
     by_vtable: HashMap<u64, Kind>,
+    /// The names of functions that poll tasks of unknown types.
+    names: HashMap<u64, Arc<str>>,
     pub headers: Headers,
     values: &'a Values<'a>,
 }
@@ -64,32 +89,51 @@ impl<'a> Cells<'a> {
         let layouts = values.layouts;
         let headers = Headers::new(layouts);
         let mut by_vtable = HashMap::new();
+        let mut names = HashMap::new();
         for (number, module) in modules.iter().enumerate() {
-            let mut polls: HashMap<u64, Option<Kind>> = HashMap::new();
+            let mut polls: HashMap<u64, Option<Poll>> = HashMap::new();
             for poll in layouts.coroutines().polls().iter().filter(|poll| poll.module == number) {
-                let Some(kind) = kind(layouts, &poll.name) else { continue };
+                let kind = kind(layouts, &poll.name);
+                if kind.is_none() && !poll.name.contains(SCHEDULED) {
+                    continue;
+                }
                 // The linker may have kept one of several functions with the same code. Then the type is not known.
                 let address = poll.address.wrapping_add(module.bias());
-                let known = polls.entry(address).or_insert(Some(kind));
-                if known.is_some_and(|known| known.cell != kind.cell) {
+                let new = Poll { kind, name: &poll.name };
+                let known = polls.entry(address).or_insert(Some(new));
+                if known.as_ref().is_some_and(|known| !known.is_of_type(&new)) {
                     *known = None;
                 }
             }
-            if let Some(offset) = headers.poll.filter(|_| !polls.is_empty()) {
-                find_vtables(values, module, offset, &polls, &mut by_vtable);
-            }
+            let Some(offset) = headers.poll.filter(|_| polls.values().flatten().any(|poll| poll.kind.is_some()))
+            else {
+                continue;
+            };
+            constant_words(values, module, &mut |address, word| {
+                let Some(Some(poll)) = polls.get(&word) else { return };
+                let vtable = address.wrapping_sub(offset);
+                match poll.kind {
+                    Some(kind) => drop(by_vtable.insert(vtable, kind)),
+                    None => drop(names.insert(vtable, Arc::clone(poll.name))),
+                }
+            });
         }
-        Cells { by_vtable, headers, values }
+        Cells { by_vtable, names, headers, values }
     }
 
     /// With vtables that are known already.
-    pub fn known(values: &'a Values<'a>, headers: Headers, by_vtable: HashMap<u64, Kind>) -> Cells<'a> {
-        Cells { by_vtable, headers, values }
+    pub fn known(values: &'a Values<'a>, headers: Headers, (by_vtable, names): Vtables) -> Cells<'a> {
+        Cells { by_vtable, names, headers, values }
     }
 
-    /// The types of tasks by their vtables.
-    pub fn into_vtables(self) -> HashMap<u64, Kind> {
-        self.by_vtable
+    /// What is known of vtables.
+    pub fn into_vtables(self) -> Vtables {
+        (self.by_vtable, self.names)
+    }
+
+    /// The name of the function that polls tasks of an unknown type, by their vtable.
+    pub fn poll_name(&self, vtable: u64) -> Option<&str> {
+        self.names.get(&vtable).map(|name| &**name)
     }
 
     /// Whether there are no tasks that could be read.
@@ -174,21 +218,6 @@ pub(super) fn kind(layouts: &Layouts, poll: &str) -> Option<Kind> {
     let cell = layouts.by_name(&format!("{CELL}{arguments}"))?;
     let is_blocking = arguments.contains("tokio::runtime::blocking::schedule::BlockingSchedule");
     Some(Kind { cell, is_blocking })
-}
-
-/// The words of a module's read-only data that hold the address of a function that polls.
-fn find_vtables(
-    values: &Values<'_>,
-    module: &LoadedModule,
-    poll_offset: u64,
-    polls: &HashMap<u64, Option<Kind>>,
-    found: &mut HashMap<u64, Kind>,
-) {
-    constant_words(values, module, &mut |address, word| {
-        if let Some(Some(kind)) = polls.get(&word) {
-            found.insert(address.wrapping_sub(poll_offset), *kind);
-        }
-    });
 }
 
 /// Visits the words of a module's data that is not code: address and word.

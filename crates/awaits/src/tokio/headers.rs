@@ -6,6 +6,8 @@ use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 /// Offsets in headers and vtables, where they are known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
+    /// Of the state in a header.
+    state: Option<u64>,
     /// Of the pointer to the vtable in a header.
     vtable: Option<u64>,
     /// In a vtable, of the word that has the offset of the id from the header.
@@ -22,8 +24,10 @@ impl Headers {
     pub fn new(layouts: &Layouts) -> Headers {
         let field = |name: &str, field: &str| offset(layouts, layouts.by_name(name)?, field);
         const VTABLE: &str = "tokio::runtime::task::raw::Vtable";
+        const HEADER: &str = "tokio::runtime::task::core::Header";
         Headers {
-            vtable: field("tokio::runtime::task::core::Header", "vtable"),
+            state: field(HEADER, "state"),
+            vtable: field(HEADER, "vtable"),
             id_offset: field(VTABLE, "id_offset"),
             trailer_offset: field(VTABLE, "trailer_offset"),
             poll: field(VTABLE, "poll"),
@@ -39,6 +43,11 @@ impl Headers {
     /// The function that frees the task with a header at an address.
     pub fn free(&self, values: &Values<'_>, header: u64) -> Option<u64> {
         values.pages.word(self.vtable(values, header)?.checked_add(self.free?)?)
+    }
+
+    /// Offset of the state in a header.
+    pub fn state(&self) -> Option<u64> {
+        self.state
     }
 
     /// Offset of the pointer to the vtable.

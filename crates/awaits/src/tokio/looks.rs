@@ -3,7 +3,7 @@
 //! What stays the same between two looks is found once: the types of tasks by their vtables, what types lead to futures, and
 //! where the runtimes have their lists. A look then only follows these lists and walks the futures of some tasks.
 
-use super::cells::{Cells, Kind, TaskCell, kind};
+use super::cells::{Cells, TaskCell, Vtables, kind};
 use super::lists::{self, Scheduler};
 use super::{Headers, Process, add, polling, roots, sweep, task_name, vtables};
 use crate::futures::Futures;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// What is known of the tasks of a process while its modules and their layouts stay the same.
 #[derive(Default)]
 pub struct TaskLooks {
-    by_vtable: HashMap<u64, Kind>,
+    of_vtables: Vtables,
     vtables: Vec<(u64, TypeId)>,
     futures: HashMap<TypeId, u8>,
     schedulers: Vec<Scheduler>,
@@ -85,13 +85,13 @@ impl TaskLooks {
         let types = Futures::new(layouts);
         let walker = Walker::new(&values, &types, &vtables, cells.headers);
         let poll_codes = poll_codes(process, &walker);
-        let by_vtable = cells.into_vtables();
-        TaskLooks { by_vtable, futures: types.into_known(), vtables, schedulers: Vec::new(), poll_codes }
+        let of_vtables = cells.into_vtables();
+        TaskLooks { of_vtables, futures: types.into_known(), vtables, schedulers: Vec::new(), poll_codes }
     }
 
     /// Whether the process cannot have tasks that could be read.
     pub fn is_empty(&self) -> bool {
-        self.by_vtable.is_empty()
+        self.of_vtables.0.is_empty()
     }
 
     /// The functions that poll tasks, by address.
@@ -176,10 +176,10 @@ impl TaskLooks {
         let headers = Headers::new(process.layouts);
         let vtables = std::mem::take(&mut self.vtables);
         let types = Futures::known(process.layouts, std::mem::take(&mut self.futures));
-        let cells = Cells::known(&values, headers, std::mem::take(&mut self.by_vtable));
+        let cells = Cells::known(&values, headers, std::mem::take(&mut self.of_vtables));
         let walker = Walker::new(&values, &types, &vtables, headers);
         let result = job(self, &walker, &cells);
-        self.by_vtable = cells.into_vtables();
+        self.of_vtables = cells.into_vtables();
         self.futures = types.into_known();
         self.vtables = vtables;
         result

@@ -12,7 +12,7 @@ use crate::names;
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt};
 use stackglass_profile::task_dump::{AwaitSource, DumpedTask, TaskDump, TaskState};
-use stackglass_symbols::layouts::is_coroutine;
+use stackglass_symbols::layouts::{Layouts, is_coroutine};
 use std::sync::Arc;
 
 /// Offset of the vtable in a header.
@@ -127,7 +127,7 @@ fn kind(process: &Process<'_>, values: &Values<'_>, vtable: u64, poll: &str) -> 
         return None;
     }
     Some(Kind {
-        name: name(process, poll)?,
+        name: name(process.layouts, poll)?,
         trailer,
         id,
         is_blocking: poll.contains("tokio::runtime::blocking::schedule::BlockingSchedule"),
@@ -136,10 +136,10 @@ fn kind(process: &Process<'_>, values: &Values<'_>, vtable: u64, poll: &str) -> 
 
 /// The function of a task, by the name of the function that polls it: `poll<app::f::{async_fn_env#0}, …>`, or by its symbol:
 /// `tokio::runtime::task::raw::poll::<app::f::{closure#0}, …>`.
-fn name(process: &Process<'_>, poll: &str) -> Option<Arc<str>> {
+pub(super) fn name(layouts: &Layouts, poll: &str) -> Option<Arc<str>> {
     let future = first_argument(poll);
     if is_coroutine(future) {
-        return Some(names::function(future, process.layouts.coroutines()));
+        return Some(names::function(future, layouts.coroutines()));
     }
     let path = names::without_arguments(future);
     (!path.is_empty()).then(|| path.strip_suffix("::{closure#0}").unwrap_or(path).into())

@@ -22,8 +22,8 @@ const DEEPEST: usize = 64;
 /// Name of the variable that holds what an `.await` waits for.
 const AWAITED: &[u8] = b"__awaitee";
 
-/// Longest name of a type; types with longer names have no name.
-const LONGEST_NAME: usize = 16 << 10;
+/// Longest name of a type; types with longer names have no name. Services of web servers have names of 20 kB.
+const LONGEST_NAME: usize = 256 << 10;
 
 /// A type that a unit describes.
 #[derive(Clone, Copy, Debug)]

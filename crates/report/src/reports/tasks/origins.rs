@@ -68,20 +68,25 @@ pub(super) fn write_sources(text: &TasksText, dump: &TaskDump, out: &mut dyn Wri
 fn advice(dump: &TaskDump) -> Option<String> {
     let of = |source| dump.tasks.iter().filter(|task| task.source == source).count() as u64;
     let (asked, names) = (of(AwaitSource::AskedPoll), of(AwaitSource::RootName));
-    const TYPES: &str = "`debug = 2` in the Cargo profile of the program's own crate";
+    // Where the own crate has types, it is a dependency that has none.
+    let has_types = dump.tasks.iter().any(|task| task.source == AwaitSource::Types);
+    let types = match has_types {
+        true => "`debug = 2` in the Cargo profile of the crate that spawns them",
+        false => "`debug = 2` in the Cargo profile of the program's own crate",
+    };
     Some(match (asked, names) {
         (0, 0) => return None,
         (_, 0) => format!(
-            "The stacks of {} come from polls that were asked for. {TYPES} gives them without a poll.",
+            "The stacks of {} come from polls that were asked for. {types} gives them without a poll.",
             counted(asked, "task", "tasks"),
         ),
         (0, _) => format!(
-            "Of {} only the function or the place of creation is known. {TYPES} shows their await stacks.",
+            "Of {}, at most the function or the place of creation is known. {types} shows their await stacks.",
             counted(names, "task", "tasks"),
         ),
         _ => format!(
-            "The stacks of {} come from polls that were asked for; of {} more only the function or the place \
-             of creation is known. {TYPES} shows all without a poll.",
+            "The stacks of {} come from polls that were asked for; of {} more, at most the function or the place \
+             of creation is known. {types} shows all without a poll.",
             counted(asked, "task", "tasks"),
             grouped(names),
         ),
