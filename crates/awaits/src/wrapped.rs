@@ -7,6 +7,10 @@
 //! A wrapped future that is part of a task of a known runtime, or of another wrapped one, is no task of its own. If it is all of
 //! that task, the task gets its name.
 
+mod looks;
+
+pub use looks::WrappedLooks;
+
 use crate::held::{self, Holdings};
 use crate::locks::TaskHoldings;
 use crate::names;

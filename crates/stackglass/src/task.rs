@@ -57,6 +57,13 @@ pin_project! {
         future: F,
         task: Task,
     }
+
+    impl<F> PinnedDrop for Instrumented<F> {
+        fn drop(this: Pin<&mut Self>) {
+            // The future goes first, and nobody may read it meanwhile.
+            this.project().task.close();
+        }
+    }
 }
 
 /// Makes a future a separate task in profiles, with a name and the place of this call.

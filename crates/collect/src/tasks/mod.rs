@@ -12,7 +12,7 @@ mod second_look;
 
 pub use live::{LiveTasks, may_have_tasks};
 
-use crate::heap::{image, module_files};
+use crate::image::{self, module_files};
 use pool::Pool;
 use second_look::Look;
 use stackglass_attach::frozen::{self, FreezeError, FrozenProcess};
