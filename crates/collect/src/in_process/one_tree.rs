@@ -23,25 +23,27 @@ pub fn join_polls_and_waits(recording: &mut Recording) {
     if !recording.has_await_stacks() {
         return;
     }
-    let functions = Functions::find(recording);
+    let mut functions = Functions::find(recording);
     let names = names(recording);
-    let mut joined: HashMap<(StackId, Option<Arc<str>>), StackId> = HashMap::default();
-    for index in 0..recording.samples.len() {
-        let (stack, task) = (recording.samples[index].stack, recording.samples[index].task);
-        if task == 0 {
-            continue;
-        }
-        let function = functions.of(task);
-        let key = (stack, function.cloned());
-        let new = match joined.get(&key) {
-            Some(known) => *known,
-            None => {
-                let new = joined_stack(recording, stack, key.1.as_deref(), &names).unwrap_or(stack);
-                joined.insert(key, new);
-                new
+    let mut joined: HashMap<(StackId, Option<Arc<str>>), Option<StackId>> = HashMap::default();
+    // Polls first: they may tell the functions of tasks whose waits were too short.
+    for polls in [true, false] {
+        for index in 0..recording.samples.len() {
+            let (stack, task) = (recording.samples[index].stack, recording.samples[index].task);
+            if task == 0 || has_no_code(recording, stack) == polls {
+                continue;
             }
-        };
-        recording.samples[index].stack = new;
+            let key = (stack, functions.of(task).cloned());
+            let function = key.1.clone();
+            let new = *joined
+                .entry(key)
+                .or_insert_with(|| joined_stack(recording, stack, function.as_deref(), &names));
+            let Some(new) = new else { continue };
+            recording.samples[index].stack = new;
+            if function.is_none() {
+                functions.learn(recording, task, new, &names);
+            }
+        }
     }
     recording.name_awaits();
 }
@@ -74,9 +76,26 @@ impl Functions {
         Functions { by_task, by_kind, kinds }
     }
 
+    /// Learns the function of a task from the stack of a poll.
+    fn learn(&mut self, recording: &Recording, task: u64, stack: StackId, names: &Calls) {
+        let root = recording.stacks.walk(stack).last();
+        let root = root.and_then(|root| {
+            let of_code =
+                || names.get(&code(recording.stacks.location(root)))?.last().map(|call| &call.function);
+            await_location(recording, root).map(|root| root.function).or_else(|| of_code().cloned())
+        });
+        self.by_task.extend(root.map(|function| (task, function)));
+    }
+
     fn of(&self, task: u64) -> Option<&Arc<str>> {
         self.by_task.get(&task).or_else(|| self.by_kind.get(self.kinds.get(&task)?))
     }
+}
+
+/// Whether a stack is that of a task that waits, of which nothing else is known.
+fn has_no_code(recording: &Recording, stack: StackId) -> bool {
+    let leaf = recording.stacks.walk(stack).next();
+    leaf.is_some_and(|leaf| module_path(recording, recording.stacks.location(leaf)) == TASKS_MODULE)
 }
 
 fn module_path(recording: &Recording, location: Location) -> &str {
@@ -118,13 +137,11 @@ fn joined_stack(
     names: &Calls,
 ) -> Option<StackId> {
     let locations: Vec<LocationId> = recording.stacks.walk(stack).collect();
-    let leaf = recording.stacks.location(*locations.first()?);
-    if module_path(recording, leaf) == TASKS_MODULE {
-        // It waits, and nothing else is known.
+    if has_no_code(recording, stack) {
         let root =
             AwaitLocation { kind: AwaitKind::Waiting, function: function?.into(), file: "".into(), line: 0 };
         let root = intern(recording, &root);
-        return Some(recording.stacks.intern(&[locations[0], root]));
+        return Some(recording.stacks.intern(&[*locations.first()?, root]));
     }
     let codes: Vec<Code> =
         locations.iter().map(|location| code(recording.stacks.location(*location))).collect();

@@ -10,7 +10,7 @@ use stackglass_host::system;
 use stackglass_host::task::{self, Polled, TaskEntry};
 
 /// Questions that may be open.
-const ROOM: u64 = 1024;
+const ROOM: u64 = 4096;
 
 /// A question for the await stack of a task that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

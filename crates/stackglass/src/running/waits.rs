@@ -8,10 +8,12 @@ use stackglass_sampler::waits::{self, Wait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest time between two looks whether to stop.
 const PAUSE: Duration = Duration::from_millis(200);
+/// If reading the types takes longer, the profile says so.
+const WORTH_A_REMARK: Duration = Duration::from_millis(50);
 
 /// The thread, while it runs.
 pub(super) struct Reader {
@@ -58,11 +60,20 @@ fn answer_all(stopped: &AtomicBool, collector: &Collector, answers: &WaitAnswers
         }
     };
     let Some(mut wait) = next() else { return };
+    let begun = Instant::now();
     let mut stacks = match AwaitStacks::read_types() {
         Ok(stacks) => stacks,
         Err(error) => return collector.with(|recorder| recorder.remark(error.to_string())),
     };
     stackglass_collect::give_back_memory();
+    let took = begun.elapsed();
+    if took > WORTH_A_REMARK {
+        let line = format!(
+            "short waits in the first {:.1} s have no await stacks: types were read",
+            took.as_secs_f64()
+        );
+        collector.with(|recorder| recorder.remark(line));
+    }
     loop {
         let Wait { number, task, sequence, .. } = wait;
         answers.answer(number, stacks.of(task, sequence, &|| wait.future()));
