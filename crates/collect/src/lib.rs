@@ -23,6 +23,7 @@ pub mod asked;
 #[cfg(feature = "launch")]
 pub mod attached;
 mod cut_reasons;
+mod forked_child;
 #[cfg(feature = "heap")]
 pub mod heap;
 mod image;
