@@ -4,7 +4,7 @@
 //! after. A sample whose wait was over too soon, or whose types are not known, keeps the frame `[waiting]`.
 
 use crate::task_stacks::flatten::AwaitStack;
-use stackglass_profile::Sample;
+use stackglass_profile::{AwaitLocation, Sample};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,6 +28,13 @@ struct State {
 /// The stacks of a task that waits, as parts of its time.
 #[derive(Clone)]
 pub struct WaitStacks(pub(crate) Arc<[AwaitStack]>);
+
+impl WaitStacks {
+    /// Its stacks, each with its part of the task's time. The innermost frame is the first.
+    pub fn stacks(&self) -> impl Iterator<Item = (&[AwaitLocation], f64)> {
+        self.0.iter().map(|stack| (&stack.frames[..], stack.share))
+    }
+}
 
 /// An answer.
 pub(super) enum Answer {

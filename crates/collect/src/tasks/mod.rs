@@ -29,7 +29,7 @@ use stackglass_profile::{Module, Nanos};
 use stackglass_symbols::Options;
 use stackglass_symbols::layouts::Wanted;
 use std::collections::{BTreeMap, HashMap};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Why there are no await stacks.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +56,8 @@ pub struct TasksOptions {
     pub ask: bool,
     /// How types are found.
     pub symbols: Options,
+    /// How long others that trace the process are waited for, if not as long as usual.
+    pub wait: Option<Duration>,
 }
 
 /// Reads the tasks of a process.
@@ -100,7 +102,8 @@ fn read_once(
     }
     let start = Instant::now();
     let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
-    let process = freeze(pid, &frozen::Options::default())?;
+    let usual = frozen::Options::default();
+    let process = freeze(pid, &frozen::Options { wait: options.wait.unwrap_or(usual.wait), ..usual })?;
     if let Some(pool) = pool {
         pool.read_into(&mut wrapped);
     }

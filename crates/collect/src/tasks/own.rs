@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// Longest dump that is read.
 const LONGEST: u64 = 1 << 30;
+/// How long others that trace this process are waited for. A debugger stays.
+const WAIT: Duration = Duration::from_secs(1);
 /// Before a dump, and before a message.
 const DUMP: u8 = 1;
 const MESSAGE: u8 = 2;
@@ -35,7 +37,7 @@ pub enum OwnTasksError {
 /// # Errors
 /// [`OwnTasksError`].
 pub fn read_own(limit: Duration, asked: Option<&AskedTasks>) -> Result<TaskDump, OwnTasksError> {
-    let options = TasksOptions::default();
+    let options = TasksOptions { wait: Some(WAIT), ..TasksOptions::default() };
     let mut work = |parent| {
         let (kind, rest) = match read_with(parent, asked, &options) {
             Ok(dump) => (DUMP, encoded::encode(&dump)),
