@@ -29,11 +29,9 @@ impl Reader {
         stackglass_sampler::expect_helper();
         let spawned = std::thread::Builder::new().name("stackglass-waits".into()).spawn(move || {
             stackglass_sampler::leave_out_this_thread();
+            let end = End(answers);
             waits::answer(true);
-            answer_all(&stopped, &collector, &answers);
-            waits::answer(false);
-            answers.close();
-            stackglass_sampler::count_this_thread_again();
+            answer_all(&stopped, &collector, &end.0);
         });
         let thread = spawned.inspect_err(|_| stackglass_sampler::expect_no_helper())?;
         Ok(Reader { stop, thread })
@@ -45,6 +43,17 @@ impl Reader {
         waits::wake();
         // A panic of that thread has been printed already.
         let _ = self.thread.join();
+    }
+}
+
+/// The end of the answers, also by a panic: samples are not held for ever.
+struct End(Arc<WaitAnswers>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        waits::answer(false);
+        self.0.close();
+        stackglass_sampler::count_this_thread_again();
     }
 }
 
