@@ -306,7 +306,8 @@ fn a_program_reads_all_shapes_of_its_own_tasks() {
     for kind in ["shapes", "wrapped"] {
         let dump = OwnDump::of(&wrapped(), kind);
         assert_eq!(dump.expected.len(), 40);
-        assert!(!dump.has("REMARK"), "{:?}", dump.lines);
+        // The future of the program's own `block_on` may be missing.
+        assert!(!dump.has("types") && !dump.has("ask"), "{:?}", dump.lines);
         let mut wrong = Vec::new();
         for (name, id, stack) in &dump.expected {
             let [[_, given, source, got]] =

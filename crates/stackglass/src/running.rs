@@ -49,7 +49,7 @@ struct Run {
     /// Reads await stacks, for a profile by wall time.
     waits: Option<waits::Reader>,
     full: Arc<AtomicBool>,
-    /// How long sampling had lasted when the recording became full.
+    /// How long sampling had lasted when it ended, or the recording became full.
     full_after: Arc<OnceLock<Duration>>,
     #[cfg(feature = "files")]
     file: Option<Arc<file::File>>,
@@ -337,6 +337,8 @@ impl Running {
     fn stop_run(&mut self) -> Option<Run> {
         let mut run = self.run.take()?;
         run.sampler.stop();
+        // What follows is no part of the profile.
+        let _ = run.full_after.set(run.began.elapsed());
         if let Some(waits) = run.waits.take() {
             waits.stop();
         }
