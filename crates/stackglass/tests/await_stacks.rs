@@ -243,11 +243,14 @@ fn a_million_reads_of_tasks_that_never_rest() {
     read_tasks_that_never_rest(1_000_000);
 }
 
+/// Whether the wait is over, and who waits.
+type Shared = Arc<Mutex<(bool, Option<Waker>)>>;
+
 /// Waits as long as a thread sleeps.
 struct Short {
     sleep: Duration,
-    state: Arc<Mutex<(bool, Option<Waker>)>>,
-    thread: mpsc::Sender<(Duration, Arc<Mutex<(bool, Option<Waker>)>>)>,
+    state: Shared,
+    thread: mpsc::Sender<(Duration, Shared)>,
     is_begun: bool,
 }
 
@@ -271,7 +274,7 @@ impl Future for Short {
 const SHORT_LINE: u32 = line!() + 17;
 /// Short waits in two lines. Returns how long in each.
 async fn two_short_lines(end: Instant, first: Duration, second: Duration) -> [f64; 2] {
-    let (thread, sleeps) = mpsc::channel::<(Duration, Arc<Mutex<(bool, Option<Waker>)>>)>();
+    let (thread, sleeps) = mpsc::channel::<(Duration, Shared)>();
     std::thread::spawn(move || {
         for (sleep, state) in sleeps {
             std::thread::sleep(sleep);

@@ -138,7 +138,7 @@ impl ProcessImage {
                     return;
                 }
                 let Some(stack) = self.stack(frames, recorder) else { return };
-                let cut = (cut != 0).then_some(Cut(cut));
+                let cut = (cut != 0 && cut != stackglass_wire::cut::WAITS).then_some(Cut(cut));
                 let task = self.task_id(task);
                 if let Some(so_far) = self.threads.get_mut(&thread.0) {
                     so_far.last = Some(LastStack { stack, task, cut });

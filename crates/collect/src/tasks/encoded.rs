@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Begin and end of the bytes.
 const HEAD: u64 = 0x6b73_6174;
-const END: u64 = 0x646e_65;
+const END: u64 = 0x0064_6e65;
 /// Deepest await stack that is read; walks are bounded below it.
 const DEEPEST: u32 = 2000;
 /// Most reasons why a chain ends.
@@ -354,7 +354,7 @@ impl Decoder<'_> {
                 1 => AwaitPoint::Leaf,
                 2 => AwaitPoint::NotStarted,
                 3 => AwaitPoint::Finished,
-                4 => AwaitPoint::Lost(reason(&*from.text()?)),
+                4 => AwaitPoint::Lost(reason(&from.text()?)),
                 _ => return None,
             };
             Some(AwaitFrame { function, point, children: from.frames(depth + 1)? })
