@@ -271,7 +271,7 @@ impl Future for Short {
     }
 }
 
-const SHORT_LINE: u32 = line!() + 17;
+const SHORT_LINE: u32 = line!() + 18;
 /// Short waits in two lines. Returns how long in each.
 async fn two_short_lines(end: Instant, first: Duration, second: Duration) -> [f64; 2] {
     let (thread, sleeps) = mpsc::channel::<(Duration, Shared)>();
