@@ -263,6 +263,116 @@ fn many_tasks_are_asked_in_one_round() {
     assert!(dump.tasks.iter().all(|task| paths(&task.stack) == expected));
 }
 
+/// What the program says of its own tasks.
+struct OwnDump {
+    /// Names, ids, and stacks as they should be.
+    expected: Vec<(String, String, String)>,
+    /// Id, given name, source, and stack.
+    tasks: Vec<[String; 4]>,
+    /// All other lines.
+    lines: Vec<String>,
+}
+
+impl OwnDump {
+    fn of(program: &Path, kind: &str) -> OwnDump {
+        let mut command = Command::new(program);
+        let mut child = command.args(["own-dump", kind]).stdout(Stdio::piped()).spawn().expect("it starts");
+        let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
+        let lines: Vec<String> = lines.map_while(Result::ok).take_while(|line| line != "READY").collect();
+        drop(Host { child, expected: Vec::new() });
+        let mut dump = OwnDump { expected: Vec::new(), tasks: Vec::new(), lines: Vec::new() };
+        for line in lines {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            match &words[..] {
+                [head, id, name, source, stack] if head == "TASK" => {
+                    dump.tasks.push([id.clone(), name.clone(), source.clone(), stack.clone()]);
+                }
+                [head, ..] if head.chars().all(|char| char.is_ascii_uppercase()) => dump.lines.push(line),
+                [name, id, stack] => dump.expected.push((name.clone(), id.clone(), stack.clone())),
+                _ => dump.lines.push(line),
+            }
+        }
+        dump
+    }
+
+    fn has(&self, text: &str) -> bool {
+        self.lines.iter().any(|line| line.contains(text))
+    }
+}
+
+#[test]
+fn a_program_reads_all_shapes_of_its_own_tasks() {
+    let lines = marked_lines();
+    for kind in ["shapes", "wrapped"] {
+        let dump = OwnDump::of(&wrapped(), kind);
+        assert_eq!(dump.expected.len(), 40);
+        // The future of the program's own `block_on` may be missing.
+        assert!(!dump.has("types"), "{:?}", dump.lines);
+        let mut wrong = Vec::new();
+        for (name, id, stack) in &dump.expected {
+            let [[_, given, source, got]] =
+                &dump.tasks.iter().filter(|[known, ..]| known == id).collect::<Vec<_>>()[..]
+            else {
+                panic!("{name} is there once: {:?}", dump.tasks)
+            };
+            assert_eq!((&**source, given == name), ("Types", kind == "wrapped"), "{name} {given}");
+            let stack = with_lines(stack, &lines);
+            if !matches(&stack, got) {
+                wrong.push((name, stack, got));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+}
+
+#[test]
+fn a_program_sees_its_own_deadlock() {
+    let dump = OwnDump::of(&wrapped(), "deadlock");
+    assert!(dump.has("deadlock") && !dump.has("DEADLOCKS 0") && !dump.has("HOLDERS 0"), "{:?}", dump.lines);
+}
+
+#[test]
+fn a_program_without_types_asks_its_own_tasks() {
+    let lines = marked_lines();
+    let numbers: HashMap<String, usize> = (0..5000).map(|line| (line.to_string(), line)).collect();
+    // Nobody has allowed that they are asked.
+    let bare = OwnDump::of(&lines_only(), "wrapped");
+    assert!(bare.has("enable_dumps()") && !bare.has("--ask"), "{:?}", bare.lines);
+    assert!(bare.tasks.iter().all(|[_, _, source, stack]| source == "RootName" && stack.is_empty()));
+    // On a busy machine a worker may be late.
+    let mut dump = OwnDump::of(&lines_only(), "asked");
+    let begin = Instant::now();
+    while dump.tasks.iter().any(|[_, _, source, _]| source != "AskedPoll")
+        && begin.elapsed() < Duration::from_secs(20)
+    {
+        dump = OwnDump::of(&lines_only(), "asked");
+    }
+    let mut wrong = Vec::new();
+    for (name, _, stack) in &dump.expected {
+        let of_name = dump.tasks.iter().filter(|[_, given, ..]| given == name).collect::<Vec<_>>();
+        let [[_, _, source, got]] = &of_name[..] else { panic!("{name} is there once: {:?}", dump.tasks) };
+        assert_eq!(source, "AskedPoll", "{name}");
+        let (expected, got) = (expected_paths(stack, &lines), expected_paths(got, &numbers));
+        if expected != got && name != "unordered" {
+            wrong.push((name, expected, got));
+        }
+    }
+    assert!(dump.expected.len() == 40 && wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_profile_that_a_program_without_types_takes_says_how_to_get_lines() {
+    let said = |program: &Path| {
+        let output = Command::new(program).arg("own-walltime").output().expect("it starts");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let text = said(&lines_only());
+    assert!(text.contains("LEAF [waiting]") && text.contains("`debug = 2`"), "{text}");
+    assert!(!text.contains("LEAF tokio::time::sleep::Sleep"), "{text}");
+    let text = said(&wrapped());
+    assert!(text.contains("LEAF tokio::time::sleep::Sleep") && !text.contains("`debug = 2`"), "{text}");
+}
+
 #[test]
 fn notation_is_understood() {
     let lines = HashMap::from([("a".to_owned(), 1), ("b".to_owned(), 2), ("c".to_owned(), 3)]);

@@ -27,7 +27,7 @@ use crate::futures::Futures;
 use crate::held;
 use crate::locks::{self, TaskHoldings};
 use crate::memory::Pages;
-use crate::values::Values;
+use crate::values::{Value, Values};
 use crate::walk::{Walked, Walker};
 use crate::wrapped::{self, WrappedTask};
 use crate::{deadlocks, names};
@@ -36,7 +36,7 @@ use foldhash::{HashSet, HashSetExt};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_heapgraph::stacks::StackFrame;
-use stackglass_profile::task_dump::{AsyncRuntime, DumpedTask, TaskDump, TaskState};
+use stackglass_profile::task_dump::{AsyncRuntime, AwaitFrame, DumpedTask, TaskDump, TaskState};
 use stackglass_symbols::layouts::{Layouts, Local, TypeId, is_coroutine};
 use std::sync::Arc;
 
@@ -177,9 +177,9 @@ fn add(
         _ if cell.is_blocking => return,
         _ => (TaskState::Finished, None),
     };
-    let mut name = task_name(walker, cell.future_type);
+    let type_name = task_name(walker, cell.future_type);
     // A worker of the runtime is such a function, too.
-    if cell.is_blocking && name.starts_with("tokio::runtime::scheduler::") {
+    if cell.is_blocking && type_name.starts_with("tokio::runtime::scheduler::") {
         return;
     }
     // The state of a future that is polled changes; it is on the stack of its worker.
@@ -194,20 +194,21 @@ fn add(
         let free = walker.headers.free(walker.values, header);
         held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop: free.map(|free| (free, header)) });
     }
-    // The type of a `Pin<Box<dyn Future>>` says nothing.
-    if !is_coroutine(&walker.values.layout(cell.future_type).name) {
-        match (&stack[..], future) {
-            ([outermost], _) => name = outermost.function.clone(),
-            // Pointers stay while the future behind them is polled.
-            (_, Some(future)) => {
-                if let Some(inner) = walker.boxed(future) {
-                    name = task_name(walker, inner.type_id);
-                }
-            }
-            _ => {}
-        }
-    }
+    let name = future.map_or(type_name, |future| name_of(walker, future, &stack));
     dump.tasks.push(DumpedTask { id, runtime, state, name, stack, waits, ..DumpedTask::default() });
+}
+
+/// A name for the task of a future with this await stack.
+pub(crate) fn name_of(walker: &Walker<'_>, future: Value, stack: &[AwaitFrame]) -> Arc<str> {
+    let name = task_name(walker, future.type_id);
+    if is_coroutine(walker.values.name(future)) {
+        return name;
+    }
+    match stack {
+        [outermost] => outermost.function.clone(),
+        // The type of a `Pin<Box<dyn Future>>` says nothing. Pointers stay while the future behind them is polled.
+        _ => walker.boxed(future).map_or(name, |inner| task_name(walker, inner.type_id)),
+    }
 }
 
 /// A name for tasks of a future's type.
@@ -227,7 +228,7 @@ fn task_name(walker: &Walker<'_>, future: TypeId) -> Arc<str> {
 }
 
 /// Vtables by their address in the process.
-fn vtables(layouts: &Layouts, modules: &[LoadedModule]) -> Vec<(u64, TypeId)> {
+pub(crate) fn vtables(layouts: &Layouts, modules: &[LoadedModule]) -> Vec<(u64, TypeId)> {
     let mut all = Vec::new();
     for (number, module) in modules.iter().enumerate() {
         let of_module = layouts.module(number).vtables.iter().filter(|vtable| !vtable.of_class);

@@ -7,6 +7,10 @@
 //! A wrapped future that is part of a task of a known runtime, or of another wrapped one, is no task of its own. If it is all of
 //! that task, the task gets its name.
 
+mod looks;
+
+pub use looks::WrappedLooks;
+
 use crate::held::{self, Holdings};
 use crate::locks::TaskHoldings;
 use crate::names;
@@ -26,8 +30,8 @@ const WRAPPER: &str = "stackglass::task::Instrumented<";
 /// What the runtime of such tasks is called.
 const RUNTIME: &str = "wrapped tasks (`.task(\"name\")`)";
 
-/// How to get more than names.
-const WITHOUT_TYPES: &str = "tasks without a stack: their types are not in the debug information; build their crate with `debug = 2`, or ask them (`--ask`)";
+/// How to get more than names: a remark of dumps.
+pub const WITHOUT_TYPES: &str = "tasks without a stack: their types are not in the debug information; build their crate with `debug = 2`, or ask them (`--ask`)";
 
 /// A task in the process's table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -1,14 +1,22 @@
 //! Collecting inside the profiled process itself, for the crate `stackglass`.
 //!
 //! The sampler thread writes its stream into private memory. The crate drains it from a separate thread, before it is
-//! full.
+//! full. For profiles by wall time, a third thread reads the await stacks of waiting tasks ([`AwaitStacks`]), and at the end
+//! polls and waits are brought into one tree ([`join_polls_and_waits`]).
+
+mod await_stacks;
+mod one_tree;
+
+pub use crate::recording::waits::{WaitAnswers, WaitStacks};
+pub use await_stacks::{AwaitStacks, NoAwaitStacks};
+pub use one_tree::join_polls_and_waits;
 
 use crate::Recorder;
 use crate::recording::StreamDrain;
 use stackglass_profile::{Recording, RecordingInfo};
 use stackglass_wire::ControlPage;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Reads one stream of this process into one recording.
 pub struct Collector {
@@ -21,17 +29,26 @@ struct State {
     /// `None` until the control page is ready, or while the recording is full.
     drain: Option<StreamDrain>,
     recorder: Recorder,
+    /// Await stacks of waiting tasks.
+    answers: Option<Arc<WaitAnswers>>,
 }
 
 impl Collector {
     /// A collector for the stream in `ring`, from its first word on. `about.capacity` bounds the recording.
     ///
+    /// `answers`: the await stacks of waiting tasks, if a thread reads them.
+    ///
     /// # Panics
     /// If the length of `ring` is not a power of two.
-    pub fn new(control: &'static ControlPage, ring: &'static [AtomicU64], info: RecordingInfo) -> Collector {
+    pub fn new(
+        control: &'static ControlPage,
+        ring: &'static [AtomicU64],
+        info: RecordingInfo,
+        answers: Option<Arc<WaitAnswers>>,
+    ) -> Collector {
         assert!(ring.len().is_power_of_two(), "a stream has a power of two words");
         let recorder = Recorder::new(info);
-        Collector { state: Mutex::new(State { control, ring, drain: None, recorder }) }
+        Collector { state: Mutex::new(State { control, ring, drain: None, recorder, answers }) }
     }
 
     /// Reads all events that are waiting now. Returns whether the recording is full, so that sampling can stop.
@@ -77,6 +94,9 @@ impl State {
     fn drain(&mut self) -> bool {
         if self.drain.is_none() && self.control.is_ready() {
             self.drain = StreamDrain::new(self.control, self.ring, &mut self.recorder);
+            if let (Some(drain), Some(answers)) = (&mut self.drain, &self.answers) {
+                drain.await_answers(answers.clone());
+            }
         }
         if let Some(drain) = &mut self.drain {
             drain.drain(&mut self.recorder);

@@ -23,8 +23,10 @@ pub mod asked;
 #[cfg(feature = "launch")]
 pub mod attached;
 mod cut_reasons;
+mod forked_child;
 #[cfg(feature = "heap")]
 pub mod heap;
+mod image;
 pub mod in_process;
 #[cfg(feature = "launch")]
 pub mod launch;
@@ -34,7 +36,7 @@ pub mod peeks;
 pub mod recording;
 #[cfg(feature = "heap")]
 pub mod session;
-#[cfg(feature = "heap")]
+mod task_stacks;
 pub mod tasks;
 #[cfg(feature = "launch")]
 pub mod walltime;

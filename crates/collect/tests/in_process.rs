@@ -21,7 +21,7 @@ fn guest() -> &'static Guest {
 fn samples_arrive_on_demand_and_are_forgotten_on_demand() {
     let guest = guest();
     let (control, ring) = guest.view();
-    let collector = Collector::new(control, ring, RecordingInfo::default());
+    let collector = Collector::new(control, ring, RecordingInfo::default(), None);
     guest.push(sample(1, &[0x10, 0x20]));
     assert_eq!(collector.snapshot().samples.len(), 1);
     guest.push(sample(2, &[0x30]));
@@ -39,7 +39,7 @@ fn a_full_recording_says_so_and_goes_on_with_more_room() {
     let guest = guest();
     let (control, ring) = guest.view();
     let info = RecordingInfo { capacity: 500, ..RecordingInfo::default() };
-    let collector = Collector::new(control, ring, info);
+    let collector = Collector::new(control, ring, info, None);
     for i in 0..200 {
         guest.push(sample(i, &[i * 8]));
     }
@@ -53,7 +53,7 @@ fn a_full_recording_says_so_and_goes_on_with_more_room() {
 fn a_malformed_event_and_a_damaged_stream_are_remarked() {
     let guest = guest();
     let (control, ring) = guest.view();
-    let collector = Collector::new(control, ring, RecordingInfo::default());
+    let collector = Collector::new(control, ring, RecordingInfo::default(), None);
     guest.push(sample(1, &[0x10]));
     guest.push_malformed();
     guest.push(sample(2, &[0x20]));

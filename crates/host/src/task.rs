@@ -107,6 +107,22 @@ impl Task {
         Task { id, entry, number, sequence: AtomicU32::new(0) }
     }
 
+    /// The task's future is about to be dropped: it must not be read any more. Only the thread that drops it may call this.
+    #[inline]
+    pub fn close(&self) {
+        self.sequence.store(self.sequence.load(Relaxed) | 1, Relaxed);
+        compiler_fence(SeqCst);
+        if let Some(entry) = self.own_entry() {
+            entry.close();
+        }
+    }
+
+    /// The task's entry. In a forked child it may be that of another task.
+    #[inline(always)]
+    fn own_entry(&self) -> Option<&'static TaskEntry> {
+        self.entry.filter(|entry| entry.id() == self.id)
+    }
+
     /// Its id, unique in this process and never 0.
     pub fn id(&self) -> u64 {
         self.id
@@ -204,16 +220,13 @@ impl Task {
     /// Says where the future is, and by its vtable what it is.
     #[inline(always)]
     fn locate<F: Future>(&self, future: &F) {
-        let Some(entry) = self.entry else { return };
+        let Some(entry) = self.own_entry() else { return };
         let dynamic: *const dyn Future<Output = F::Output> = future;
         // SAFETY: the pointer to a trait object consists of two pointers, to the value and to the vtable. The words are only
         // read by others, which take them for what they may be.
         let [address, vtable] =
             unsafe { core::mem::transmute::<*const dyn Future<Output = F::Output>, [*const (); 2]>(dynamic) };
-        // In a forked child the entry may be that of another task.
-        if entry.id() == self.id {
-            entry.set_future(address.addr() as u64, vtable.addr() as u64);
-        }
+        entry.set_future(address.addr() as u64, vtable.addr() as u64);
     }
 
     /// This thread begins to poll the task. Polls must [end](Task::end) in the reverse order.
@@ -227,7 +240,7 @@ impl Task {
         let before = own.cell.enter(self.id, self.number);
         self.sequence.store(self.sequence.load(Relaxed) | 1, Relaxed);
         compiler_fence(SeqCst);
-        if let Some(entry) = self.entry {
+        if let Some(entry) = self.own_entry() {
             entry.begin(own.number);
         }
         Begun { own, before }
@@ -236,7 +249,7 @@ impl Task {
     /// This thread ends a poll of the task.
     #[inline(always)]
     pub fn end(&self, begun: Begun) {
-        if let Some(entry) = self.entry {
+        if let Some(entry) = self.own_entry() {
             if pool().is_some_and(TaskPool::is_timed) {
                 entry.set_since(system::now());
             }

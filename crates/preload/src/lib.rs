@@ -47,7 +47,7 @@ pub extern "C" fn stackglass_allocations_v1() -> u32 {
 /// The pool to which a program that links the crate `stackglass` writes the async tasks that its threads poll; null without
 /// memory. Its name is `stackglass_wire::TASKS_SYMBOL`.
 #[unsafe(no_mangle)]
-pub extern "C" fn stackglass_tasks_v1() -> *mut core::ffi::c_void {
+pub extern "C" fn stackglass_tasks_v2() -> *mut core::ffi::c_void {
     let pool = stackglass_sampler::task::own_pool();
     pool.map_or(core::ptr::null_mut(), |pool| core::ptr::from_ref(pool).cast_mut().cast())
 }

@@ -35,8 +35,10 @@ pub use lifecycle::{CreateThread, NotStarted, Plan, is_sampler, launch, stop};
 pub use orders::Orders;
 pub use run_state::is_running;
 pub use stackglass_host::set_empty_handler;
+pub use stackglass_host::system::now;
 pub use stackglass_host::{peek, task};
 pub use stackglass_unwind::mapping::force_text as force_text_maps;
+pub use tasks::waits;
 pub use threads::own::{
     count_this_thread_again, expect_helper, expect_no_helper, expects_helper, is_ours, leave_out_this_thread,
 };

@@ -141,9 +141,15 @@ macro_rules! profile {
 /// Profiles an expression by wall time and returns its value. Each tick samples one live [task](mod@crate::task), chosen at
 /// random, running or waiting.
 ///
-/// Every task gets the same share of samples, so the report shows how tasks spend their time, not how CPUs do. A
-/// waiting task appears as `[waiting]` under its name and the place where it was created. [`Recording::tasks`] has its
-/// longest wait. In a program without tasks, threads are sampled instead. It cannot run together with [`profile!`].
+/// Every task gets the same share of samples, so the report shows how tasks spend their time, not how CPUs do. A waiting task
+/// appears with its await stack: the functions and lines in which it is suspended. Its polls and its waits are in one tree, from
+/// the task's own function on. [`Recording::tasks`] has its longest wait. In a program without tasks, threads are sampled instead.
+/// It cannot run together with [`profile!`].
+///
+/// Await stacks need the types of async functions: full debug information (`debug = 2`) of the crate that has them. Without, and
+/// where a wait is over before it is read, some tens of microseconds after the look, a waiting task appears as `[waiting]`. A thread
+/// of the profiler reads the types when it meets the first waiting task, which takes some tenths of a second and some tens of
+/// megabytes, and so does not see short waits at the very start. If the expression ends before, the end waits for it.
 ///
 /// ```
 /// let answer = stackglass::profile_walltime!((1..=10).sum::<u32>());

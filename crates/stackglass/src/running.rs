@@ -7,10 +7,11 @@
 #[cfg(feature = "files")]
 mod file;
 pub(crate) mod peek;
+mod waits;
 
 use crate::settings::Settings;
 use crate::{InitError, ProfileKind, StartError};
-use stackglass_collect::in_process::Collector;
+use stackglass_collect::in_process::{Collector, WaitAnswers};
 use stackglass_profile::{Nanos, Recording, RecordingInfo};
 use stackglass_sampler::{Config, Handle, NotStarted};
 #[cfg(feature = "files")]
@@ -45,8 +46,10 @@ struct Run {
     sampler: Arc<Handle>,
     collector: Arc<Collector>,
     reader: Option<Reader>,
+    /// Reads await stacks, for a profile by wall time.
+    waits: Option<waits::Reader>,
     full: Arc<AtomicBool>,
-    /// How long sampling had lasted when the recording became full.
+    /// How long sampling had lasted when it ended, or the recording became full.
     full_after: Arc<OnceLock<Duration>>,
     #[cfg(feature = "files")]
     file: Option<Arc<file::File>>,
@@ -270,7 +273,9 @@ impl Running {
             Err(error) => return Err(StartError::Sampler(error.to_string())),
         };
         info.start = Nanos(sampler.control().start_ns.load(Ordering::Relaxed));
-        let collector = Arc::new(Collector::new(sampler.control(), sampler.ring(), info));
+        let answers = (kind == ProfileKind::Walltime).then(|| Arc::new(WaitAnswers::default()));
+        let collector = Collector::new(sampler.control(), sampler.ring(), info, answers.clone());
+        let collector = Arc::new(collector);
         let mut run = Run {
             pid: std::process::id(),
             kind,
@@ -279,19 +284,23 @@ impl Running {
             sampler,
             collector,
             reader: None,
+            waits: None,
             full: Arc::default(),
             full_after: Arc::default(),
             #[cfg(feature = "files")]
             file: None,
         };
-        match run.read() {
-            Ok(reader) => run.reader = Some(reader),
-            Err(error) => {
-                run.sampler.stop();
-                return Err(StartError::Collector(error));
-            }
-        }
+        let started = run.read().and_then(|reader| {
+            run.reader = Some(reader);
+            let collector = run.collector.clone();
+            run.waits = answers.map(|answers| waits::Reader::start(collector, answers)).transpose()?;
+            Ok(())
+        });
         self.run = Some(run);
+        if let Err(error) = started {
+            drop(self.stop_run());
+            return Err(StartError::Collector(error));
+        }
         Ok(())
     }
 
@@ -328,6 +337,11 @@ impl Running {
     fn stop_run(&mut self) -> Option<Run> {
         let mut run = self.run.take()?;
         run.sampler.stop();
+        // What follows is no part of the profile.
+        let _ = run.full_after.set(run.began.elapsed());
+        if let Some(waits) = run.waits.take() {
+            waits.stop();
+        }
         if let Some(reader) = run.reader.take() {
             reader.stop.store(true, Ordering::Release);
             reader.thread.thread().unpark();
@@ -365,6 +379,8 @@ impl Run {
                     let _ = full_after.set(began.elapsed());
                 }
             }
+            // The sampler has ended before.
+            stackglass_sampler::count_this_thread_again();
         });
         let thread = spawned.inspect_err(|_| stackglass_sampler::expect_no_helper())?;
         Ok(Reader { stop, thread })

@@ -48,6 +48,7 @@ fn write_report(out: &mut Vec<u8>, columns: usize, style: stackglass_report::Sty
 pub fn recording() -> Recording {
     let mut recording = running::snapshot();
     stackglass_symbols::symbolize(&mut recording, &stackglass_symbols::Options::default(), &mut |_| {});
+    stackglass_collect::in_process::join_polls_and_waits(&mut recording);
     recording
 }
 

@@ -26,7 +26,7 @@
 //! the future has that task. Outside of all tasks, a thread is its own task. If one instrumented future polls another, the
 //! innermost counts.
 //!
-//! [`dump`] tells what all named tasks wait for, line by line. From outside, `stackglass tasks PID` does so.
+//! [`dump`] tells what all tasks wait for, line by line, named or not. From outside, `stackglass tasks PID` does so.
 //!
 //! A poll costs a few nanoseconds more, sampled or not. A task costs some tens of nanoseconds to create, and 256 bytes while
 //! it lives. Up to 131 072 live tasks have names.
@@ -56,6 +56,13 @@ pin_project! {
         #[pin]
         future: F,
         task: Task,
+    }
+
+    impl<F> PinnedDrop for Instrumented<F> {
+        fn drop(this: Pin<&mut Self>) {
+            // The future goes first, and nobody may read it meanwhile.
+            this.project().task.close();
+        }
     }
 }
 

@@ -9,7 +9,8 @@ pub const BLOCKED: u8 = 100;
 pub const NOT_TAKEN: u8 = 101;
 /// The thread ended before a stack was taken.
 pub const ENDED: u8 = 102;
-/// Not a stack: an async task that waits. The only word is the time it has waited, in ns.
+/// Not a stack: an async task that waits. The words are the time it has waited, in ns, and the number of the question for its
+/// await stack, 0 for none.
 pub const WAITS: u8 = 103;
 /// The thread was in the kernel, which may not be sampled.
 pub const IN_KERNEL: u8 = 104;

@@ -54,7 +54,7 @@ pub const ALLOCATIONS_SYMBOL: &str = "stackglass_allocations_v1";
 
 /// Symbol that the preload library exports (an `extern "C" fn() -> *mut TaskPool`, null without memory). The crate writes
 /// the tasks that threads poll to the pool of the preload library.
-pub const TASKS_SYMBOL: &str = "stackglass_tasks_v1";
+pub const TASKS_SYMBOL: &str = "stackglass_tasks_v2";
 
 /// Symbol that the preload library exports (an `extern "C" fn() -> usize`): the address of the handler that counts peeks
 /// for a launcher that samples from outside, or 0. A program that links the crate replaces that handler by its own.

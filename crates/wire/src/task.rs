@@ -10,7 +10,7 @@
 
 mod outside;
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence, fence};
 pub use outside::{POOL_BYTES, PoolHead, ReadEntry};
 
 /// Most threads that poll at a time.
@@ -20,7 +20,7 @@ pub const ENTRIES: usize = 128 * 1024;
 /// Words of the text of an entry.
 pub const TEXT_WORDS: usize = 24;
 /// By this word others find the pool in the memory of the process.
-pub const MARK: u64 = u64::from_le_bytes(*b"SGtasks1");
+pub const MARK: u64 = u64::from_le_bytes(*b"SGtasks2");
 /// Longest name of a task in bytes; longer names are cut at the end.
 const LONGEST_NAME: usize = 64;
 /// Longest path of the source file in bytes; longer paths are cut at the start.
@@ -45,17 +45,16 @@ pub struct TaskEntry {
     id: AtomicU64,
     /// Number of the cell of the polling thread (its index + 1), 0 while the task waits.
     polled_by: AtomicU32,
-    /// Polls so far.
-    polls: AtomicU32,
+    /// Next entry in the list of free entries.
+    next: AtomicU32,
     /// CLOCK_MONOTONIC ns at the end of its last poll, if polls are timed; else its creation, or 0.
     since: AtomicU64,
     /// Where its text was sent: run of the sampler in the high half, lower half of the id.
     sent: AtomicU64,
     /// Bytes of the name, bytes of the path << 16, line << 32.
     lengths: AtomicU64,
-    /// Next entry in the list of free entries.
-    next: AtomicU32,
-    _pad: AtomicU32,
+    /// Odd while the future may change: during a poll, and from its end on. Each wait has a number of its own.
+    sequence: AtomicU64,
     /// Address of the wrapped future, which does not move after the first poll; 0 before.
     future: AtomicU64,
     /// Address of the future's vtable as a `dyn Future`, whose debug information names the type.
@@ -209,15 +208,41 @@ impl TaskEntry {
     /// Starts a poll. For the polling thread.
     #[inline(always)]
     pub fn begin(&self, cell: u32) {
+        self.close();
         self.polled_by.store(cell, Relaxed);
+    }
+
+    /// From now on the future may change. For the thread that polls or drops it.
+    #[inline(always)]
+    pub fn close(&self) {
+        // That thread is the only writer.
+        self.sequence.store(self.sequence.load(Relaxed) | 1, Relaxed);
+        // Whoever sees a change of the future sees this number as well.
+        fence(Release);
     }
 
     /// Ends a poll. For the polling thread.
     #[inline(always)]
     pub fn end(&self) {
         self.polled_by.store(0, Relaxed);
-        // The polling thread is the only writer.
-        self.polls.store(self.polls.load(Relaxed).wrapping_add(1), Release);
+        self.sequence.store((self.sequence.load(Relaxed) | 1).wrapping_add(1), Release);
+    }
+
+    /// The number of the task's wait. `None` while its future may change, and if the entry is that of another task.
+    ///
+    /// What was read of the future between two calls with the same result is of that wait.
+    #[inline]
+    pub fn wait_of(&self, task: u64) -> Option<u64> {
+        // What was read before precedes these loads.
+        fence(Acquire);
+        let sequence = self.sequence.load(Acquire);
+        (self.id.load(Acquire) == task && sequence & 1 == 0).then_some(sequence)
+    }
+
+    /// Address of the future, and of its vtable; 0 before the first poll.
+    #[inline]
+    pub fn future(&self) -> (u64, u64) {
+        (self.future.load(Relaxed), self.vtable.load(Relaxed))
     }
 
     /// Says where the future is that is polled. For the polling thread.
@@ -266,7 +291,7 @@ impl TaskEntry {
             *to = from.load(Relaxed);
         }
         // On another thread, the entry may have been reused meanwhile.
-        core::sync::atomic::fence(Acquire);
+        fence(Acquire);
         (self.id.load(Relaxed) == task).then_some(text)
     }
 
@@ -310,7 +335,8 @@ impl TaskPool {
         };
         let entry = &self.entries[number as usize - 1];
         entry.polled_by.store(0, Relaxed);
-        entry.polls.store(0, Relaxed);
+        // Another number than before: the entry may have been that of another task.
+        entry.sequence.store((entry.sequence.load(Relaxed) | 1).wrapping_add(1), Relaxed);
         entry.since.store(now, Relaxed);
         entry.future.store(0, Relaxed);
         entry.vtable.store(0, Relaxed);
@@ -461,6 +487,27 @@ mod tests {
         pool.unregister(7, number);
         assert_eq!(pool.register(9, &TaskText::new("b", "f", 1), 0), number, "the entry is reused");
         assert_eq!(name_of(&entry.unsent_text(9, run).unwrap()).0, "b");
+    }
+
+    #[test]
+    fn each_wait_has_a_number_and_a_poll_has_none() {
+        let pool = pool();
+        let text = TaskText::new("a", "f", 1);
+        let number = pool.register(7, &text, 0);
+        let entry = pool.entry(number).unwrap();
+        let first = entry.wait_of(7).expect("it waits for its first poll");
+        assert_eq!(entry.wait_of(8), None);
+        entry.begin(1);
+        assert_eq!(entry.wait_of(7), None);
+        entry.end();
+        let second = entry.wait_of(7).expect("it waits");
+        assert!(first != second);
+        // Its future is dropped, and then the task.
+        entry.close();
+        assert_eq!(entry.wait_of(7), None);
+        pool.unregister(7, number);
+        assert_eq!(pool.register(9, &text, 0), number);
+        assert!(entry.wait_of(9).is_some_and(|wait| wait != first && wait != second));
     }
 
     #[test]

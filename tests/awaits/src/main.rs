@@ -6,7 +6,8 @@
 //! wait for one, `awaits bare` a task of a library without debug information, `awaits block KIND` tasks whose polls last. The last line is `READY`.
 //!
 //! With the feature `wrapped`, `awaits wrapped` starts the tasks of all shapes with names, by the crate's own wrapper, and lets
-//! them be asked; `awaits wrapped-many N` many of them, `awaits executors` tasks of other executors.
+//! them be asked; `awaits wrapped-many N` many of them, `awaits executors` tasks of other executors. `awaits own-dump shapes`,
+//! `wrapped`, `asked` or `deadlock` prints what the program reads of its own tasks, `awaits own-walltime` its own profile.
 //!
 //! `awaits waits N` and `awaits timers N` end after N seconds, `awaits work N M` after M repetitions of some work.
 //!
@@ -21,6 +22,8 @@ mod executors;
 mod hang;
 mod leaves;
 mod never_rest;
+#[cfg(feature = "wrapped")]
+mod own;
 mod shapes;
 mod waits;
 
@@ -79,6 +82,15 @@ fn main() {
             stackglass::peek::install().expect("SIGUSR1 is free");
             assert!(stackglass::task::enable_dumps());
         }
+        #[cfg(feature = "wrapped")]
+        Some(&"own-walltime") => return own::print_walltime(),
+        #[cfg(feature = "wrapped")]
+        Some(&"own-dump") => {
+            WRAPS.store(matches!(words.get(1), Some(&("wrapped" | "asked"))), Ordering::Relaxed);
+            if words.get(1) == Some(&"asked") {
+                assert!(stackglass::task::enable_dumps());
+            }
+        }
         _ => {}
     }
     let mut builder = match words.first() {
@@ -91,7 +103,7 @@ fn main() {
             ["many" | "wrapped-many", ..] => shapes::many(number(1)),
             ["busy", ..] => never_rest::start_tasks(number(1)),
             ["churn"] => never_rest::start_and_end(),
-            ["deadlock"] => deadlocks::start_tasks().await,
+            ["deadlock"] | ["own-dump", "deadlock"] => deadlocks::start_tasks().await,
             ["cycles"] => cycles::start_tasks().await,
             ["leaves"] => leaves::start_tasks().await,
             ["bare"] => shapes::with_a_bare_one(),
@@ -106,6 +118,11 @@ fn main() {
             _ => shapes::all().await,
         }
         tokio::time::sleep(Duration::from_millis(300)).await;
+        #[cfg(feature = "wrapped")]
+        if words.first() == Some(&"own-dump") {
+            let thread = std::thread::spawn(own::print_dump);
+            tokio::task::spawn_blocking(|| thread.join()).await.expect("it ends").expect("it does not panic");
+        }
         ready();
         tokio::time::sleep(HOUR).await; // @block_on
     });

@@ -1,7 +1,8 @@
 //! From a frozen process to a graph in a sink.
 
 use super::recorded::{self, Recorded, Table};
-use super::{HeapError, TakeOptions, interpreters, memory, module_files};
+use super::{HeapError, TakeOptions, interpreters, memory};
+use crate::image::module_files;
 use stackglass_heapgraph::blocks::{Blocks, glibc};
 use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
 use stackglass_heapgraph::image::Image;

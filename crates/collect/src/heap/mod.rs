@@ -5,11 +5,8 @@
 //! [`stackglass_heapgraph`] makes the graph, and [`stackglass_files::heapsnapshot`] writes it.
 
 mod graph;
-pub(crate) mod image;
 mod interpreters;
 mod memory;
-pub(crate) mod module_files;
-mod not_copied;
 pub mod output;
 pub mod own;
 mod recorded;

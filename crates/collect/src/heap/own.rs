@@ -1,19 +1,13 @@
 //! A program saves its own heap: a forked child freezes its parent, reads the frozen copy and writes the file.
 //!
-//! The program itself allocates nothing for it, and waits no longer than a time limit. The child keeps no descriptor of the
-//! program open, and blocks all signals, so that none of the program's handlers runs in it.
+//! The program itself allocates next to nothing for it, and waits no longer than a time limit. The child: [`forked_child`].
 
 use super::{SiteFrames, TakeOptions, take};
-use std::io::{self, Read, Write};
-use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::forked_child::{self, NoAnswer};
+use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// `PR_SET_PTRACER`: lets a process trace this one where the security module Yama allows that only to parents.
-const SET_PTRACER: libc::c_int = 0x5961_6d61;
 /// Longest result that is read.
 const LONGEST_RESULT: u64 = 1 << 20;
 
@@ -59,100 +53,28 @@ pub fn take_own(
     output: &Path,
     limit: Duration,
 ) -> Result<OwnTaken, OwnError> {
-    let (mut ours, theirs) = UnixStream::pair().map_err(OwnError::NoChild)?;
-    let until = Instant::now() + limit;
-    let parent = std::process::id();
-    let mask = block_all_signals();
-    // SAFETY: the C library's fork leaves its allocator usable in the child. The child ends by `_exit` and returns to no
-    // caller.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        let work = || work(parent, &theirs, options, site_frames, output);
-        // A panic must not unwind into the program's code.
-        let _ = catch_unwind(AssertUnwindSafe(work));
-        // SAFETY: ends the child without running anything of the program.
-        unsafe { libc::_exit(0) }
-    }
-    let error = io::Error::last_os_error();
-    restore_signals(&mask);
-    if child < 0 {
-        return Err(OwnError::NoChild(error));
-    }
-    drop(theirs);
-    // SAFETY: a call with integers; it fails where there is no Yama.
-    unsafe { libc::prctl(SET_PTRACER, child as libc::c_ulong, 0, 0, 0) };
-    let answer = begin_and_read(&mut ours, until);
-    // SAFETY: the child was not waited for yet. If a handler of the program did so, the worst is a signal to a process with a
-    // reused id, which the time between makes impossible in practice.
-    unsafe {
-        if answer.is_none() {
-            libc::kill(child, libc::SIGKILL);
-        }
-        while libc::waitpid(child, std::ptr::null_mut(), 0) < 0
-            && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
-        {}
-        libc::prctl(SET_PTRACER, 0 as libc::c_ulong, 0, 0, 0);
-    }
-    parse(&answer.ok_or(OwnError::TooLong(limit))?)
-}
-
-/// Lets the child begin, and reads its result; `None` if it is not there in time.
-fn begin_and_read(child: &mut UnixStream, until: Instant) -> Option<String> {
-    // If the child has ended, reading finds that out.
-    let _ = child.write_all(&[1]);
-    let mut bytes = Vec::new();
-    loop {
-        let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
-        child.set_read_timeout(Some(left)).ok()?;
-        let mut part = [0; 4096];
-        match child.read(&mut part) {
-            Ok(0) => return Some(String::from_utf8_lossy(&bytes).into_owned()),
-            Ok(_) if bytes.len() as u64 > LONGEST_RESULT => return None,
-            Ok(read) => bytes.extend_from_slice(&part[..read]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                return None;
+    let mut work = |parent| {
+        let text = match take(parent, options, site_frames, output) {
+            Ok(taken) => {
+                let totals = &taken.totals;
+                let pause = taken.pause.whole.as_nanos();
+                let mut text =
+                    format!("ok {} {} {} {pause}\n", totals.blocks, totals.bytes, totals.typed_blocks);
+                taken.remarks.iter().for_each(|remark| {
+                    text.push_str(&remark.replace('\n', " "));
+                    text.push('\n');
+                });
+                text
             }
-            // The child was killed.
-            Err(_) => return Some(String::new()),
-        }
-    }
-}
-
-/// In the child: waits for the permission to trace, saves the heap, and sends the result.
-fn work(
-    parent: u32,
-    mut ours: &UnixStream,
-    options: &TakeOptions,
-    site_frames: SiteFrames<'_>,
-    output: &Path,
-) {
-    let kept = ours.as_raw_fd() as libc::c_uint;
-    // SAFETY: the child uses no other descriptor of the program. It ends with its parent, and before it if memory runs out.
-    unsafe {
-        libc::syscall(libc::SYS_close_range, 3, kept - 1, 0);
-        libc::syscall(libc::SYS_close_range, kept + 1, libc::c_uint::MAX, 0);
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0);
-    }
-    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
-    if ours.read_exact(&mut [0]).is_err() {
-        return;
-    }
-    let text = match take(parent, options, site_frames, output) {
-        Ok(taken) => {
-            let totals = &taken.totals;
-            let pause = taken.pause.whole.as_nanos();
-            let mut text = format!("ok {} {} {} {pause}\n", totals.blocks, totals.bytes, totals.typed_blocks);
-            taken.remarks.iter().for_each(|remark| {
-                text.push_str(&remark.replace('\n', " "));
-                text.push('\n');
-            });
-            text
-        }
-        Err(error) => format!("error {error}"),
+            Err(error) => format!("error {error}"),
+        };
+        text.into_bytes()
     };
-    // If the program does not wait any more, nobody needs it.
-    let _ = ours.write_all(text.as_bytes());
+    let answer = forked_child::ask(limit, LONGEST_RESULT, &mut work).map_err(|error| match error {
+        NoAnswer::NoChild(error) => OwnError::NoChild(error),
+        NoAnswer::TooLong(limit) => OwnError::TooLong(limit),
+    })?;
+    parse(&String::from_utf8_lossy(&answer))
 }
 
 fn parse(text: &str) -> Result<OwnTaken, OwnError> {
@@ -165,22 +87,6 @@ fn parse(text: &str) -> Result<OwnTaken, OwnError> {
     let &[blocks, bytes, typed_blocks, pause] = &numbers[..] else { return Err(OwnError::Lost) };
     let remarks = lines.map(str::to_owned).collect();
     Ok(OwnTaken { blocks, bytes, typed_blocks, pause: Duration::from_nanos(pause), remarks })
-}
-
-fn block_all_signals() -> libc::sigset_t {
-    // SAFETY: the first call initializes the first set, the second fills the other one.
-    unsafe {
-        let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-        let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-        before.assume_init()
-    }
-}
-
-fn restore_signals(mask: &libc::sigset_t) {
-    // SAFETY: a set that the kernel has filled.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! From a running process to a file.
 
 use super::graph::{self, SiteFrames};
-use super::{HeapError, image, memory};
+use super::{HeapError, memory};
+use crate::image;
 use stackglass_attach::frozen::{self, FreezeError, FrozenProcess, Pause};
 use stackglass_files::heapsnapshot::{self, AssembleOptions, HeapSnapshotError, PartsWriter};
 use stackglass_heapgraph::graph::Totals;

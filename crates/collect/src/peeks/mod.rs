@@ -4,7 +4,6 @@
 //! the request and appends the answer to the file ([`responder`]).
 
 pub mod activity;
-#[cfg(feature = "heap")]
 pub mod handler;
 #[cfg(feature = "launch")]
 mod part;

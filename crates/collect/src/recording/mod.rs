@@ -17,6 +17,7 @@ pub(crate) mod recording_file;
 #[cfg(feature = "launch")]
 pub(crate) mod recording_loop;
 pub(crate) mod stream_drain;
+pub mod waits;
 
 #[cfg(feature = "launch")]
 pub(crate) use address_space::MappedRange;

@@ -5,7 +5,9 @@
 //! may then belong to another function.
 
 use super::address_space::{AddressSpace, MappedRange};
+use super::waits::{HeldSample, HeldSamples, WaitAnswers};
 use crate::Recorder;
+use crate::task_stacks::flatten::AwaitStack;
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use stackglass_profile::{
@@ -42,6 +44,8 @@ pub struct ProcessImage {
     stacks: HashMap<u128, StackId>,
     locations: HashMap<u64, LocationId>,
     scratch: Vec<LocationId>,
+    /// Samples of tasks whose await stacks are to come.
+    held: HeldSamples,
 }
 
 /// The last stack of a thread, which repeats stand for.
@@ -87,6 +91,7 @@ impl ProcessImage {
             stacks: HashMap::default(),
             locations: HashMap::default(),
             scratch: Vec::new(),
+            held: HeldSamples::default(),
         })
     }
 
@@ -98,6 +103,7 @@ impl ProcessImage {
     /// Forgets which stacks were interned `before`, after [`Recorder::clear_samples`]. The current stacks of threads
     /// stay: a sleeping thread only adds time to its stack.
     pub fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
+        self.held.forget();
         self.stacks.clear();
         self.locations.clear();
         let now = &mut recorder.recording_mut().stacks;
@@ -116,19 +122,27 @@ impl ProcessImage {
         match *event {
             Event::Sample { thread, at, time, task, state, cut, hits, frames } => {
                 let Some(number) = self.number(thread, at, recorder) else { return };
-                let waiting = cut == stackglass_wire::cut::WAITS;
-                let stack = match frames {
-                    [waited] if waiting => self.waiting(task, *waited, recorder),
-                    _ => self.stack(frames, recorder),
-                };
-                let Some(stack) = stack else { return };
-                let cut = (cut != 0 && !waiting).then_some(Cut(cut));
+                let (clock, time) = (Nanos(at), Nanos(time));
+                let state = state_of(state);
+                if let ([waited, rest @ ..], stackglass_wire::cut::WAITS) = (frames, cut) {
+                    self.note_wait(task, *waited, recorder);
+                    let id = self.task_id(task);
+                    let (stack, cut) = (StackId::default(), None);
+                    let sample = Sample { stack, thread: number, task: id, clock, state, cut, hits, time };
+                    let question = rest.first().copied().unwrap_or(0);
+                    if let Some(HeldSample { sample, .. }) =
+                        self.held.hold(HeldSample { question, task, sample })
+                    {
+                        self.add_wait(sample, task, recorder);
+                    }
+                    return;
+                }
+                let Some(stack) = self.stack(frames, recorder) else { return };
+                let cut = (cut != 0 && cut != stackglass_wire::cut::WAITS).then_some(Cut(cut));
                 let task = self.task_id(task);
                 if let Some(so_far) = self.threads.get_mut(&thread.0) {
                     so_far.last = Some(LastStack { stack, task, cut });
                 }
-                let (clock, time) = (Nanos(at), Nanos(time));
-                let state = state_of(state);
                 recorder.add_sample(Sample { stack, thread: number, task, clock, state, cut, hits, time });
             }
             Event::Repeat { thread, at, time, state } => {
@@ -282,12 +296,57 @@ impl ProcessImage {
         if own == 0 { 0 } else { TaskId::in_process(self.index, own).0 }
     }
 
-    /// The stack of a task that has been waiting for so long.
-    fn waiting(&mut self, own: u64, waited: u64, recorder: &mut Recorder) -> Option<StackId> {
-        let mut kind = TaskId(u64::MAX >> 2);
+    /// A task has been waiting for so long.
+    fn note_wait(&mut self, own: u64, waited: u64, recorder: &mut Recorder) {
         if let Some(index) = self.tasks.get(&own) {
             let task = recorder.task_mut(*index);
             task.waited = task.waited.max(Nanos(waited));
+        }
+    }
+
+    /// Adds the sample of a task that waits, whose await stack is not known.
+    fn add_wait(&mut self, sample: Sample, own: u64, recorder: &mut Recorder) {
+        if let Some(stack) = self.waiting(own, recorder) {
+            recorder.add_sample(Sample { stack, ..sample });
+        }
+    }
+
+    /// Adds the sample of a task that waits, with its await stacks, which share its time.
+    fn add_await_stacks(&mut self, sample: Sample, stacks: &[AwaitStack], recorder: &mut Recorder) {
+        let (mut share, mut given) = (0.0, 0);
+        for (place, stack) in stacks.iter().enumerate() {
+            // What does not fit into whole nanoseconds is not lost.
+            share += stack.share;
+            let until = match place + 1 == stacks.len() {
+                true => sample.time.0,
+                false => ((sample.time.0 as f64 * share) as u64).clamp(given, sample.time.0),
+            };
+            let Some(stack) = await_stack(stack, recorder) else { return };
+            recorder.add_sample(Sample { stack, time: Nanos(until - given), ..sample });
+            given = until;
+        }
+    }
+
+    /// Await stacks come later, as answers to the sampler's questions.
+    pub(crate) fn await_answers(&mut self, answers: Arc<WaitAnswers>) {
+        self.held.await_answers(answers);
+    }
+
+    /// Adds the samples of waiting tasks whose questions are answered.
+    pub(crate) fn add_answered(&mut self, recorder: &mut Recorder) {
+        while let Some((HeldSample { task, sample, .. }, stacks)) = self.held.next() {
+            match stacks {
+                Some(stacks) => self.add_await_stacks(sample, &stacks, recorder),
+                None => self.add_wait(sample, task, recorder),
+            }
+        }
+    }
+
+    /// The stack of a task that waits, without its await stack.
+    fn waiting(&mut self, own: u64, recorder: &mut Recorder) -> Option<StackId> {
+        let mut kind = TaskId(u64::MAX >> 2);
+        if let Some(index) = self.tasks.get(&own) {
+            let task = recorder.task_mut(*index);
             let place = (task.name.clone(), task.file.clone(), task.line);
             kind = *self.kinds.entry(place).or_insert(task.id);
         }
@@ -341,6 +400,19 @@ impl ProcessImage {
         self.stacks.clear();
         self.locations.clear();
     }
+}
+
+/// Interns an await stack; `None` if the recording is full.
+fn await_stack(stack: &AwaitStack, recorder: &mut Recorder) -> Option<StackId> {
+    let mut locations = Vec::with_capacity(stack.frames.len());
+    for frame in &stack.frames {
+        let location =
+            Location { module: Some(recorder.add_module(frame.module())?), offset: frame.line.into() };
+        locations.push(recorder.recording_mut().stacks.intern_location(location));
+    }
+    let stack = recorder.recording_mut().stacks.intern(&locations);
+    recorder.check_bound();
+    Some(stack)
 }
 
 /// What the system may grant to a sampler, and the label of each case. The labels are counters with the value 1.

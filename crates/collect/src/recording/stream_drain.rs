@@ -1,12 +1,14 @@
 //! Reads one stream of events into a recording: the file of a guest, the stream of an attached process, or that of the
 //! own process. Malformed events and lost ones lead to the same remarks in all three.
 
+use super::waits::WaitAnswers;
 use super::{ProcessImage, Recorder};
 use stackglass_profile::Stacks;
 #[cfg(feature = "launch")]
 use stackglass_profile::{Nanos, ProcessIndex};
 use stackglass_wire::stream::{ReadError, Reader};
 use stackglass_wire::{ControlPage, Counter, ImageFlags, ProcessState};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 #[cfg(feature = "launch")]
 use std::sync::atomic::Ordering::Acquire;
@@ -54,6 +56,7 @@ impl StreamDrain {
                 }
             }
         }
+        self.image.add_answered(recorder);
         waiting as f64 / self.words as f64
     }
 
@@ -75,6 +78,11 @@ impl StreamDrain {
                 "was sampled faster than the samples could be read: some were lost; try a longer delay",
             );
         }
+    }
+
+    /// Await stacks come later, as answers to the sampler's questions.
+    pub(crate) fn await_answers(&mut self, answers: Arc<WaitAnswers>) {
+        self.image.await_answers(answers);
     }
 
     /// Forgets which stacks were interned `before`, after [`Recorder::clear_samples`].

@@ -4,7 +4,7 @@
 //! `block_on` and threads are left out: they need the stacks of all threads.
 
 use super::TasksError;
-use crate::heap::{image, module_files};
+use crate::image::{self, module_files};
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::Process;
 use stackglass_heapgraph::modules;

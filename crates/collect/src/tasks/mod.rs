@@ -1,21 +1,26 @@
 //! The async tasks of another process, each with its await stack.
 //!
 //! The process is copied ([`stackglass_attach::frozen`]), and the copy is read ([`stackglass_awaits`]). Where no copy can be
-//! had, the process itself can be read while it stands still. If tasks are polled, their threads are looked at again after 100 ms
+//! had, the process itself can be read while it stands still. A program reads its own tasks by a forked child (`own`, `encoded`). If tasks are polled, their threads are looked at again after 100 ms
 //! (`second_look`), and get names for their frames (`polling_threads`).
 
 mod ask;
+mod encoded;
 mod live;
+mod own;
 mod polling_threads;
 mod pool;
 mod second_look;
 
 pub use live::{LiveTasks, may_have_tasks};
+pub use own::{OwnTasksError, read_own};
 
-use crate::heap::{image, module_files};
+use crate::asked::AskedTasks;
+use crate::image::{self, module_files};
 use pool::Pool;
 use second_look::Look;
 use stackglass_attach::frozen::{self, FreezeError, FrozenProcess};
+pub use stackglass_awaits::WITHOUT_TYPES;
 use stackglass_awaits::{Poll, Process, WrappedTask};
 use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_heapgraph::{locals, modules, roots, stacks};
@@ -24,7 +29,7 @@ use stackglass_profile::{Module, Nanos};
 use stackglass_symbols::Options;
 use stackglass_symbols::layouts::Wanted;
 use std::collections::{BTreeMap, HashMap};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Why there are no await stacks.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +56,8 @@ pub struct TasksOptions {
     pub ask: bool,
     /// How types are found.
     pub symbols: Options,
+    /// How long others that trace the process are waited for, if not as long as usual.
+    pub wait: Option<Duration>,
 }
 
 /// Reads the tasks of a process.
@@ -65,16 +72,21 @@ pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
         return Ok(dump);
     }
     match ask::tasks(pid) {
-        Ok(asked) => {
-            let answers = asked.answers(&options.symbols);
-            let answers = asked.tasks.iter().map(|task| task.id).zip(answers).collect();
-            read_once(pid, pool.as_ref(), &answers, options)
-        }
+        Ok(asked) => read_with(pid, Some(&asked), options),
         Err(error) => {
             dump.remarks.insert(0, error.to_string());
             Ok(dump)
         }
     }
+}
+
+/// Reads the tasks of a process that were asked before, if they were.
+fn read_with(pid: u32, asked: Option<&AskedTasks>, options: &TasksOptions) -> Result<TaskDump, TasksError> {
+    let answers = asked.map(|asked| {
+        let answers = asked.answers(&options.symbols);
+        asked.tasks.iter().map(|task| task.id).zip(answers).collect()
+    });
+    read_once(pid, Pool::find(pid).as_ref(), &answers.unwrap_or_default(), options)
 }
 
 fn read_once(
@@ -90,7 +102,8 @@ fn read_once(
     }
     let start = Instant::now();
     let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
-    let process = freeze(pid, &frozen::Options::default())?;
+    let usual = frozen::Options::default();
+    let process = freeze(pid, &frozen::Options { wait: options.wait.unwrap_or(usual.wait), ..usual })?;
     if let Some(pool) = pool {
         pool.read_into(&mut wrapped);
     }

@@ -10,7 +10,7 @@
 //! In both cases, the second look must find the thread in a poll of this task. Time in which the thread waited for a CPU does
 //! not count: a program on a busy machine is not at fault.
 
-use crate::heap::image;
+use crate::image;
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::Poll;
 use stackglass_heapgraph::modules::LoadedModule;

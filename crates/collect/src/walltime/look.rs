@@ -3,10 +3,11 @@
 //! Each live task is looked at with the same weight, whatever it does. A future of `block_on` is a task of its thread, and so is a
 //! function of `spawn_blocking` that runs. If there is no task, threads are looked at instead.
 
-use super::flatten::{self, AwaitStack, frame};
-use super::names::{Code, Names};
-use super::polled::{self, TaskFrame};
+use super::names::Names;
 use super::types::{Polled, Root, Seen, Types};
+use crate::task_stacks::calls::Code;
+use crate::task_stacks::flatten::{self, AwaitStack, frame};
+use crate::task_stacks::polled::{self, TaskFrame};
 use stackglass_awaits::SeenTask;
 use stackglass_profile::task_dump::TaskState;
 use stackglass_profile::{AwaitKind, AwaitLocation};
@@ -155,10 +156,10 @@ impl Look {
             let stacks: Vec<(Vec<TaskFrame>, f64)> = match &entry.state {
                 State::Waiting(stacks) => of_await(stacks),
                 State::Polled { codes, is_blocking } => {
-                    let stack = polled::stack(codes, function, *is_blocking, names);
+                    let stack = polled::stack(codes, function, *is_blocking, names.known());
                     vec![(stack.unwrap_or_else(|| native(codes)), 1.0)]
                 }
-                State::Root { codes, waiting } => match polled::of_function(codes, function, names) {
+                State::Root { codes, waiting } => match polled::of_function(codes, function, names.known()) {
                     Some(stack) => vec![(stack, 1.0)],
                     None => of_await(waiting),
                 },

@@ -9,7 +9,7 @@ use super::names::Names;
 use super::rate::{Cost, LookRate};
 use super::types::{Seen, Types};
 use super::view::{Effort, View};
-use crate::heap::{image, module_files};
+use crate::image::{self, module_files};
 use stackglass_attach::frozen::FreezeError;
 use stackglass_heapgraph::{modules, roots, stacks};
 use stackglass_procfs::process::{self, ImageKey};

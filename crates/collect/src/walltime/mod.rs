@@ -5,17 +5,15 @@
 //! ```
 //!
 //! - `program`: whether a program's tasks can be read. `looker`: the thread that looks. `rate`: when.
-//! - `view`: the process at one moment. `types`: what is kept from look to look. `look`: what one look sees. `flatten`: from await stacks to stacks. `polled`: from the
-//!   stack of a thread to that of the task it polls. `names`: the names that this needs. `idle`: whether anything ran.
+//! - `view`: the process at one moment. `types`: what is kept from look to look. `look`: what one look sees. `idle`: whether anything
+//!   ran. How stacks are made of what is seen: [`task_stacks`](crate::task_stacks).
 //! - `samples`: from looks to samples.
 //! - `record`: a process that already runs.
 
-mod flatten;
 mod idle;
 mod look;
 mod looker;
 mod names;
-mod polled;
 pub(crate) mod program;
 mod rate;
 mod record;

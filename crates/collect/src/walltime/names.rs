@@ -3,6 +3,7 @@
 //! A stack is cut at the task's own function, which has to be known by its name. Reading debug information takes a while, so
 //! addresses are collected and named together, ever less often: most are met early.
 
+use crate::task_stacks::calls::{Call, Calls, Code};
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::{AwaitKind, AwaitLocation, Location, LocationId, Module, ModuleIndex, Recording};
 use stackglass_symbols::{Options, symbolize};
@@ -17,28 +18,11 @@ const SHARE: u32 = 20;
 /// Most addresses with names.
 const MOST: usize = 1 << 17;
 
-/// An address in a module, by the index of the module; or one in no module.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Code {
-    pub module: Option<u32>,
-    /// Its address as in the file.
-    pub offset: u64,
-}
-
-/// A call at an address: one of several if functions are inlined there.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Call {
-    pub function: Arc<str>,
-    pub file: Arc<str>,
-    /// 0 if unknown.
-    pub line: u32,
-}
-
 /// Names by address.
 pub(super) struct Names {
     modules: Vec<Arc<Module>>,
     numbers: HashMap<Arc<Module>, u32>,
-    known: HashMap<Code, Arc<[Call]>>,
+    known: Calls,
     wanted: HashSet<Code>,
     due: Instant,
     pause: Duration,
@@ -49,7 +33,7 @@ impl Names {
         Names {
             modules: Vec::new(),
             numbers: HashMap::default(),
-            known: HashMap::default(),
+            known: Calls::default(),
             wanted: HashSet::default(),
             due: Instant::now() + FIRST,
             pause: FIRST,
@@ -73,9 +57,9 @@ impl Names {
         &self.modules
     }
 
-    /// The calls at an address, innermost first; `None` if it is not named yet.
-    pub(super) fn of(&self, code: Code) -> Option<&Arc<[Call]>> {
-        self.known.get(&code)
+    /// The names that are known.
+    pub(super) fn known(&self) -> &Calls {
+        &self.known
     }
 
     /// Requests the names of an address. Returns whether they are known.
@@ -85,13 +69,6 @@ impl Names {
             self.wanted.insert(code);
         }
         is_known
-    }
-
-    /// Adds names.
-    #[cfg(test)]
-    pub(super) fn know(&mut self, code: Code, calls: &[&str]) {
-        let call = |name: &&str| Call { function: (*name).into(), file: "f.rs".into(), line: 7 };
-        self.known.insert(code, calls.iter().map(call).collect());
     }
 
     /// Whether it is time to name what was requested.

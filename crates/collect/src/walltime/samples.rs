@@ -1,8 +1,8 @@
 //! From looks to samples of a recording.
 
 use super::look::{SeenStack, TaskName};
-use super::polled::TaskFrame;
 use crate::Recorder;
+use crate::task_stacks::polled::TaskFrame;
 use foldhash::HashMap;
 use stackglass_profile::{
     Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Sample, State, Task, TaskId,

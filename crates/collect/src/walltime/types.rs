@@ -4,7 +4,8 @@
 //! Types take some hundred milliseconds to read, once. Runtimes and `block_on`s begin later than the process: they are searched
 //! again, ever less often.
 
-use super::names::{Code, Names};
+use super::names::Names;
+use crate::task_stacks::calls::Code;
 use foldhash::HashMap;
 use stackglass_awaits::{Process, RootFuture, TaskLook, TaskLooks};
 use stackglass_heapgraph::image::Image;

@@ -1,5 +1,6 @@
-//! Async tasks: their names, and the wall-time profile that looks at them.
+//! Async tasks: their names, and the wall-time profile that looks at them. `waits`: questions for their await stacks.
 
 pub(crate) mod choice;
 pub(crate) mod names;
+pub mod waits;
 pub(crate) mod walltime;

@@ -2,13 +2,15 @@
 //!
 //! So every task is looked at equally often, whatever it does, and each sample stands for the time since the last sample.
 //! A task that is being polled has the stack of its thread. A task that waits has no stack: its sample holds the time
-//! that it has waited. If no task is live, threads are chosen instead.
+//! that it has waited, and the number of a question for its await stack ([`waits`]). If no task is live, threads are chosen
+//! instead.
 
 use crate::parts::Parts;
 use crate::signals::pending::TaskLook;
 use crate::signals::send::{self, Purpose};
 use crate::sleep::read::{self, SleepingStack};
 use crate::tasks::choice::LiveTask;
+use crate::tasks::waits;
 use stackglass_host::mailbox::MAILBOXES;
 use stackglass_host::task::{self, Polled, TaskPool};
 use stackglass_host::{SlotIndex, system};
@@ -176,6 +178,6 @@ fn push_waiting_task(parts: &mut Parts, now: u64, look: TaskLook) {
     }
     let thread = parts.threads.get(index);
     parts.task_names.push(&mut parts.events, &mut thread.header, look.task, text);
-    let waits = [now.saturating_sub(since)];
-    push(parts, index, now, look, Stack { frames: &waits, cut: cut::WAITS, task: look.task.task });
+    let words = [now.saturating_sub(since), waits::ask(entry, look.task).unwrap_or(0)];
+    push(parts, index, now, look, Stack { frames: &words, cut: cut::WAITS, task: look.task.task });
 }

@@ -1,15 +1,21 @@
-//! What tasks wait for, told by the program itself.
+//! What the tasks of this process wait for: by the types of its debug information, and where they are missing, by asking.
 
 use stackglass_collect::asked::{AskedModule, AskedSaid, AskedStack, AskedTask, AskedTasks};
-use stackglass_profile::task_dump;
+use stackglass_collect::tasks::{self, OwnTasksError, WITHOUT_TYPES};
+use stackglass_profile::task_dump::{self, AwaitSource, DumpedTask, TaskState};
 use stackglass_report::TasksText;
 use stackglass_sampler::task::asked::{self, NotAsked, Said};
 use std::fmt;
 use std::io::Write;
 use std::time::Duration;
 
-/// How long [`dump`] waits for answers.
+/// How long [`dump`] waits for answers of tasks.
 const LIMIT: Duration = Duration::from_secs(1);
+/// How long it waits for the process that reads types. Those of a large program take a second.
+const READ_LIMIT: Duration = Duration::from_secs(30);
+
+/// How to get the stacks of tasks without types.
+const ASK: &str = "tasks without a stack: their types are not in the debug information; build their crate with `debug = 2`, or call `stackglass::task::enable_dumps()` when the program starts";
 
 /// Why there is no dump.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -23,8 +29,8 @@ pub enum DumpError {
     NoMemory,
 }
 
-/// Lets [`dump`] ask tasks from now on, and `stackglass tasks PID --ask`, for which the program also calls
-/// [`peek::install`](crate::peek::install). It is false if the kernel refuses memory.
+/// Lets tasks be asked from now on: by [`dump`] where types are missing, and by `stackglass tasks PID --ask`, for which the program
+/// also calls [`peek::install`](crate::peek::install). It is false if the kernel refuses memory.
 ///
 /// Each named task then keeps a clone of the waker of its last poll, which costs some nanoseconds a poll. A few executors, such as
 /// the thread pool of the crate `futures`, drop a task when its last waker is dropped. They keep such a task, which
@@ -33,7 +39,7 @@ pub fn enable_dumps() -> bool {
     asked::keep_wakers()
 }
 
-/// The named tasks of this process, each with its await stack: the chain of `.await`s in which it is suspended.
+/// The tasks of this process, each with its await stack: the chain of `.await`s in which it is suspended.
 #[derive(Clone, Debug)]
 pub struct TaskDump(task_dump::TaskDump);
 
@@ -64,18 +70,21 @@ impl fmt::Display for TaskDump {
     }
 }
 
-/// Asks all named tasks of this process what they wait for.
+/// Reads what all tasks of this process wait for, as `stackglass tasks PID` does from outside: with locks, their holders and deadlocks.
 ///
-/// Each waiting task is woken once, and that one poll is traced: the await stack is the native stack at which a future stores the
-/// waker. A wake-up without a reason is legal for every future. Names and lines are those of the debug information, for which
-/// line tables suffice. Tasks that have no name ([`TaskExt::task`](super::TaskExt::task)) are not seen.
+/// Nothing has to be prepared. All tasks of tokio are seen, and named tasks ([`TaskExt::task`](super::TaskExt::task)) of any
+/// executor. The crates with the async functions need full debug information (`debug = 2`); others need none. A forked child reads a
+/// frozen copy of this process, which is held up for some milliseconds. Nobody else who waits for child processes finds this one.
 ///
-/// It waits up to one second, so call it on a thread of its own, not in a task. A task is *not polled* if its worker is busy all
-/// that time. The first call lets tasks be asked ([`enable_dumps`]). Tasks that were polled only before cannot be asked.
-/// Not seen are the children of a `FuturesUnordered`, which it does not poll without a reason.
+/// Named tasks whose types are not known are asked, if [`enable_dumps`] allows it: each is woken once, and that poll is traced. A
+/// wake-up without a reason is legal for every future. Line tables suffice for that. A task is *not polled* if its worker is busy
+/// for a second, and the children of a `FuturesUnordered` are not seen. Tasks are also asked where the child cannot trace this process,
+/// for example under a debugger; a remark then says so.
+///
+/// It waits for the child, which takes some tenths of a second, or more in a large program. So call it on a thread of its own, not in a
+/// task.
 ///
 /// ```
-/// use stackglass::task::TaskExt;
 /// use std::time::Duration;
 ///
 /// async fn answer() -> u32 {
@@ -83,15 +92,11 @@ impl fmt::Display for TaskDump {
 ///     42
 /// }
 ///
-/// # use stackglass::model::task_dump::AwaitSource;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// stackglass::task::enable_dumps();
 /// let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build()?;
-/// let task = runtime.spawn(answer().task("answer"));
-/// # while stackglass::task::dump()?.tasks().iter().all(|task| task.source != AwaitSource::AskedPoll) {}
+/// let task = runtime.spawn(answer());
 /// let dump = stackglass::task::dump()?;
 /// println!("{dump}");
-/// assert_eq!(dump.tasks()[0].given_name.as_deref(), Some("answer"));
 /// # task.abort();
 /// # Ok(())
 /// # }
@@ -100,18 +105,64 @@ impl fmt::Display for TaskDump {
 /// # Errors
 /// [`DumpError`].
 pub fn dump() -> Result<TaskDump, DumpError> {
-    if !enable_dumps() {
-        return Err(DumpError::NoMemory);
+    let dump = match tasks::read_own(READ_LIMIT, None) {
+        Ok(dump) if dump.tasks.iter().any(has_no_types) => without_types(dump)?,
+        Ok(dump) => dump,
+        Err(error) => asked_instead(&error)?,
+    };
+    Ok(TaskDump(dump))
+}
+
+/// Whether a named task has no stack because its types are missing.
+fn has_no_types(task: &DumpedTask) -> bool {
+    task.source == AwaitSource::RootName
+        && task.given_name.is_some()
+        && task.state == TaskState::Waiting
+        && task.stack.is_empty()
+}
+
+/// Asks the tasks without types, and reads all again.
+fn without_types(mut dump: task_dump::TaskDump) -> Result<task_dump::TaskDump, DumpError> {
+    dump.remarks.retain(|remark| remark != WITHOUT_TYPES);
+    if !asked::keeps_wakers() {
+        dump.remarks.push(ASK.to_owned());
+        return Ok(dump);
     }
     let asked = ask(LIMIT)?;
-    // On this thread alone: other threads would appear in a profile of the program.
-    let options = stackglass_symbols::Options { threads: Some(1), ..Default::default() };
-    let mut dump = asked.dump(&options);
-    stackglass_collect::give_back_memory();
+    match tasks::read_own(READ_LIMIT, Some(&asked)) {
+        Ok(mut dump) => {
+            dump.remarks.retain(|remark| remark != WITHOUT_TYPES);
+            Ok(dump)
+        }
+        Err(error) => {
+            dump.remarks.push(format!("tasks without a stack: {error}"));
+            Ok(dump)
+        }
+    }
+}
+
+/// The named tasks, asked because the types cannot be read.
+fn asked_instead(error: &OwnTasksError) -> Result<task_dump::TaskDump, DumpError> {
+    let can_ask = asked::keeps_wakers();
+    let mut dump = match can_ask {
+        true => {
+            // On this thread alone: other threads would appear in a profile of the program.
+            let options = stackglass_symbols::Options { threads: Some(1), ..Default::default() };
+            let dump = ask(LIMIT)?.dump(&options);
+            stackglass_collect::give_back_memory();
+            dump
+        }
+        false => task_dump::TaskDump::default(),
+    };
+    let instead = match can_ask {
+        true => "the named tasks were asked instead",
+        false => "with `stackglass::task::enable_dumps()` at its start, named tasks would be asked instead",
+    };
+    dump.remarks.insert(0, format!("the types of tasks cannot be read ({error}); {instead}"));
     let executable = executable();
     dump.pid = std::process::id();
     dump.program = executable.rsplit('/').next().unwrap_or_default().to_owned();
-    Ok(TaskDump(dump))
+    Ok(dump)
 }
 
 /// Asks all named tasks. The stacks have no names yet.

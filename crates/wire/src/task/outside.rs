@@ -48,8 +48,6 @@ pub struct ReadEntry<'a> {
     pub id: u64,
     /// Number of the cell of the polling thread, 0 while it waits.
     pub polled_by: u32,
-    /// Polls so far.
-    pub polls: u32,
     /// CLOCK_MONOTONIC ns at the end of its last poll, if polls are timed; else its creation, or 0.
     pub since: u64,
     /// Address of its future; 0 before its first poll.
@@ -78,7 +76,6 @@ impl<'a> ReadEntry<'a> {
         Some(ReadEntry {
             id,
             polled_by: half(bytes, offset_of!(TaskEntry, polled_by))?,
-            polls: half(bytes, offset_of!(TaskEntry, polls))?,
             since: word(bytes, offset_of!(TaskEntry, since))?,
             future: word(bytes, offset_of!(TaskEntry, future))?,
             vtable: word(bytes, offset_of!(TaskEntry, vtable))?,

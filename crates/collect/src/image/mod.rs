@@ -1,6 +1,11 @@
-//! A frozen process, as the crate `heapgraph` reads it.
+//! A process as the crates `heapgraph` and `awaits` read it: a frozen one, or the own one (`own`). `module_files`: the files of its
+//! modules.
 
-use super::not_copied::NotCopied;
+pub(crate) mod module_files;
+mod not_copied;
+pub(crate) mod own;
+
+use not_copied::NotCopied;
 use stackglass_attach::frozen::{FrozenProcess, FrozenThread, ProcessMemory};
 use stackglass_heapgraph::image::{Image, Memory, Thread, ThreadRegisters};
 

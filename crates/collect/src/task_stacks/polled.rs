@@ -3,14 +3,14 @@
 //! The frames around it are those of the runtime. Without them, the time in which a task runs and the time in which it waits are
 //! in one tree.
 
+use super::calls::{Call, Calls, Code};
 use super::flatten::frame;
-use super::names::{Call, Code, Names};
 use stackglass_profile::{AwaitKind, AwaitLocation};
 use std::sync::Arc;
 
 /// A frame of a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum TaskFrame {
+pub(crate) enum TaskFrame {
     /// Without an address.
     Await(AwaitLocation),
     /// Code.
@@ -18,7 +18,9 @@ pub(super) enum TaskFrame {
 }
 
 /// Functions between the runtime's and that of the task.
-const RUNTIME: [&str; 7] = [
+const RUNTIME: [&str; 9] = [
+    "stackglass::task::Instrumented::",
+    "stackglass_host::task::Task::",
     "tokio::runtime::",
     "tokio::loom::",
     "std::panicking::",
@@ -30,8 +32,8 @@ const RUNTIME: [&str; 7] = [
 
 /// The stack of a task with a name, innermost first. `codes`: from the innermost address to that of the function that polls. `None`
 /// if some of them have no names yet.
-pub(super) fn stack(codes: &[Code], name: &str, is_blocking: bool, names: &Names) -> Option<Vec<TaskFrame>> {
-    let calls: Vec<&Arc<[Call]>> = codes.iter().map(|code| names.of(*code)).collect::<Option<_>>()?;
+pub(crate) fn stack(codes: &[Code], name: &str, is_blocking: bool, names: &Calls) -> Option<Vec<TaskFrame>> {
+    let calls: Vec<&Arc<[Call]>> = codes.iter().map(|code| names.get(code)).collect::<Option<_>>()?;
     if let Some(cut) = cut_at(codes, &calls, name) {
         return Some(cut);
     }
@@ -53,8 +55,9 @@ pub(super) fn stack(codes: &[Code], name: &str, is_blocking: bool, names: &Names
 }
 
 /// The stack up to the outermost call of the function with this name. `None` if there is none, or no names.
-pub(super) fn of_function(codes: &[Code], name: &str, names: &Names) -> Option<Vec<TaskFrame>> {
-    let calls: Vec<&Arc<[Call]>> = codes.iter().map(|code| names.of(*code)).collect::<Option<_>>()?;
+#[cfg(feature = "launch")]
+pub(crate) fn of_function(codes: &[Code], name: &str, names: &Calls) -> Option<Vec<TaskFrame>> {
+    let calls: Vec<&Arc<[Call]>> = codes.iter().map(|code| names.get(code)).collect::<Option<_>>()?;
     cut_at(codes, &calls, name)
 }
 
@@ -88,11 +91,15 @@ mod tests {
 
     /// Calls at each address, innermost first, and the stack: `#N` for the address with a number.
     fn text(addresses: &[&[&str]], name: &str, is_blocking: bool) -> String {
-        let mut names = Names::new();
+        let mut names = Calls::default();
         let codes: Vec<Code> =
             (0..addresses.len() as u64).map(|offset| Code { module: None, offset }).collect();
         assert!(addresses.is_empty() || stack(&codes, name, is_blocking, &names).is_none());
-        codes.iter().zip(addresses).for_each(|(code, calls)| names.know(*code, calls));
+        let call = |name: &&str| Call { function: (*name).into(), file: "f.rs".into(), line: 7 };
+        codes
+            .iter()
+            .zip(addresses)
+            .for_each(|(code, calls)| drop(names.insert(*code, calls.iter().map(call).collect())));
         let frame = |frame: TaskFrame| match frame {
             TaskFrame::Code(code) => format!("#{}", code.offset),
             TaskFrame::Await(frame) => frame.function.to_string(),

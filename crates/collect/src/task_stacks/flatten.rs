@@ -14,7 +14,7 @@ const READY: &str = "[ready]";
 
 /// A stack of a task, and its share of the task's time.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct AwaitStack {
+pub(crate) struct AwaitStack {
     /// Innermost first.
     pub frames: Vec<AwaitLocation>,
     /// 0 to 1.
@@ -22,7 +22,7 @@ pub(super) struct AwaitStack {
 }
 
 /// The stacks of a task that waits.
-pub(super) fn stacks(task: &DumpedTask) -> Vec<AwaitStack> {
+pub(crate) fn stacks(task: &DumpedTask) -> Vec<AwaitStack> {
     let mut found = Vec::new();
     // A combination of futures has no frame: the name of the task is one.
     let root = match &task.stack[..] {
@@ -95,7 +95,7 @@ fn at(frame: AwaitLocation, place: &Option<(Arc<str>, u32)>) -> AwaitLocation {
 }
 
 /// A frame without a place.
-pub(super) fn frame(function: &str) -> AwaitLocation {
+pub(crate) fn frame(function: &str) -> AwaitLocation {
     AwaitLocation { kind: AwaitKind::Waiting, function: function.into(), file: "".into(), line: 0 }
 }
 

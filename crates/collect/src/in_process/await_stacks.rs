@@ -1,0 +1,93 @@
+//! Reads the await stacks of waiting tasks of this process, while it runs.
+//!
+//! A task that waits does not change. Whoever asks can tell whether it has waited all the time: only then the result counts. All
+//! reads are made by the kernel ([`own`](crate::image::own)), so a pointer that is not valid does no harm.
+
+use crate::image::{module_files, own};
+use crate::recording::waits::WaitStacks;
+use crate::task_stacks::flatten;
+use foldhash::HashMap;
+use stackglass_awaits::{Process, WrappedLooks};
+use stackglass_heapgraph::image::Image;
+use stackglass_heapgraph::modules::{self, LoadedModule};
+use stackglass_symbols::Options;
+use stackglass_symbols::layouts::{Layouts, Wanted};
+use std::io;
+
+/// Most tasks whose last stack is kept.
+const MOST_KEPT: usize = 1 << 17;
+
+/// Why waiting tasks have no await stacks.
+#[derive(Debug, thiserror::Error)]
+pub enum NoAwaitStacks {
+    /// The kernel refuses reads.
+    #[error("waiting tasks have no await stacks: this process cannot read its memory: {0}")]
+    Refused(#[from] io::Error),
+    /// There are no types.
+    #[error(
+        "waiting tasks have no await stacks: the debug information has no types of async functions; their crate needs `debug = 2` (or `true`) in its Cargo profile"
+    )]
+    NoTypes,
+}
+
+/// Reads await stacks of this process.
+pub struct AwaitStacks {
+    image: Image,
+    modules: Vec<LoadedModule>,
+    layouts: Layouts,
+    looks: WrappedLooks,
+    /// By task: the number of its last wait that was read, and what was found.
+    kept: HashMap<u64, (u64, Option<WaitStacks>)>,
+}
+
+impl AwaitStacks {
+    /// Reads the types of the program, which takes some tenths of a second and some tens of megabytes.
+    ///
+    /// # Errors
+    /// [`NoAwaitStacks`].
+    pub fn read_types() -> Result<AwaitStacks, NoAwaitStacks> {
+        let image = own::image()?;
+        let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
+        let modules = modules::find(&image, &executable);
+        let files = module_files::find(&image, &modules);
+        // On this thread alone: others would be threads of the program.
+        let options = Options { threads: Some(1), ..Options::default() };
+        let memory = |address: u64, into: &mut [u8]| image.memory.read(address, into);
+        let (layouts, _) = Layouts::read_with_locals(&files, &options, &[], &memory, Wanted::Coroutines);
+        if !WrappedLooks::has_types(&layouts) {
+            return Err(NoAwaitStacks::NoTypes);
+        }
+        let looks = WrappedLooks::new(&process(&image, &modules, &layouts));
+        Ok(AwaitStacks { image, modules, layouts, looks, kept: HashMap::default() })
+    }
+
+    /// The stacks of a task in one of its waits, which has a number. `future` gives the addresses of its future and of the
+    /// future's vtable as long as the task is in that wait. `None` if the wait ends too soon, or types are missing.
+    pub fn of(
+        &mut self,
+        task: u64,
+        wait: u64,
+        future: &dyn Fn() -> Option<(u64, u64)>,
+    ) -> Option<WaitStacks> {
+        if let Some((known, stacks)) = self.kept.get(&task)
+            && *known == wait
+        {
+            return stacks.clone();
+        }
+        let (address, vtable) = future().filter(|(address, _)| *address != 0)?;
+        let process = process(&self.image, &self.modules, &self.layouts);
+        let found = self.looks.look(&process, address, vtable);
+        // All of it is of that wait, or nothing counts.
+        future().filter(|again| *again == (address, vtable))?;
+        let stacks = found.map(|found| WaitStacks(flatten::stacks(&found).into()));
+        if self.kept.len() >= MOST_KEPT {
+            self.kept.clear();
+        }
+        self.kept.insert(task, (wait, stacks.clone()));
+        stacks
+    }
+}
+
+fn process<'a>(image: &'a Image, modules: &'a [LoadedModule], layouts: &'a Layouts) -> Process<'a> {
+    Process { image, modules, layouts, locals: &[], tids: &[], wrapped: &[] }
+}

@@ -1,0 +1,8 @@
+//! Stacks of tasks in samples, whoever has read them: polls and waits of a task are in one tree.
+//!
+//! - `flatten`: from await stacks to stacks. `polled`: from the stack of a thread to that of the task it polls. `calls`: the
+//!   names that this needs.
+
+pub(crate) mod calls;
+pub(crate) mod flatten;
+pub(crate) mod polled;
