@@ -34,6 +34,8 @@ const MOST: u32 = 4_000_000;
 const DEEPEST: usize = 200;
 /// Most instructions that are kept.
 const MOST_DECODED: usize = 1 << 18;
+/// Most places where code cannot be followed that are kept.
+const MOST_STOPS: usize = 1000;
 /// Most bytes that are copied at once.
 const MOST_COPIED: u64 = 1 << 16;
 /// Numbers of registers in which functions get their arguments (System V ABI).
@@ -59,6 +61,18 @@ pub(crate) struct Drops<'a> {
     decoded: RefCell<HashMap<u64, Instruction>>,
     left: Cell<u32>,
     thread_local: Option<u64>,
+    stops: RefCell<Vec<DropStop>>,
+}
+
+/// Code that drops a task, and that could not be followed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DropStop {
+    /// Address of the task.
+    pub task: u64,
+    /// Addresses in the process: of the instruction, and of those to which the calls around it return, innermost first.
+    pub addresses: Vec<u64>,
+    /// Why: the instruction, or the limit that was reached.
+    pub why: String,
 }
 
 /// Permits that are given back.
@@ -121,6 +135,17 @@ impl Dropped {
     }
 }
 
+/// A change of memory before the code is interpreted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Patch {
+    pub address: u64,
+    pub size: usize,
+    pub value: u128,
+}
+
+/// Changes of memory.
+pub(crate) type Patches = Vec<Patch>;
+
 /// What is asked for.
 #[derive(Default)]
 pub(crate) struct Watched {
@@ -165,12 +190,18 @@ impl<'a> Drops<'a> {
             modules: ranges,
             decoded: RefCell::default(),
             left: Cell::new(MOST),
+            stops: RefCell::default(),
             thread_local: registers.map(|registers| registers.fs_base()),
         }
     }
 
     /// What a function does that drops the value at an address.
     pub fn of(&self, function: u64, value: u64, watched: &Watched) -> Dropped {
+        self.of_changed(function, value, watched, &[])
+    }
+
+    /// The same, if memory were changed before.
+    pub fn of_changed(&self, function: u64, value: u64, watched: &Watched, patches: &[Patch]) -> Dropped {
         let mut run = Run {
             drops: self,
             machine: Machine::new(self.pages, self.thread_local),
@@ -178,11 +209,18 @@ impl<'a> Drops<'a> {
             found: Dropped { is_whole: true, ..Dropped::default() },
             words: &watched.words,
             left: MOST_OF_TASK.min(self.left.get()),
+            value,
         };
         let begin = run.left;
         run.machine.registers[RDI] = Register::of(value);
         run.machine.registers[RSP] = Register::of(STACK_TOP - 4096);
-        run.all(function);
+        let stored = patches
+            .iter()
+            .try_for_each(|patch| run.machine.store(patch.address, patch.size, Some(patch.value)));
+        match stored {
+            Ok(()) => run.all(function),
+            Err(_) => run.found.is_whole = false,
+        }
         self.left.set(self.left.get() - (begin - run.left));
         if !self.has_both {
             let semaphore = |(address, _): (u64, Option<u64>)| {
@@ -193,6 +231,11 @@ impl<'a> Drops<'a> {
         }
         run.read_words();
         run.found
+    }
+
+    /// Where the code could not be followed so far.
+    pub fn stops(&self) -> Vec<DropStop> {
+        self.stops.take()
     }
 
     fn decoded(&self, address: u64) -> Step<Instruction> {
@@ -223,6 +266,8 @@ struct Run<'d, 'a> {
     found: Dropped,
     words: &'d HashSet<u64>,
     left: u32,
+    /// Address of the task.
+    value: u64,
 }
 
 impl Run<'_, '_> {
@@ -232,9 +277,28 @@ impl Run<'_, '_> {
         while let Some(at) = next {
             next = match self.step(at) {
                 Ok(next) => next,
-                Err(Stop) => self.leave_out(),
+                Err(Stop) => {
+                    self.note_stop(at);
+                    self.leave_out()
+                }
             };
         }
+    }
+
+    fn note_stop(&self, at: u64) {
+        let mut stops = self.drops.stops.borrow_mut();
+        if stops.len() >= MOST_STOPS {
+            return;
+        }
+        let begin = self.frames.last().map_or(0, |frame| frame.left);
+        let why = match self.drops.decoded(at) {
+            _ if self.left == 0 || begin - self.left > MOST_OF_CALL => "too many instructions".to_owned(),
+            _ if self.frames.len() >= DEEPEST => "too many calls within each other".to_owned(),
+            Ok(code) => format!("{:?}", code.code()),
+            Err(Stop) => "not in the code of the program".to_owned(),
+        };
+        let backs = self.frames.iter().rev().map(|frame| frame.back);
+        stops.push(DropStop { task: self.value, addresses: std::iter::once(at).chain(backs).collect(), why });
     }
 
     /// Executes the instruction at an address, and returns where the code continues. `None` at the end.

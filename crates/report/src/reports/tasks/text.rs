@@ -412,9 +412,9 @@ fn write_waits(
 ) -> io::Result<()> {
     let mut targets: Vec<(WaitTarget, usize)> = Vec::new();
     let mut seen = std::collections::HashMap::new();
-    for wait in group.tasks.iter().flat_map(|task| &dump.tasks[*task].waits) {
-        let at = *seen.entry(wait.target).or_insert_with(|| {
-            targets.push((wait.target, 0));
+    for target in group.tasks.iter().flat_map(|task| &dump.tasks[*task].waits) {
+        let at = *seen.entry(*target).or_insert_with(|| {
+            targets.push((*target, 0));
             targets.len() - 1
         });
         targets[at].1 += 1;
