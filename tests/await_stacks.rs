@@ -230,7 +230,7 @@ fn deadlocks_of_tasks_with_branches() {
     expected.sort_unstable();
     expected.dedup();
     assert_eq!(found, expected, "{}", host.text(&["--all"]));
-    assert_eq!(expected.len(), 15);
+    assert_eq!(expected.len(), 16);
 }
 
 /// Each `held.X` holds what `waits.X` waits for, and no other task does.

@@ -154,7 +154,8 @@ impl<'s> Search<'s> {
         let numbered = self.tasks.iter().enumerate().filter(|(_, task)| task.id != 0);
         let by_id: HashMap<u64, usize> = numbered.map(|(index, task)| (task.id, index)).collect();
         let by_address: HashMap<u64, &Lock> = locks.iter().map(|lock| (lock.address, lock)).collect();
-        let mut holds: HashMap<(u64, usize), usize> = HashMap::new();
+        let partial = self.partial();
+        let mut holds: HashMap<(u64, usize, Option<NodeId>), usize> = HashMap::new();
         for task in 0..self.tasks.len() {
             let first = self.first[task];
             let Some(needs) = self.needs[task] else {
@@ -174,10 +175,16 @@ impl<'s> Search<'s> {
                     Kind::Shared { address, permits, .. } => {
                         let lock = by_address.get(&address);
                         let blockers = lock.map(|lock| blockers(lock, permits, self.is_certain));
-                        for holder in blockers.unwrap_or_default() {
-                            let hold = *holds.entry((address, holder.task)).or_insert_with(|| {
-                                self.hold(holder.task, places.get(&(address, holder.task)).copied())
-                            });
+                        let of_lock =
+                            |holder: &Holder| (holder.task, places.get(&(address, holder.task)).copied());
+                        let blockers = blockers.into_iter().flatten().map(of_lock);
+                        let before = partial.get(&address).into_iter().flatten();
+                        let before = before.filter(|before| **before != (task, id));
+                        let before = before.map(|(task, id)| (*task, Some(*id)));
+                        for (holder, place) in blockers.chain(before) {
+                            let hold = *holds
+                                .entry((address, holder, place))
+                                .or_insert_with(|| self.hold(holder, place));
                             self.holds[hold].waiters.push(number);
                             self.blockers.entry(number).or_default().push(hold);
                             self.missing[number] += 1;
@@ -189,6 +196,22 @@ impl<'s> Search<'s> {
                 }
             }
         }
+    }
+
+    /// By the address of a lock: tasks and their futures that have some of the permits for which they wait. Nobody behind them in
+    /// the lock's queue gets any before them.
+    fn partial(&self) -> HashMap<u64, Vec<(usize, NodeId)>> {
+        let mut found: HashMap<u64, Vec<(usize, NodeId)>> = HashMap::new();
+        for (task, needs) in self.needs.iter().enumerate() {
+            for (id, node) in needs.iter().flat_map(|needs| needs.nodes.iter().enumerate()) {
+                if let (Some((address, _)), Kind::Shared { kind: SharedKind::RwLock, .. }) =
+                    (node.kind.partial(), node.kind)
+                {
+                    found.entry(address).or_default().push((task, id));
+                }
+            }
+        }
+        found
     }
 
     /// Adds what a task holds, at a place if that is known.
@@ -414,7 +437,7 @@ mod tests {
     }
 
     fn shared(kind: SharedKind, address: u64, permits: u64) -> Kind {
-        Kind::Shared { kind, address, permits }
+        Kind::Shared { kind, address, permits, assigned: 0 }
     }
 
     fn mutex(address: u64) -> Kind {
@@ -544,6 +567,21 @@ mod tests {
             case.find(&[lock(SharedKind::RwLock, 10, &[(1, true, of_holder)])]).len()
         };
         assert_eq!([found(8, 1), found(1, 8), found(1, 1)], [1, 1, 0]);
+    }
+
+    /// A reader waits again for a lock that it has, behind a writer.
+    #[test]
+    fn a_reader_behind_a_writer() {
+        let reader = shared(SharedKind::RwLock, 10, 1);
+        let writer = Kind::Shared { kind: SharedKind::RwLock, address: 10, permits: 8, assigned: 7 };
+        let locks = [lock(SharedKind::RwLock, 10, &[(0, true, 1)])];
+        let case = Case::new(&[&[(0, reader)], &[(0, writer)]]);
+        assert_eq!(case.found(&locks, &[]), [(vec![0, 1], true)]);
+        // The writer gives up after a time, or waits for another reader.
+        let case = Case::new(&[&[(0, reader)], &[(0, Open), (1, writer)]]);
+        assert!(case.find(&locks).is_empty());
+        let case = Case::new(&[&[(0, reader)], &[(0, writer)], &[(0, Open)]]);
+        assert!(case.find(&[lock(SharedKind::RwLock, 10, &[(2, true, 1)])]).is_empty());
     }
 
     #[test]

@@ -44,6 +44,12 @@ const RDX: usize = 2;
 const RSP: usize = 4;
 const RSI: usize = 6;
 const RDI: usize = 7;
+/// Registers that functions keep: rbx, rbp, r12 to r15.
+const KEPT: [usize; 6] = [3, 5, 12, 13, 14, 15];
+/// Number of the system call `futex`, and its operation that wakes threads, without flags.
+const FUTEX: u64 = 202;
+const FUTEX_WAKE: u64 = 1;
+const FUTEX_FLAGS: u64 = 128 | 256;
 /// More permits than a semaphore has (`batch_semaphore.rs`).
 const TOO_MANY_PERMITS: u64 = 1 << 61;
 /// Bytes of a semaphore.
@@ -100,9 +106,9 @@ pub(crate) struct Dropped {
 }
 
 impl Dropped {
-    /// Whether it certainly gives permits of a semaphore back: `Some(false)` if it certainly does not.
-    pub fn gives_back(&self, semaphore: u64) -> Option<bool> {
-        match self.permits(semaphore) {
+    /// Whether it certainly gives permits of a semaphore back, besides some: `Some(false)` if it certainly does not.
+    pub fn gives_back(&self, semaphore: u64, besides: u64) -> Option<bool> {
+        match self.permits(semaphore).saturating_sub(besides) {
             0 => (self.is_whole && !self.touched.contains(&semaphore)).then_some(false),
             _ => Some(true),
         }
@@ -175,7 +181,11 @@ impl<'a> Drops<'a> {
                 (address.wrapping_add(module.bias()), *function)
             };
             functions.extend(known.functions.iter().map(place));
-            slots.extend(known.slots.iter().map(place));
+            for (slot, function) in known.slots.iter().map(place) {
+                slots.insert(slot, function);
+                // Code may load the address from the slot before.
+                functions.extend(pages.word(slot).filter(|target| *target != 0).map(|to| (to, function)));
+            }
             if known.functions.values().any(|function| *function == KnownFunction::Release) {
                 ranges.push(module.module.range());
             }
@@ -212,6 +222,8 @@ impl<'a> Drops<'a> {
             value,
         };
         let begin = run.left;
+        // Functions keep the registers of their caller, whatever these are.
+        KEPT.into_iter().for_each(|number| run.machine.registers[number] = Register::of(0));
         run.machine.registers[RDI] = Register::of(value);
         run.machine.registers[RSP] = Register::of(STACK_TOP - 4096);
         let stored = patches
@@ -388,6 +400,14 @@ impl Run<'_, '_> {
                 }
             }
             KnownFunction::Close => self.found.closed.push(first.ok_or(Stop)?),
+            // Waking other threads changes no memory.
+            KnownFunction::SystemCall => {
+                let is_wake = third.is_some_and(|operation| operation & !FUTEX_FLAGS == FUTEX_WAKE);
+                if first != Some(FUTEX) || !is_wake {
+                    return Err(Stop);
+                }
+            }
+            KnownFunction::Write => {}
             KnownFunction::Free | KnownFunction::Descriptor => {}
             KnownFunction::Copy => {
                 let (to, from) = first.zip(second).ok_or(Stop)?;
@@ -409,7 +429,9 @@ impl Run<'_, '_> {
         match function {
             KnownFunction::Copy | KnownFunction::Fill => self.machine.set_register(RAX, first),
             // A descriptor of a live task is open, so it can be closed.
-            KnownFunction::Descriptor => self.machine.set_register(RAX, Some(0)),
+            KnownFunction::Descriptor | KnownFunction::SystemCall => self.machine.set_register(RAX, Some(0)),
+            // All is written.
+            KnownFunction::Write => self.machine.set_register(RAX, third),
             _ => {}
         }
         Ok(())

@@ -167,7 +167,16 @@ impl<'c, 'a> Certainty<'c, 'a> {
     /// Whether a task certainly holds a lock, or certainly does not.
     fn holds(&mut self, task: usize, lock: &Lock) -> Option<bool> {
         let state = self.states.get(&lock.address).copied();
-        holds(self.dropped(task)?, lock, state)
+        let partial = self.partial(task, lock);
+        holds(self.dropped(task)?, lock, state, partial)
+    }
+
+    /// Permits of a lock with which a task waits for the others.
+    fn partial(&self, task: usize, lock: &Lock) -> u64 {
+        let needs = self.by_task.get(&task).map(|index| &self.held[*index].needs);
+        let partial = needs.into_iter().flat_map(|needs| &needs.nodes).filter_map(|node| node.kind.partial());
+        let of_lock = partial.filter(|(address, _)| *address == lock.address);
+        of_lock.fold(0, |sum, (_, permits)| sum.saturating_add(permits))
     }
 
     /// The futures of tasks with branches that certainly hold something.
@@ -183,9 +192,10 @@ impl<'c, 'a> Certainty<'c, 'a> {
                 if !needs.may_be_stuck() {
                     continue;
                 }
+                let partial = self.partial(holder.task, lock);
                 let place = places::find(values, needs, &mut |patches| {
                     let dropped = self.drops.of_changed(*function, *address, &self.watched, patches);
-                    holds(&dropped, lock, state) == Some(true)
+                    holds(&dropped, lock, state, partial) == Some(true)
                 });
                 found.extend(place.map(|place| ((lock.address, holder.task), place)));
             }
@@ -195,7 +205,8 @@ impl<'c, 'a> Certainty<'c, 'a> {
 
     /// Number of permits of a lock that the drop of a task gives back.
     fn permits(&mut self, task: usize, lock: &Lock) -> u64 {
-        self.dropped(task).map_or(0, |dropped| dropped.permits(lock.address))
+        let partial = self.partial(task, lock);
+        self.dropped(task).map_or(0, |dropped| dropped.permits(lock.address).saturating_sub(partial))
     }
 
     fn apply(&mut self, locks: &mut BTreeMap<u64, Lock>, tasks: &[DumpedTask]) {
@@ -276,10 +287,13 @@ impl<'c, 'a> Certainty<'c, 'a> {
     }
 }
 
-/// Whether the drop of a task says that it holds something. `state` is the word of a oneshot channel's state.
-fn holds(dropped: &Dropped, lock: &Lock, state: Option<u64>) -> Option<bool> {
+/// Whether the drop of a task says that it holds something. `state` is the word of a oneshot channel's state, `partial` the number
+/// of permits with which it waits for others.
+fn holds(dropped: &Dropped, lock: &Lock, state: Option<u64>, partial: u64) -> Option<bool> {
     match lock.kind {
-        SharedKind::Mutex | SharedKind::RwLock | SharedKind::Semaphore => dropped.gives_back(lock.address),
+        SharedKind::Mutex | SharedKind::RwLock | SharedKind::Semaphore => {
+            dropped.gives_back(lock.address, partial)
+        }
         SharedKind::FullChannel => dropped.closes(lock.address),
         SharedKind::Oneshot => dropped.sets(state?, VALUE_SENT),
         SharedKind::Notify => Some(false),

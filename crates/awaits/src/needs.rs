@@ -28,6 +28,8 @@ pub(crate) enum Kind {
         address: u64,
         /// Permits of a lock: several if it writes. 0 if that is not known.
         permits: u64,
+        /// Permits that it has got already.
+        assigned: u64,
     },
 }
 
@@ -55,6 +57,19 @@ pub(crate) struct Node {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Needs {
     pub nodes: Vec<Node>,
+}
+
+impl Kind {
+    /// The address of a lock, and permits of it that are assigned to this future, if it still waits for others. It holds nothing by
+    /// them, but nobody behind it in the queue gets any before.
+    pub fn partial(self) -> Option<(u64, u64)> {
+        match self {
+            Kind::Shared { address, permits, assigned, .. } if assigned > 0 && assigned < permits => {
+                Some((address, assigned))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Needs {

@@ -79,7 +79,7 @@ fn patch(values: &Values<'_>, coroutine: Value) -> Option<Patch> {
     let Shape::Enum { tag: Some((offset, size)), variants } = &values.layout(coroutine.type_id).shape else {
         return None;
     };
-    let state = variants.get(RETURNED).filter(|variant| &*variant.name == "Returned")?;
+    let state = variants.get(RETURNED)?;
     Some(Patch {
         address: coroutine.address.checked_add(*offset)?,
         size: usize::try_from(*size).ok()?,

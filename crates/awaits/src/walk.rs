@@ -180,8 +180,10 @@ impl<'a> Walk<'a, '_> {
     fn future(&self, value: Value, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
         let before = out.len();
         let place = Place { part: Part::Future, ..place };
+        let known = self.needs.borrow().nodes.len();
         self.look_into(value, place, out);
         if out.len() == before {
+            self.needs.borrow_mut().nodes.truncate(known);
             let value = self.stripped(value);
             self.combination(value, place, out);
             if out.len() == before {

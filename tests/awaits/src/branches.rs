@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{Mutex, Notify, OwnedMutexGuard, mpsc, oneshot};
+use tokio::sync::{Mutex, Notify, OwnedMutexGuard, RwLock, mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Sleep, sleep, timeout};
 
@@ -73,6 +73,10 @@ pub async fn start_tasks() {
     let other = tokio::spawn(waits_for_end(task));
     println!("branch.2 {} bend>!JoinHandle", other.id());
     let _ = send.send(vec![other]);
+    let lock = Arc::new(RwLock::new(0));
+    start("again.1", "ag>!Acquire", reads_again(lock.clone(), None));
+    sleep(Duration::from_millis(20)).await;
+    start("again.2", "wr>!Acquire", writes(lock));
     start("unpolled.1", "up>!Acquire", waits_behind_future_that_is_not_polled());
 
     // Look-alikes.
@@ -91,6 +95,21 @@ pub async fn start_tasks() {
     with("", "*", &[""], branch_with_timeout_holds).await;
     with("", "*", &[""], list_of_branches_holds).await;
     start("", "*", opposite_branches_for_a_time());
+    // The writer waits for a reader that goes on.
+    let lock = Arc::new(RwLock::new(0));
+    start("", "*", reads_and_sleeps(lock.clone()));
+    sleep(Duration::from_millis(20)).await;
+    start("", "wr>!Acquire", writes(lock.clone()));
+    sleep(Duration::from_millis(20)).await;
+    start("", "rg>!Acquire", reads(lock.clone()));
+    // The writer gives up.
+    let lock = Arc::new(RwLock::new(0));
+    let (sender, go) = oneshot::channel();
+    start("", "ag>!Acquire", reads_again(lock.clone(), Some(go)));
+    sleep(Duration::from_millis(20)).await;
+    start("", "*", writes_for_a_time(lock));
+    sleep(Duration::from_millis(20)).await;
+    let _ = sender.send(());
 }
 
 async fn sleeps() {
@@ -280,7 +299,35 @@ async fn waits_behind_future_that_is_not_polled() {
     future.await;
 }
 
+/// It waits for a lock that it has, behind a task that waits to write.
+async fn reads_again(lock: Arc<RwLock<u32>>, go: Option<oneshot::Receiver<()>>) {
+    let held = lock.read().await;
+    match go {
+        Some(go) => go.await.expect("it is sent"),
+        None => sleep(Duration::from_millis(60)).await,
+    }
+    let _ = *lock.read().await + *held; // @ag
+}
+
+async fn writes(lock: Arc<RwLock<u32>>) {
+    *lock.write().await += 1; // @wr
+}
+
 // Look-alikes.
+
+async fn writes_for_a_time(lock: Arc<RwLock<u32>>) {
+    let _ = timeout(HOUR, lock.write()).await;
+}
+
+async fn reads_and_sleeps(lock: Arc<RwLock<u32>>) {
+    let held = lock.read().await;
+    sleep(HOUR).await;
+    let _ = *held;
+}
+
+async fn reads(lock: Arc<RwLock<u32>>) {
+    let _ = lock.read().await; // @rg
+}
 
 static STOP: Notify = Notify::const_new();
 

@@ -47,7 +47,12 @@ impl Walk<'_, '_> {
             _ if is_of_set => self.set_of_tasks(value, place),
             Some(target) => {
                 let permits = values.field(value, "num_permits").and_then(|permits| values.word(permits));
-                self.wait(target, permits.unwrap_or(0), place, content);
+                let missing = values.path(value, &["node", "state"]).and_then(|state| values.word(state));
+                let queued = values.field(value, "queued");
+                let is_queued = queued.and_then(|queued| values.pages.number(queued.address, 1)) == Some(1);
+                let assigned = permits.zip(missing).filter(|_| is_queued);
+                let assigned = assigned.and_then(|(permits, missing)| permits.checked_sub(missing));
+                self.wait(target, (permits.unwrap_or(0), assigned.unwrap_or(0)), place, content);
             }
             None => {
                 self.needs.borrow_mut().add(place.node, Kind::Open, content);
@@ -60,11 +65,11 @@ impl Walk<'_, '_> {
         AwaitFrame { function, point, children: Vec::new() }
     }
 
-    /// Notes what is waited for.
-    fn wait(&self, target: WaitTarget, permits: u64, place: Place<'_>, content: Content) {
+    /// Notes what is waited for. `permits` of a lock: all, and those that are assigned.
+    fn wait(&self, target: WaitTarget, (permits, assigned): (u64, u64), place: Place<'_>, content: Content) {
         let kind = match target {
             WaitTarget::Task(id) => Kind::Task(id),
-            WaitTarget::Shared { kind, address } => Kind::Shared { kind, address, permits },
+            WaitTarget::Shared { kind, address } => Kind::Shared { kind, address, permits, assigned },
         };
         self.needs.borrow_mut().add(place.node, kind, content);
         self.waits.borrow_mut().push(target);
@@ -79,7 +84,7 @@ impl Walk<'_, '_> {
             self.open(place);
         }
         for id in ids {
-            self.wait(WaitTarget::Task(id), 0, place, Content::Nothing);
+            self.wait(WaitTarget::Task(id), (0, 0), place, Content::Nothing);
         }
     }
 
