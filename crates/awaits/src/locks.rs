@@ -77,7 +77,7 @@ fn described(
     mutex_offsets: &[u64],
 ) {
     for TaskHoldings { task, holdings, .. } in held {
-        for Held { kind, address, line } in &holdings.guards {
+        for Held { kind, address, line, .. } in &holdings.guards {
             let Some(lock) = locks.get_mut(address) else { continue };
             // The guard knows best what it is of. Channels have permits of their own.
             if lock.kind != SharedKind::FullChannel {
@@ -186,14 +186,17 @@ impl<'c, 'a> Certainty<'c, 'a> {
             let state = self.states.get(&lock.address).copied();
             for holder in lock.holders.iter().filter(|holder| holder.is_certain) {
                 let of_holder = self.by_task.get(&holder.task).map(|index| &self.held[*index]);
-                let Some(TaskHoldings { needs, drop: Some((function, address)), .. }) = of_holder else {
+                let Some(TaskHoldings { needs, drop: Some((function, address)), holdings, .. }) = of_holder
+                else {
                     continue;
                 };
+                let guards = holdings.guards.iter().filter(|held| held.address == lock.address);
+                let guards: Vec<u64> = guards.map(|held| held.guard).collect();
                 if !needs.may_be_stuck() {
                     continue;
                 }
                 let partial = self.partial(holder.task, lock);
-                let place = places::find(values, needs, &mut |patches| {
+                let place = places::find(values, needs, &guards, &mut |patches| {
                     let dropped = self.drops.of_changed(*function, *address, &self.watched, patches);
                     holds(&dropped, lock, state, partial) == Some(true)
                 });

@@ -184,7 +184,8 @@ impl<'a> Walk<'a, '_> {
         self.look_into(value, place, out);
         if out.len() == before {
             self.needs.borrow_mut().nodes.truncate(known);
-            let value = self.stripped(value);
+            let (value, is_borrowed) = self.stripped(value);
+            let place = Place { is_own: place.is_own && !is_borrowed, ..place };
             self.combination(value, place, out);
             if out.len() == before {
                 out.push(self.leaf(value, place));
@@ -244,7 +245,10 @@ impl<'a> Walk<'a, '_> {
             Form::Coroutine => return out.push(self.coroutine(value, place)),
             Form::Dynamic => {
                 return match self.walker.dynamic(value) {
-                    Some(inner) => self.future(inner, place.deeper(), out),
+                    Some(inner) => {
+                        let is_own = place.is_own && !layout.name.contains("&mut ");
+                        self.future(inner, Place { is_own, ..place.deeper() }, out);
+                    }
                     None => {
                         self.open(place);
                         out.push(lost(&layout.name, "its type is not in the debug information"));
@@ -314,7 +318,8 @@ impl<'a> Walk<'a, '_> {
             _ if keeps_only(name) => place.with_role(place.role),
             Role::Several | Role::Branch if joins::passes_on(name) => place.with_role(place.role),
             _ if joins::is_next(name) => place.with_role(Role::Next),
-            _ => self.open(place),
+            // It may have anything.
+            _ => self.open(Place { is_own: false, ..place }),
         }
     }
 

@@ -91,6 +91,7 @@ pub async fn start_tasks() {
     with("", "*", &[""], branch_by_hand_holds).await;
     with("", "*", &[""], other_branch_by_hand_holds).await;
     with("", "*", &[""], borrowed_future_holds).await;
+    with("", "*", &[""], borrowed_guard).await;
     with("", "*", &[""], boxed_branch_holds).await;
     with("", "*", &[""], branch_with_timeout_holds).await;
     with("", "*", &[""], list_of_branches_holds).await;
@@ -425,6 +426,18 @@ async fn borrowed_future_holds(case: Case) {
         sleep(HOUR).await;
     };
     let _ = tokio::join!(borrows, handles.remove(0));
+}
+
+/// The guard belongs to the function around the branch that drops it.
+async fn borrowed_guard(case: Case) {
+    let mut held = Some(case.lock.clone().lock_owned().await);
+    let mut handles = case.handles().await;
+    let drops = async {
+        sleep(HOUR).await;
+        held.take();
+        sleep(HOUR).await;
+    };
+    let _ = tokio::join!(drops, handles.remove(0));
 }
 
 async fn boxed_branch_holds(case: Case) {

@@ -10,9 +10,10 @@ use stackglass_symbols::layouts::Shape;
 use std::sync::Arc;
 
 impl Walk<'_, '_> {
-    /// A future without the pointers and wrappers around it.
-    pub(super) fn stripped(&self, mut value: Value) -> Value {
+    /// A future without the pointers and wrappers around it, and whether one of the pointers only borrows it.
+    pub(super) fn stripped(&self, mut value: Value) -> (Value, bool) {
         let values = self.values();
+        let mut is_borrowed = false;
         for _ in 0..8 {
             let layout = values.layout(value.type_id);
             let inner = match &layout.shape {
@@ -31,9 +32,10 @@ impl Walk<'_, '_> {
                 _ => None,
             };
             let Some(inner) = inner else { break };
+            is_borrowed |= layout.name.contains("&mut ");
             value = inner;
         }
-        value
+        (value, is_borrowed)
     }
 
     /// A future in which there is no coroutine: its own type.
@@ -41,7 +43,9 @@ impl Walk<'_, '_> {
         let values = self.values();
         let name = &*values.layout(value.type_id).name;
         let is_known = form(values.layouts, value.type_id) == Form::Leaf;
-        let content = if is_known { Content::Nothing } else { place.content() };
+        // Those of other libraries may have anything, also by reference.
+        let is_of_tokio = place.within.starts_with("tokio::") && place.is_own;
+        let content = if is_known || is_of_tokio { Content::Nothing } else { Content::Unknown };
         let is_of_set = place.within.starts_with(join_set::PATH);
         match self.target(value, place) {
             _ if is_of_set => self.set_of_tasks(value, place),
