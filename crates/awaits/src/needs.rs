@@ -60,6 +60,11 @@ pub(crate) struct Needs {
 }
 
 impl Kind {
+    /// Whether it has got what it waits for, and was woken.
+    pub fn is_met(self) -> bool {
+        matches!(self, Kind::Shared { permits, assigned, .. } if permits > 0 && assigned == permits)
+    }
+
     /// The address of a lock, and permits of it that are assigned to this future, if it still waits for others. It holds nothing by
     /// them, but nobody behind it in the queue gets any before.
     pub fn partial(self) -> Option<(u64, u64)> {

@@ -201,9 +201,10 @@ fn innermost_own(frames: &[AwaitFrame]) -> Option<&AwaitFrame> {
     None
 }
 
-/// `, held by task 15 at main.rs:40`.
+/// `, held by task 15 at main.rs:40`. Without a line of the guard, the task's function and line tell which task it is.
 fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
     let name = |holder: &Holder| match dump.tasks[holder.task].state {
+        _ if holder.line.is_none() => task_text(dump, holder.task, true),
         TaskState::BlockOn(tid) => format!("block_on of thread {tid}"),
         _ => format!("task {}", dump.tasks[holder.task].id),
     };
@@ -218,6 +219,9 @@ fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
             SharedKind::Oneshot => format!(", whose sender is in {}", name(one)),
             _ => format!(", held by {}{}", name(one), place(one)),
         },
+        [one, other] if lock.holders.iter().all(|holder| holder.is_certain) => {
+            format!(", held by {} and {}", name(one), name(other))
+        }
         [one, rest @ ..] if lock.holders.iter().all(|holder| holder.is_certain) => {
             format!(", held by {} and {} more", name(one), rest.len())
         }
