@@ -374,10 +374,10 @@ async fn select_with_channel(case: Case) {
 async fn dropped_before_join(case: Case) {
     let lock = case.lock.clone();
     let mut held = lock.lock().await;
-    let mut handles = case.handles().await;
     *held += 1;
     drop(held);
     start("", "*", holds_and_sleeps(lock.clone().lock_owned().await));
+    let mut handles = case.handles().await;
     let _ = tokio::join!(handles.remove(0), sleeps());
 }
 

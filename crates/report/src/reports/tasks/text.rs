@@ -170,13 +170,15 @@ fn write_deadlock(
     Ok(())
 }
 
-/// `task 12 (worker, main.rs:31)`: the function and the line are those of the innermost `.await` in the user's code.
+/// `task 12 (worker, main.rs:31)`: the function and the line are those of the innermost `.await` in the user's code that has all
+/// branches of the task.
 fn task_text(dump: &TaskDump, index: usize, with_line: bool) -> String {
     let task = &dump.tasks[index];
-    let own = innermost_own(&task.stack).map(|frame| match &frame.point {
-        AwaitPoint::Await(Some((file, line))) => (last_name(&frame.function), place_text(file, *line)),
-        _ => (last_name(&frame.function), String::new()),
-    });
+    let own =
+        above_branches(&task.stack).or_else(|| innermost_own(&task.stack)).map(|frame| match &frame.point {
+            AwaitPoint::Await(Some((file, line))) => (last_name(&frame.function), place_text(file, *line)),
+            _ => (last_name(&frame.function), String::new()),
+        });
     let (function, place) = own.unwrap_or((last_name(&task.name), String::new()));
     let inside = match with_line && !place.is_empty() {
         true => format!("{}, {place}", harmless(function)),
@@ -186,6 +188,18 @@ fn task_text(dump: &TaskDump, index: usize, with_line: bool) -> String {
         TaskState::BlockOn(tid) => format!("block_on of thread {tid} ({inside})"),
         _ => format!("task {} ({inside})", task.id),
     }
+}
+
+/// The innermost `.await` in the user's code before the stack branches.
+fn above_branches(frames: &[AwaitFrame]) -> Option<&AwaitFrame> {
+    let (mut now, mut found) = (frames, None);
+    while let [frame] = now {
+        if matches!(frame.point, AwaitPoint::Await(Some(_))) && !is_library(frame) {
+            found = Some(frame);
+        }
+        now = &frame.children;
+    }
+    found
 }
 
 /// The innermost `.await` in the user's code, in the first branch that has one.
