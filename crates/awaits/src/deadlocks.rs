@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(case.found(&[], &[]), [(vec![0, 1], false)]);
         // All others wait as well.
         let case = Case::new(&[&[(0, Try), (1, Task(3)), (1, Task(2))], &[(0, Task(1))], &[(0, Task(1))]]);
-        assert_eq!(case.found(&[], &[]), [(vec![0, 1], true)]);
+        assert_eq!(case.found(&[], &[]), [(vec![0, 2], true)]);
     }
 
     #[test]

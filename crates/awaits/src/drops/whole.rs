@@ -47,7 +47,7 @@ fn releases(
         pages: &pages,
         functions: HashMap::from_iter([(RELEASE, KnownFunction::Release)]),
         slots: HashMap::new(),
-        modules: vec![CODE..CODE + 0x1000],
+        modules: std::iter::once(CODE..CODE + 0x1000).collect(),
         has_both: true,
         decoded: RefCell::default(),
         left: Cell::new(MOST),
