@@ -6,7 +6,8 @@
 //!
 //! [`tasks`] finds the tasks of tokio's runtimes by the runtimes' own lists, and [`tasks_and_polls`] also the threads that poll them.
 //! `walk` follows one future, `held` finds the guards of locks that a future holds, `needs` is what a task waits for, and
-//! `deadlocks` finds the tasks that wait for each other. `wrapped` adds tasks of other executors, whose futures the program has wrapped by the crate `stackglass`.
+//! `deadlocks` finds the tasks that wait for each other. `wrapped` adds tasks of other executors, whose futures the program has
+//! wrapped by the crate `stackglass`.
 //!
 //! Memory of the process is hostile input: each pointer may be wrong, each list may be endless.
 #![cfg_attr(not(test), forbid(unsafe_code))]

@@ -31,7 +31,8 @@ const POLL_FN: &str = "core::future::poll_fn::PollFn<";
 /// or when a future around it goes on, and not before. Without an entry, any future of the task may.
 pub(crate) type Places = HashMap<(u64, usize), NodeId>;
 
-/// Finds the future that holds something. `guards` are the addresses of its guards, as far as they are described. `holds` is asked whether the task still holds it with changes of its memory.
+/// Finds the future that holds something. `guards` are the addresses of its guards, as far as they are described. `holds` is asked
+/// whether the task still holds it with changes of its memory.
 pub(crate) fn find(
     values: &Values<'_>,
     needs: &Needs,
