@@ -225,6 +225,66 @@ fn deadlocks_through_all_kinds_of_waits() {
 }
 
 #[test]
+fn deadlocks_of_tasks_with_branches() {
+    let host = Host::start(&["branches"]);
+    let wrong = host.wrong();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let tasks = host.tasks();
+    let group = |id: &Value| {
+        let task = host.expected.iter().find(|task| Some(task.id) == id.as_u64());
+        task.and_then(|task| task.name.split_once('.')).map_or("", |(group, _)| group)
+    };
+    let mut found = Vec::new();
+    for deadlock in tasks["deadlocks"].as_array().expect("deadlocks") {
+        let groups: Vec<&str> = deadlock["tasks"].as_array().expect("tasks").iter().map(group).collect();
+        assert!(groups.iter().all(|group| *group == groups[0]), "{groups:?} {deadlock}");
+        assert_eq!(deadlock["certain"], groups[0] != "maybe", "{groups:?} {deadlock}");
+        found.push(groups[0]);
+    }
+    found.sort_unstable();
+    let names = host.expected.iter().filter_map(|task| Some(task.name.split_once('.')?.0));
+    let mut expected: Vec<&str> = names.collect();
+    expected.sort_unstable();
+    expected.dedup();
+    assert_eq!(found, expected, "{}", host.text(&["--all"]));
+    assert_eq!(expected.len(), 16);
+}
+
+/// Each `held.X` holds what `waits.X` waits for, and no other task does.
+#[test]
+fn holders_of_locks() {
+    let host = Host::start(&["holds"]);
+    let wrong = host.wrong();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let tasks = host.tasks();
+    let locks = tasks["locks"].as_array().expect("locks");
+    let mut unsure = Vec::new();
+    for waiter in &host.expected {
+        let Some((kind @ ("waits" | "shut"), name)) = waiter.name.split_once('.') else { continue };
+        let of_waiter = |lock: &&Value| {
+            lock["waiters"].as_array().expect("waiters").iter().any(|id| id.as_u64() == Some(waiter.id))
+        };
+        let lock = locks.iter().find(of_waiter).expect("the lock of the waiter");
+        let holders = lock["holders"].as_array().expect("holders");
+        let held = format!("held.{name}");
+        let holder = host.expected.iter().find(|task| task.name == held).map(|task| task.id);
+        let ids: Vec<Option<u64>> = holders.iter().map(|holder| holder["task"].as_u64()).collect();
+        let is_certain = holders.iter().all(|holder| holder["certain"] == true);
+        let is_right = match (kind, holder) {
+            ("shut", _) => ids.is_empty(),
+            // The connection of the server has no name.
+            (_, None) => ids.len() == 1,
+            _ => ids == [holder],
+        };
+        if !is_right || !is_certain {
+            unsure.push(format!("{}: {lock}", waiter.name));
+        }
+    }
+    assert!(unsure.is_empty(), "{unsure:#?}");
+    assert!(host.expected.len() >= 40);
+}
+
+#[test]
 fn tasks_that_wait_for_tasks_name_them() {
     let host = Host::start(&["leaves"]);
     let wrong = host.wrong();

@@ -1,16 +1,20 @@
 //! Tasks that wait for each other.
 //!
-//! A task needs another if it awaits its `JoinHandle`, a lock of which the other has a guard, a oneshot channel of which it has the
-//! sender, or room in a channel of which it has the receiver. Waits with a timeout, and branches of which one is enough, need
-//! nothing.
+//! A task goes on when what it waits for happens: the end of a task, a lock that its holder gives back, a value from the task that has
+//! the sender of a oneshot channel, or room from the one that has a channel's receiver. With `join!` it needs all of these, with
+//! `select!` one ([`Needs`]). Timers, input, and all that is not understood may happen at any time.
 //!
-//! A task with several branches ends after all of them. But what it holds may be given back by a branch that does not wait for
-//! the cycle. So a holder counts only if it has no branches.
+//! So first all that can go on is found, and what can go on because of it, until nothing changes. The other tasks never go on: the
+//! cycles among them are deadlocks. A lock is given back when the future that holds it can go on ([`Places`]), or a future around that.
+//! If it is not known which future of a task holds it, any of them may.
 
+mod progress;
+
+use crate::needs::Needs;
+use crate::places::Places;
 use foldhash::{HashMap, HashMapExt};
-use stackglass_profile::task_dump::{
-    AwaitFrame, Deadlock, DumpedTask, Holder, Lock, SharedKind, TaskState, Wait, WaitTarget,
-};
+use progress::Progress;
+use stackglass_profile::task_dump::{Deadlock, DumpedTask, Lock, WaitTarget};
 use std::collections::VecDeque;
 
 /// Most needs that are followed, in all.
@@ -22,20 +26,20 @@ struct Need {
     /// The task that it waits for.
     of: usize,
     via: WaitTarget,
-    is_certain: bool,
 }
 
 /// The cycles among tasks. Each task is in one at most. Those that are certain come first.
-pub fn find(tasks: &[DumpedTask], locks: &[Lock]) -> Vec<Deadlock> {
-    let all = needs(tasks, locks);
+pub(crate) fn find(
+    tasks: &[DumpedTask],
+    needs: &HashMap<usize, Needs>,
+    locks: &[Lock],
+    places: &Places,
+) -> Vec<Deadlock> {
     let mut is_taken = vec![false; tasks.len()];
     let mut found = Vec::new();
     let mut left = MOST_STEPS;
-    for only_certain in [true, false] {
-        let usable = |needs: &Vec<Need>| {
-            needs.iter().filter(|need| need.is_certain || !only_certain).copied().collect::<Vec<_>>()
-        };
-        let needs: Vec<Vec<Need>> = all.iter().map(usable).collect();
+    for is_certain in [true, false] {
+        let needs = Progress::new(tasks, needs, locks, places, is_certain).unmet();
         let groups = groups(&needs);
         for start in 0..tasks.len() {
             let is_in = |task: usize| groups[task] == groups[start] && !is_taken[task];
@@ -47,72 +51,12 @@ pub fn find(tasks: &[DumpedTask], locks: &[Lock]) -> Vec<Deadlock> {
                 found.push(Deadlock {
                     tasks: cycle.iter().map(|(task, _)| *task).collect(),
                     via: cycle.iter().map(|(_, need)| need.via).collect(),
-                    is_certain: only_certain,
+                    is_certain,
                 });
             }
         }
     }
     found
-}
-
-/// What each task needs.
-fn needs(tasks: &[DumpedTask], locks: &[Lock]) -> Vec<Vec<Need>> {
-    let numbered = tasks.iter().enumerate().filter(|(_, task)| task.id != 0);
-    let by_id: HashMap<u64, usize> = numbered.map(|(index, task)| (task.id, index)).collect();
-    let by_address: HashMap<u64, &Lock> = locks.iter().map(|lock| (lock.address, lock)).collect();
-    let of_wait = |wait: &Wait| -> Option<Need> {
-        let is_needed = wait.is_needed;
-        let (of, is_certain) = match wait.target {
-            WaitTarget::Task(id) => (*by_id.get(&id)?, true),
-            WaitTarget::Shared { address, .. } => {
-                let lock = by_address.get(&address)?;
-                let holder = blocker(lock, wait)?;
-                if !is_linear(&tasks[holder.task].stack) {
-                    return None;
-                }
-                (holder.task, holder.is_certain)
-            }
-        };
-        let need = Need { of, via: wait.target, is_certain: is_certain && !wait.unless_fails };
-        is_needed.then_some(need)
-    };
-    let of_task = |task: &DumpedTask| match task.state {
-        TaskState::Waiting | TaskState::BlockOn(_) => task.waits.iter().filter_map(of_wait).collect(),
-        // A task that was woken goes on.
-        _ => Vec::new(),
-    };
-    tasks.iter().map(of_task).collect()
-}
-
-/// The holder without which a wait does not end, if there is one.
-fn blocker<'l>(lock: &'l Lock, wait: &Wait) -> Option<&'l Holder> {
-    match (lock.kind, &lock.holders[..]) {
-        // A word with the address of a mutex may be no guard.
-        (SharedKind::Mutex, [holder]) => {
-            Some(holder).filter(|holder| holder.is_described || holder.is_certain)
-        }
-        // A writer waits for all others, a reader for a writer.
-        (SharedKind::RwLock, holders) => {
-            holders.iter().find(|holder| holder.is_certain && (holder.permits > 1 || wait.permits > 1))
-        }
-        // Others may add permits to a semaphore or notify.
-        (SharedKind::FullChannel | SharedKind::Oneshot, [holder]) => {
-            Some(holder).filter(|holder| holder.is_certain)
-        }
-        _ => None,
-    }
-}
-
-/// Whether a stack has no branches.
-fn is_linear(stack: &[AwaitFrame]) -> bool {
-    let mut frames = stack;
-    loop {
-        match frames {
-            [] => return true,
-            [frame] => frames = &frame.children,
-            _ => return false,
-        }
-    }
 }
 
 /// For each task a number: those with the same number need each other, directly or through others.
@@ -200,26 +144,44 @@ fn shortest(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_profile::task_dump::AwaitPoint;
+    use crate::needs::{Content, Kind, NodeId};
+    use stackglass_profile::task_dump::{Holder, SharedKind, TaskState};
 
-    fn wait(target: WaitTarget) -> Wait {
-        Wait { target, is_needed: true, unless_fails: false, permits: 1 }
+    /// Tasks with ids from 1 on, and what each of them needs: futures with the future that waits for them.
+    struct Case(Vec<DumpedTask>, HashMap<usize, Needs>);
+
+    impl Case {
+        fn new(tasks: &[&[(NodeId, Kind)]]) -> Case {
+            let mut case = Case(Vec::new(), HashMap::new());
+            for (index, futures) in tasks.iter().enumerate() {
+                let mut needs = Needs::new();
+                for (parent, kind) in *futures {
+                    needs.add(*parent, *kind, Content::Nothing);
+                }
+                case.0.push(DumpedTask { id: index as u64 + 1, ..DumpedTask::default() });
+                case.1.insert(index, needs);
+            }
+            case
+        }
+
+        fn find(&self, locks: &[Lock]) -> Vec<Deadlock> {
+            find(&self.0, &self.1, locks, &Places::default())
+        }
+
+        /// The tasks of each deadlock, with places of holders: lock, task, future.
+        fn found(&self, locks: &[Lock], places: &[(u64, usize, NodeId)]) -> Vec<(Vec<usize>, bool)> {
+            let places = places.iter().map(|(lock, task, at)| ((*lock, *task), *at)).collect();
+            let found = find(&self.0, &self.1, locks, &places).into_iter();
+            found.map(|deadlock| (deadlock.tasks, deadlock.is_certain)).collect()
+        }
     }
 
-    fn task(id: u64, waits: &[Wait]) -> DumpedTask {
-        DumpedTask { id, name: "f".into(), waits: waits.to_vec(), ..DumpedTask::default() }
+    fn shared(kind: SharedKind, address: u64, permits: u64) -> Kind {
+        Kind::Shared { kind, address, permits, assigned: 0 }
     }
 
-    fn shared(kind: SharedKind, address: u64) -> WaitTarget {
-        WaitTarget::Shared { kind, address }
-    }
-
-    fn mutex(address: u64) -> Wait {
-        wait(shared(SharedKind::Mutex, address))
-    }
-
-    fn end(task: u64) -> Wait {
-        wait(WaitTarget::Task(task))
+    fn mutex(address: u64) -> Kind {
+        shared(SharedKind::Mutex, address, 1)
     }
 
     fn lock(kind: SharedKind, address: u64, holders: &[(usize, bool, u64)]) -> Lock {
@@ -237,89 +199,153 @@ mod tests {
         lock(SharedKind::Mutex, address, &[(task, true, 1)])
     }
 
-    fn with_branches(mut task: DumpedTask) -> DumpedTask {
-        let frame = || AwaitFrame { function: "f".into(), point: AwaitPoint::Leaf, children: Vec::new() };
-        task.stack = vec![frame(), frame()];
-        task
-    }
+    use Kind::{All, Any, Open, Task, Try};
 
     #[test]
     fn two_locks_in_opposite_order() {
-        let tasks = [task(1, &[mutex(10)]), task(2, &[mutex(20)]), task(3, &[mutex(10)])];
-        let found = find(&tasks, &[held(10, 1), held(20, 0)]);
+        let case = Case::new(&[&[(0, mutex(10))], &[(0, mutex(20))], &[(0, mutex(10))]]);
+        let found = case.find(&[held(10, 1), held(20, 0)]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].tasks, [0, 1]);
-        assert_eq!(found[0].via, [mutex(10).target, mutex(20).target]);
+        let target = |address| WaitTarget::Shared { kind: SharedKind::Mutex, address };
+        assert_eq!(found[0].via, [target(10), target(20)]);
         assert!(found[0].is_certain);
         let unsure = [held(10, 1), lock(SharedKind::Mutex, 20, &[(0, false, 0)])];
-        let found = find(&tasks, &unsure);
-        assert_eq!((found.len(), found[0].is_certain), (1, false));
+        assert_eq!(case.found(&unsure, &[]), [(vec![0, 1], false)]);
     }
 
     #[test]
     fn a_task_that_waits_for_its_own_lock() {
-        let found = find(&[task(1, &[mutex(10)])], &[held(10, 0)]);
-        assert_eq!(found[0].tasks, [0]);
+        let mut case = Case::new(&[&[(0, mutex(10))]]);
+        assert_eq!(case.found(&[held(10, 0)], &[]), [(vec![0], true)]);
         // Its permit has come meanwhile.
-        let ready = DumpedTask { state: TaskState::Ready, ..task(1, &[mutex(10)]) };
-        assert!(find(&[ready], &[held(10, 0)]).is_empty());
+        case.0[0].state = TaskState::Ready;
+        assert!(case.find(&[held(10, 0)]).is_empty());
+        let met = Kind::Shared { kind: SharedKind::Mutex, address: 10, permits: 1, assigned: 1 };
+        assert!(Case::new(&[&[(0, met)]]).find(&[held(10, 0)]).is_empty());
     }
 
     #[test]
     fn no_cycle_without_a_need() {
-        let timeout = Wait { is_needed: false, ..mutex(10) };
-        assert!(find(&[task(1, &[timeout]), task(2, &[end(1)])], &[held(10, 1)]).is_empty());
-        let tasks = [task(1, &[mutex(10)]), task(2, &[end(1)])];
-        assert_eq!(find(&tasks, &[held(10, 1)]).len(), 1);
-        // Two possible holders, no holder, a chain without a cycle.
-        assert!(find(&tasks, &[lock(SharedKind::Mutex, 10, &[(1, false, 0), (0, false, 0)])]).is_empty());
-        assert!(find(&tasks, &[]).is_empty());
-        assert!(find(&[task(1, &[end(2)]), task(2, &[])], &[]).is_empty());
+        let timeout = Case::new(&[&[(0, Open), (1, mutex(10))], &[(0, Task(1))]]);
+        assert!(timeout.find(&[held(10, 1)]).is_empty());
+        let case = Case::new(&[&[(0, mutex(10))], &[(0, Task(1))]]);
+        assert_eq!(case.find(&[held(10, 1)]).len(), 1);
+        // Two possible holders, no holder, a chain without a cycle, a task of which nothing is known.
+        let two = [lock(SharedKind::Mutex, 10, &[(1, false, 0), (0, false, 0)])];
+        assert!(case.find(&two).is_empty());
+        assert!(case.find(&[]).is_empty());
+        assert!(Case::new(&[&[(0, Task(2))], &[]]).find(&[]).is_empty());
+        let mut unknown = Case::new(&[&[(0, mutex(10))], &[(0, Task(1))]]);
+        unknown.1.remove(&1);
+        assert!(unknown.find(&[held(10, 1)]).is_empty());
     }
 
     #[test]
-    fn branches() {
-        // All branches are needed for the end of a task.
-        let tasks = [with_branches(task(1, &[end(3), end(2)])), task(2, &[end(1)]), task(3, &[])];
-        assert_eq!(find(&tasks, &[])[0].tasks, [0, 1]);
-        // One branch may give a lock back while another waits.
-        let tasks = [with_branches(task(1, &[end(3), end(2)])), task(2, &[mutex(10)]), task(3, &[])];
-        assert!(find(&tasks, &[held(10, 0)]).is_empty());
+    fn all_branches_are_needed() {
+        let case = Case::new(&[&[(0, All), (1, Task(3)), (1, Task(2))], &[(0, Task(1))], &[(0, Open)]]);
+        assert_eq!(case.found(&[], &[]), [(vec![0, 1], true)]);
         // Another branch may fail.
-        let fails = Wait { unless_fails: true, ..end(2) };
-        let found = find(&[with_branches(task(1, &[fails])), task(2, &[end(1)])], &[]);
-        assert_eq!((found.len(), found[0].is_certain), (1, false));
+        let case = Case::new(&[&[(0, Try), (1, Task(3)), (1, Task(2))], &[(0, Task(1))], &[(0, Open)]]);
+        assert_eq!(case.found(&[], &[]), [(vec![0, 1], false)]);
+        // All others wait as well.
+        let case = Case::new(&[&[(0, Try), (1, Task(3)), (1, Task(2))], &[(0, Task(1))], &[(0, Task(1))]]);
+        assert_eq!(case.found(&[], &[]), [(vec![0, 2], true)]);
+    }
+
+    #[test]
+    fn one_of_several_ways_is_enough() {
+        let case = |third: Kind| {
+            Case::new(&[&[(0, Any), (1, Task(2)), (1, Task(3))], &[(0, Task(1))], &[(0, third)]])
+        };
+        assert!(case(Open).find(&[]).is_empty());
+        assert_eq!(case(Task(1)).found(&[], &[]), [(vec![0, 1], true)]);
+        // The third task waits for a lock that nobody in the cycle has.
+        assert!(case(mutex(10)).find(&[lock(SharedKind::Mutex, 10, &[])]).is_empty());
+        // What a branch that may be left waits for is not needed.
+        let case =
+            Case::new(&[&[(0, All), (1, Task(1)), (1, Any), (3, Task(2)), (3, Open)], &[(0, Task(1))]]);
+        assert_eq!(case.found(&[], &[]), [(vec![0], true)]);
+    }
+
+    #[test]
+    fn what_a_branch_holds_it_may_give_back() {
+        // 1: join!(sleeps, waits for 2). 2: waits for a lock of 1.
+        let case = Case::new(&[&[(0, All), (1, All), (1, All), (2, Open), (3, Task(2))], &[(0, mutex(10))]]);
+        let locks = [held(10, 0)];
+        assert!(case.find(&locks).is_empty());
+        assert!(case.found(&locks, &[(10, 0, 2)]).is_empty());
+        // The function around the branches holds it, or the branch that waits.
+        for holder in [0, 1, 3, 5] {
+            assert_eq!(case.found(&locks, &[(10, 0, holder)]), [(vec![0, 1], true)], "{holder}");
+        }
+        // A future around the branch that holds it may drop the branch.
+        let case = Case::new(&[&[(0, Any), (1, All), (1, Open), (2, Task(2))], &[(0, mutex(10))]]);
+        assert!(case.found(&locks, &[(10, 0, 4)]).is_empty());
+    }
+
+    #[test]
+    fn branches_of_one_task_against_each_other() {
+        let branches: &[(NodeId, Kind)] = &[(0, All), (1, All), (1, All), (2, mutex(10)), (3, mutex(20))];
+        let locks = [held(10, 0), held(20, 0)];
+        let places = [(10, 0, 3), (20, 0, 2)];
+        let case = Case::new(&[branches]);
+        assert_eq!(case.found(&locks, &places), [(vec![0], true)]);
+        assert_eq!(case.found(&locks, &[]), [(vec![0], true)]);
+        // Beside them, a third branch goes on. It holds none of the locks.
+        let with_third = [branches, &[(1, Open)]].concat();
+        let case = Case::new(&[&with_third]);
+        assert_eq!(case.found(&locks, &places), [(vec![0], true)]);
+        assert!(case.find(&locks).is_empty());
+        // All are given up after a time.
+        let case = Case::new(&[&[(0, Any), (1, All), (1, Open), (2, mutex(10)), (2, mutex(20))]]);
+        assert!(case.found(&locks, &[(10, 0, 5), (20, 0, 4)]).is_empty());
     }
 
     #[test]
     fn readers_wait_for_writers_only() {
-        let rw = |permits| Wait { permits, ..wait(shared(SharedKind::RwLock, 10)) };
-        let locks = |permits| [lock(SharedKind::RwLock, 10, &[(1, true, permits)])];
-        let tasks = |permits| [task(1, &[rw(permits)]), task(2, &[end(1)])];
-        assert_eq!(find(&tasks(8), &locks(1)).len(), 1);
-        assert_eq!(find(&tasks(1), &locks(8)).len(), 1);
-        assert!(find(&tasks(1), &locks(1)).is_empty());
+        let found = |permits, of_holder| {
+            let case = Case::new(&[&[(0, shared(SharedKind::RwLock, 10, permits))], &[(0, Task(1))]]);
+            case.find(&[lock(SharedKind::RwLock, 10, &[(1, true, of_holder)])]).len()
+        };
+        assert_eq!([found(8, 1), found(1, 8), found(1, 1)], [1, 1, 0]);
+    }
+
+    /// A reader waits again for a lock that it has, behind a writer.
+    #[test]
+    fn a_reader_behind_a_writer() {
+        let reader = shared(SharedKind::RwLock, 10, 1);
+        let writer = Kind::Shared { kind: SharedKind::RwLock, address: 10, permits: 8, assigned: 7 };
+        let locks = [lock(SharedKind::RwLock, 10, &[(0, true, 1)])];
+        let case = Case::new(&[&[(0, reader)], &[(0, writer)]]);
+        assert_eq!(case.found(&locks, &[]), [(vec![0, 1], true)]);
+        // The writer gives up after a time, or waits for another reader.
+        let case = Case::new(&[&[(0, reader)], &[(0, Open), (1, writer)]]);
+        assert!(case.find(&locks).is_empty());
+        let case = Case::new(&[&[(0, reader)], &[(0, writer)], &[(0, Open)]]);
+        assert!(case.find(&[lock(SharedKind::RwLock, 10, &[(2, true, 1)])]).is_empty());
     }
 
     #[test]
     fn ends_of_channels() {
         for kind in [SharedKind::FullChannel, SharedKind::Oneshot, SharedKind::Semaphore, SharedKind::Notify]
         {
-            let tasks = [task(1, &[wait(shared(kind, 10))]), task(2, &[end(1)])];
-            let found = find(&tasks, &[lock(kind, 10, &[(1, true, 1)])]);
+            let case = Case::new(&[&[(0, shared(kind, 10, 0))], &[(0, Task(1))]]);
+            let found = case.find(&[lock(kind, 10, &[(1, true, 1)])]);
             let is_one = matches!(kind, SharedKind::FullChannel | SharedKind::Oneshot);
             assert_eq!(found.len(), usize::from(is_one), "{kind:?}");
-            assert!(find(&tasks, &[lock(kind, 10, &[(1, false, 1)])]).is_empty());
+            assert!(case.find(&[lock(kind, 10, &[(1, false, 1)])]).is_empty());
         }
     }
 
     #[test]
     fn long_cycles_and_many_needs() {
         let count = 50_000;
-        let mut tasks: Vec<DumpedTask> = (0..count).map(|id| task(id + 1, &[end(id + 2)])).collect();
-        assert!(find(&tasks, &[]).is_empty());
-        tasks[count as usize - 1].waits = vec![end(1), end(7)];
-        let found = find(&tasks, &[]);
+        let all: Vec<[(NodeId, Kind); 1]> = (0..count).map(|id| [(0, Task(id + 2))]).collect();
+        let mut all: Vec<&[(NodeId, Kind)]> = all.iter().map(|futures| &futures[..]).collect();
+        assert!(Case::new(&all).find(&[]).is_empty());
+        all[count as usize - 1] = &[(0, All), (1, Task(1)), (1, Task(7))];
+        let found = Case::new(&all).find(&[]);
         assert_eq!((found.len(), found[0].tasks.len()), (1, count as usize));
     }
 }

@@ -8,14 +8,18 @@
 //! A call that cannot be followed, as its way depends on what the kernel says, is left out. What is given back after it is held
 //! now as well: the code finds it where it is live. What is not given back may be in what was left out.
 
+mod dropped;
 mod instructions;
 mod machine;
 mod operands;
 #[cfg(test)]
 #[allow(unsafe_code)]
 mod oracle;
+#[cfg(test)]
+mod whole;
 
 use crate::memory::Pages;
+pub(crate) use dropped::{Dropped, Release};
 use foldhash::{HashMap, HashMapExt, HashSet};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use instructions::{Flow, execute};
@@ -34,6 +38,8 @@ const MOST: u32 = 4_000_000;
 const DEEPEST: usize = 200;
 /// Most instructions that are kept.
 const MOST_DECODED: usize = 1 << 18;
+/// Most places where code cannot be followed that are kept.
+const MOST_STOPS: usize = 1000;
 /// Most bytes that are copied at once.
 const MOST_COPIED: u64 = 1 << 16;
 /// Numbers of registers in which functions get their arguments (System V ABI).
@@ -42,6 +48,12 @@ const RDX: usize = 2;
 const RSP: usize = 4;
 const RSI: usize = 6;
 const RDI: usize = 7;
+/// Registers that functions keep: rbx, rbp, r12 to r15.
+const KEPT: [usize; 6] = [3, 5, 12, 13, 14, 15];
+/// Number of the system call `futex`, and its operation that wakes threads, without flags.
+const FUTEX: u64 = 202;
+const FUTEX_WAKE: u64 = 1;
+const FUTEX_FLAGS: u64 = 128 | 256;
 /// More permits than a semaphore has (`batch_semaphore.rs`).
 const TOO_MANY_PERMITS: u64 = 1 << 61;
 /// Bytes of a semaphore.
@@ -59,67 +71,30 @@ pub(crate) struct Drops<'a> {
     decoded: RefCell<HashMap<u64, Instruction>>,
     left: Cell<u32>,
     thread_local: Option<u64>,
+    stops: RefCell<Vec<DropStop>>,
 }
 
-/// Permits that are given back.
+/// Code that drops a task, and that could not be followed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DropStop {
+    /// Address of the task.
+    pub task: u64,
+    /// Addresses in the process: of the instruction, and of those to which the calls around it return, innermost first.
+    pub addresses: Vec<u64>,
+    /// Why: the instruction, or the limit that was reached.
+    pub why: String,
+}
+
+/// A change of memory before the code is interpreted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Release {
-    /// Address of the semaphore.
-    pub semaphore: u64,
-    /// Number of permits.
-    pub permits: u64,
+pub(crate) struct Patch {
+    pub address: u64,
+    pub size: usize,
+    pub value: u128,
 }
 
-/// What the drop of a task does.
-#[derive(Default)]
-pub(crate) struct Dropped {
-    /// Permits that it gives back.
-    pub releases: Vec<Release>,
-    /// Semaphores that it closes.
-    closed: Vec<u64>,
-    /// Words that are asked for and changed, as they are at the end, or before something is left out.
-    words: Vec<(u64, u64)>,
-    /// Semaphores in which it changes something.
-    touched: Vec<u64>,
-    /// All of its code was followed.
-    pub is_whole: bool,
-}
-
-impl Dropped {
-    /// Whether it certainly gives permits of a semaphore back: `Some(false)` if it certainly does not.
-    pub fn gives_back(&self, semaphore: u64) -> Option<bool> {
-        match self.permits(semaphore) {
-            0 => (self.is_whole && !self.touched.contains(&semaphore)).then_some(false),
-            _ => Some(true),
-        }
-    }
-
-    /// Number of permits of a semaphore that it gives back.
-    pub fn permits(&self, semaphore: u64) -> u64 {
-        let of = self.releases.iter().filter(|release| release.semaphore == semaphore);
-        of.fold(0, |sum, release| sum.saturating_add(release.permits))
-    }
-
-    /// The same for whether it closes a semaphore.
-    pub fn closes(&self, semaphore: u64) -> Option<bool> {
-        match self.closed.contains(&semaphore) {
-            true => Some(true),
-            false => (self.is_whole && !self.touched.contains(&semaphore)).then_some(false),
-        }
-    }
-
-    /// The same for whether it sets bits of a word.
-    pub fn sets(&self, word: u64, bits: u64) -> Option<bool> {
-        let sets = self.words.iter().any(|(address, value)| *address == word && value & bits == bits);
-        (sets || self.is_whole).then_some(sets)
-    }
-
-    /// The addresses of all that it gives back, closes or changes.
-    pub fn addresses(&self) -> impl Iterator<Item = u64> {
-        let releases = self.releases.iter().map(|release| release.semaphore);
-        releases.chain(self.closed.iter().copied()).chain(self.words.iter().map(|(address, _)| *address))
-    }
-}
+/// Changes of memory.
+pub(crate) type Patches = Vec<Patch>;
 
 /// What is asked for.
 #[derive(Default)]
@@ -150,7 +125,11 @@ impl<'a> Drops<'a> {
                 (address.wrapping_add(module.bias()), *function)
             };
             functions.extend(known.functions.iter().map(place));
-            slots.extend(known.slots.iter().map(place));
+            for (slot, function) in known.slots.iter().map(place) {
+                slots.insert(slot, function);
+                // Code may load the address from the slot before.
+                functions.extend(pages.word(slot).filter(|target| *target != 0).map(|to| (to, function)));
+            }
             if known.functions.values().any(|function| *function == KnownFunction::Release) {
                 ranges.push(module.module.range());
             }
@@ -165,12 +144,18 @@ impl<'a> Drops<'a> {
             modules: ranges,
             decoded: RefCell::default(),
             left: Cell::new(MOST),
+            stops: RefCell::default(),
             thread_local: registers.map(|registers| registers.fs_base()),
         }
     }
 
     /// What a function does that drops the value at an address.
     pub fn of(&self, function: u64, value: u64, watched: &Watched) -> Dropped {
+        self.of_changed(function, value, watched, &[])
+    }
+
+    /// The same, if memory were changed before.
+    pub fn of_changed(&self, function: u64, value: u64, watched: &Watched, patches: &[Patch]) -> Dropped {
         let mut run = Run {
             drops: self,
             machine: Machine::new(self.pages, self.thread_local),
@@ -178,11 +163,20 @@ impl<'a> Drops<'a> {
             found: Dropped { is_whole: true, ..Dropped::default() },
             words: &watched.words,
             left: MOST_OF_TASK.min(self.left.get()),
+            value,
         };
         let begin = run.left;
+        // Functions keep the registers of their caller, whatever these are.
+        KEPT.into_iter().for_each(|number| run.machine.registers[number] = Register::of(0));
         run.machine.registers[RDI] = Register::of(value);
         run.machine.registers[RSP] = Register::of(STACK_TOP - 4096);
-        run.all(function);
+        let stored = patches
+            .iter()
+            .try_for_each(|patch| run.machine.store(patch.address, patch.size, Some(patch.value)));
+        match stored {
+            Ok(()) => run.all(function),
+            Err(_) => run.found.is_whole = false,
+        }
         self.left.set(self.left.get() - (begin - run.left));
         if !self.has_both {
             let semaphore = |(address, _): (u64, Option<u64>)| {
@@ -193,6 +187,11 @@ impl<'a> Drops<'a> {
         }
         run.read_words();
         run.found
+    }
+
+    /// Where the code could not be followed so far.
+    pub fn stops(&self) -> Vec<DropStop> {
+        self.stops.take()
     }
 
     fn decoded(&self, address: u64) -> Step<Instruction> {
@@ -223,6 +222,8 @@ struct Run<'d, 'a> {
     found: Dropped,
     words: &'d HashSet<u64>,
     left: u32,
+    /// Address of the task.
+    value: u64,
 }
 
 impl Run<'_, '_> {
@@ -232,9 +233,28 @@ impl Run<'_, '_> {
         while let Some(at) = next {
             next = match self.step(at) {
                 Ok(next) => next,
-                Err(Stop) => self.leave_out(),
+                Err(Stop) => {
+                    self.note_stop(at);
+                    self.leave_out()
+                }
             };
         }
+    }
+
+    fn note_stop(&self, at: u64) {
+        let mut stops = self.drops.stops.borrow_mut();
+        if stops.len() >= MOST_STOPS {
+            return;
+        }
+        let begin = self.frames.last().map_or(0, |frame| frame.left);
+        let why = match self.drops.decoded(at) {
+            _ if self.left == 0 || begin - self.left > MOST_OF_CALL => "too many instructions".to_owned(),
+            _ if self.frames.len() >= DEEPEST => "too many calls within each other".to_owned(),
+            Ok(code) => format!("{:?}", code.code()),
+            Err(Stop) => "not in the code of the program".to_owned(),
+        };
+        let backs = self.frames.iter().rev().map(|frame| frame.back);
+        stops.push(DropStop { task: self.value, addresses: std::iter::once(at).chain(backs).collect(), why });
     }
 
     /// Executes the instruction at an address, and returns where the code continues. `None` at the end.
@@ -324,6 +344,14 @@ impl Run<'_, '_> {
                 }
             }
             KnownFunction::Close => self.found.closed.push(first.ok_or(Stop)?),
+            // Waking other threads changes no memory.
+            KnownFunction::SystemCall => {
+                let is_wake = third.is_some_and(|operation| operation & !FUTEX_FLAGS == FUTEX_WAKE);
+                if first != Some(FUTEX) || !is_wake {
+                    return Err(Stop);
+                }
+            }
+            KnownFunction::Write => {}
             KnownFunction::Free | KnownFunction::Descriptor => {}
             KnownFunction::Copy => {
                 let (to, from) = first.zip(second).ok_or(Stop)?;
@@ -345,7 +373,9 @@ impl Run<'_, '_> {
         match function {
             KnownFunction::Copy | KnownFunction::Fill => self.machine.set_register(RAX, first),
             // A descriptor of a live task is open, so it can be closed.
-            KnownFunction::Descriptor => self.machine.set_register(RAX, Some(0)),
+            KnownFunction::Descriptor | KnownFunction::SystemCall => self.machine.set_register(RAX, Some(0)),
+            // All is written.
+            KnownFunction::Write => self.machine.set_register(RAX, third),
             _ => {}
         }
         Ok(())

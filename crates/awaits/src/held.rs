@@ -33,6 +33,8 @@ pub(crate) struct Held {
     pub kind: SharedKind,
     /// Address of the lock's semaphore.
     pub address: u64,
+    /// Address of the guard.
+    pub guard: u64,
     /// The `.await` during which the guard is held.
     pub line: Option<(Arc<str>, u32)>,
 }
@@ -77,7 +79,8 @@ impl Search<'_, '_> {
         match form(values.layouts, value.type_id) {
             Form::Guard => {
                 if let Some(address) = self.semaphore(value, 4) {
-                    self.found.guards.push(Held { kind: kind(&layout.name), address, line: line.clone() });
+                    let kind = kind(&layout.name);
+                    self.found.guards.push(Held { kind, address, guard: value.address, line: line.clone() });
                 }
                 return;
             }

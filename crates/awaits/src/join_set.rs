@@ -17,13 +17,14 @@ const MOST: usize = 10_000;
 /// Deepest nesting of values.
 const DEEPEST: u32 = 8;
 
-/// The ids of the tasks in the set that a future leads to.
-pub(crate) fn tasks(values: &Values<'_>, headers: &Headers, future: Value) -> Vec<u64> {
+/// The ids of the tasks in the set that a future leads to, and whether these are all of them.
+pub(crate) fn tasks(values: &Values<'_>, headers: &Headers, future: Value) -> (Vec<u64>, bool) {
     let mut ids = Vec::new();
-    let lists = first(values, future, JOIN_SET, DEEPEST)
-        .and_then(|set| values.path(set, &["inner", "lists"]))
-        .and_then(|lists| values.target(lists));
-    let Some(lists) = lists else { return ids };
+    let set = first(values, future, JOIN_SET, DEEPEST);
+    let length = set.and_then(|set| values.word(values.path(set, &["inner", "length"])?));
+    let lists =
+        set.and_then(|set| values.path(set, &["inner", "lists"])).and_then(|lists| values.target(lists));
+    let Some(lists) = lists else { return (ids, false) };
     let mut seen = HashSet::new();
     for name in ["notified", "idle"] {
         let list = field_within(values, lists, name, DEEPEST);
@@ -41,7 +42,9 @@ pub(crate) fn tasks(values: &Values<'_>, headers: &Headers, future: Value) -> Ve
         }
     }
     ids.sort_unstable();
-    ids
+    ids.dedup();
+    let is_whole = length == Some(ids.len() as u64);
+    (ids, is_whole)
 }
 
 /// The first value whose type has a name with this begin, in a value or behind its references.

@@ -5,13 +5,14 @@
 //! a stack of `.await`s is read from memory alone. Nothing is executed in the process.
 //!
 //! [`tasks`] finds the tasks of tokio's runtimes by the runtimes' own lists, and [`tasks_and_polls`] also the threads that poll them.
-//! `walk` follows one future, `held` finds the guards of locks that a future holds, and [`deadlocks`] the tasks that wait for each
-//! other. `wrapped` adds tasks of other executors, whose futures the program has wrapped by the crate `stackglass`.
+//! `walk` follows one future, `held` finds the guards of locks that a future holds, `needs` is what a task waits for, and
+//! `deadlocks` finds the tasks that wait for each other. `wrapped` adds tasks of other executors, whose futures the program has
+//! wrapped by the crate `stackglass`.
 //!
 //! Memory of the process is hostile input: each pointer may be wrong, each list may be endless.
 #![cfg_attr(not(test), forbid(unsafe_code))]
 
-pub mod deadlocks;
+mod deadlocks;
 mod drops;
 mod futures;
 mod held;
@@ -21,12 +22,16 @@ mod joins;
 mod locks;
 mod memory;
 mod names;
+mod needs;
+mod places;
 mod tokio;
 mod values;
 mod walk;
 mod wrapped;
 
+pub use drops::DropStop;
 pub use tokio::{
-    FoundRoot, Poll, PollCode, Process, RootFuture, SeenTask, TaskLook, TaskLooks, tasks, tasks_and_polls,
+    FoundRoot, Poll, PollCode, Process, RootFuture, SeenTask, TaskLook, TaskLooks, drop_stops, tasks,
+    tasks_and_polls,
 };
 pub use wrapped::{WITHOUT_TYPES, WrappedLooks, WrappedTask};

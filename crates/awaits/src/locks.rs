@@ -6,6 +6,8 @@
 
 use crate::drops::{Dropped, Drops, Watched};
 use crate::held::{Held, Holdings, SEMAPHORE};
+use crate::needs::Needs;
+use crate::places::{self, Places};
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt};
 use stackglass_profile::task_dump::{DumpedTask, Holder, Lock, SharedKind, TaskState, WaitTarget};
@@ -26,15 +28,17 @@ pub(crate) struct TaskHoldings {
     pub holdings: Holdings,
     /// The function that frees the task, and the task's address.
     pub drop: Option<(u64, u64)>,
+    /// What it needs to go on.
+    pub needs: Needs,
 }
 
-/// Locks and channels with their holders and waiters.
+/// Locks and channels with their holders and waiters, and which futures of the holders have them.
 pub(crate) fn find(
     values: &Values<'_>,
     drops: &Drops<'_>,
     tasks: &[DumpedTask],
     held: &[TaskHoldings],
-) -> Vec<Lock> {
+) -> (Vec<Lock>, Places) {
     let mut locks = waited_for(tasks);
     described(&mut locks, tasks, held, &mutex_offsets(values.layouts));
     let offset = permits_offset(values.layouts);
@@ -44,15 +48,17 @@ pub(crate) fn find(
             lock.holders.clear();
         }
     }
-    Certainty::new(values, drops, &locks, held).apply(&mut locks, tasks);
-    locks.into_values().collect()
+    let mut certainty = Certainty::new(values, drops, &locks, held);
+    certainty.apply(&mut locks, tasks);
+    let places = certainty.places(values, &locks);
+    (locks.into_values().collect(), places)
 }
 
 fn waited_for(tasks: &[DumpedTask]) -> BTreeMap<u64, Lock> {
     let mut found: BTreeMap<u64, Lock> = BTreeMap::new();
     for (index, task) in tasks.iter().enumerate() {
-        for wait in &task.waits {
-            let WaitTarget::Shared { kind, address } = wait.target else { continue };
+        for target in &task.waits {
+            let WaitTarget::Shared { kind, address } = *target else { continue };
             let new = || Lock { kind, address, holders: Vec::new(), waiters: Vec::new() };
             let lock = found.entry(address).or_insert_with(new);
             if lock.waiters.last() != Some(&index) {
@@ -71,7 +77,7 @@ fn described(
     mutex_offsets: &[u64],
 ) {
     for TaskHoldings { task, holdings, .. } in held {
-        for Held { kind, address, line } in &holdings.guards {
+        for Held { kind, address, line, .. } in &holdings.guards {
             let Some(lock) = locks.get_mut(address) else { continue };
             // The guard knows best what it is of. Channels have permits of their own.
             if lock.kind != SharedKind::FullChannel {
@@ -161,23 +167,52 @@ impl<'c, 'a> Certainty<'c, 'a> {
     /// Whether a task certainly holds a lock, or certainly does not.
     fn holds(&mut self, task: usize, lock: &Lock) -> Option<bool> {
         let state = self.states.get(&lock.address).copied();
-        let dropped = self.dropped(task)?;
-        match lock.kind {
-            SharedKind::Mutex | SharedKind::RwLock | SharedKind::Semaphore => {
-                dropped.gives_back(lock.address)
+        let partial = self.partial(task, lock);
+        holds(self.dropped(task)?, lock, state, partial)
+    }
+
+    /// Permits of a lock with which a task waits for the others.
+    fn partial(&self, task: usize, lock: &Lock) -> u64 {
+        let needs = self.by_task.get(&task).map(|index| &self.held[*index].needs);
+        let partial = needs.into_iter().flat_map(|needs| &needs.nodes).filter_map(|node| node.kind.partial());
+        let of_lock = partial.filter(|(address, _)| *address == lock.address);
+        of_lock.fold(0, |sum, (_, permits)| sum.saturating_add(permits))
+    }
+
+    /// The futures of tasks with branches that certainly hold something.
+    fn places(&self, values: &Values<'_>, locks: &BTreeMap<u64, Lock>) -> Places {
+        let mut found = Places::default();
+        for lock in locks.values() {
+            let state = self.states.get(&lock.address).copied();
+            for holder in lock.holders.iter().filter(|holder| holder.is_certain) {
+                let of_holder = self.by_task.get(&holder.task).map(|index| &self.held[*index]);
+                let Some(TaskHoldings { needs, drop: Some((function, address)), holdings, .. }) = of_holder
+                else {
+                    continue;
+                };
+                let guards = holdings.guards.iter().filter(|held| held.address == lock.address);
+                let guards: Vec<u64> = guards.map(|held| held.guard).collect();
+                if !needs.may_be_stuck() {
+                    continue;
+                }
+                let partial = self.partial(holder.task, lock);
+                let place = places::find(values, needs, &guards, &mut |patches| {
+                    let dropped = self.drops.of_changed(*function, *address, &self.watched, patches);
+                    holds(&dropped, lock, state, partial) == Some(true)
+                });
+                found.extend(place.map(|place| ((lock.address, holder.task), place)));
             }
-            SharedKind::FullChannel => dropped.closes(lock.address),
-            SharedKind::Oneshot => dropped.sets(state?, VALUE_SENT),
-            SharedKind::Notify => Some(false),
         }
+        found
     }
 
     /// Number of permits of a lock that the drop of a task gives back.
     fn permits(&mut self, task: usize, lock: &Lock) -> u64 {
-        self.dropped(task).map_or(0, |dropped| dropped.permits(lock.address))
+        let partial = self.partial(task, lock);
+        self.dropped(task).map_or(0, |dropped| dropped.permits(lock.address).saturating_sub(partial))
     }
 
-    fn apply(mut self, locks: &mut BTreeMap<u64, Lock>, tasks: &[DumpedTask]) {
+    fn apply(&mut self, locks: &mut BTreeMap<u64, Lock>, tasks: &[DumpedTask]) {
         for lock in locks.values_mut() {
             let mut holders = std::mem::take(&mut lock.holders);
             holders.retain_mut(|holder| {
@@ -203,7 +238,7 @@ impl<'c, 'a> Certainty<'c, 'a> {
                 }
             }
         }
-        self.search(locks, tasks);
+        self.search(locks);
         // A mutex has one holder, a channel one receiver.
         let of_one = [SharedKind::Mutex, SharedKind::FullChannel, SharedKind::Oneshot];
         for lock in locks.values_mut().filter(|lock| of_one.contains(&lock.kind)) {
@@ -218,13 +253,14 @@ impl<'c, 'a> Certainty<'c, 'a> {
 
     /// Looks for holders of locks that have none for certain, among all tasks. The other ends of channels only matter for
     /// deadlocks, so they are looked for among tasks that cannot go on.
-    fn search(&mut self, locks: &mut BTreeMap<u64, Lock>, tasks: &[DumpedTask]) {
+    fn search(&mut self, locks: &mut BTreeMap<u64, Lock>) {
         let is_open = |lock: &Lock| !lock.holders.iter().any(|holder| holder.is_certain);
-        let is_needed = |task: usize| tasks[task].waits.iter().any(|wait| wait.is_needed);
+        let (held, by_task) = (self.held, &self.by_task);
+        let may_be_stuck = |task: usize| by_task.get(&task).is_some_and(|at| held[*at].needs.may_be_stuck());
         let is_other_end = |lock: &Lock| matches!(lock.kind, SharedKind::FullChannel | SharedKind::Oneshot);
         let open = locks.values().filter(|lock| lock.kind != SharedKind::Notify && is_open(lock));
         let open =
-            open.filter(|lock| !is_other_end(lock) || lock.waiters.iter().any(|task| is_needed(*task)));
+            open.filter(|lock| !is_other_end(lock) || lock.waiters.iter().any(|task| may_be_stuck(*task)));
         let (mut ends, mut others) = (false, false);
         open.for_each(|lock| if is_other_end(lock) { ends = true } else { others = true });
         let by_state: HashMap<u64, u64> = self.states.iter().map(|(lock, state)| (*state, *lock)).collect();
@@ -232,7 +268,7 @@ impl<'c, 'a> Certainty<'c, 'a> {
             .held
             .iter()
             .map(|holdings| holdings.task)
-            .filter(|task| others || ends && is_needed(*task))
+            .filter(|task| others || ends && may_be_stuck(*task))
             .take(MOST_SEARCHED)
             .collect();
         for task in searched {
@@ -251,6 +287,19 @@ impl<'c, 'a> Certainty<'c, 'a> {
                 }
             }
         }
+    }
+}
+
+/// Whether the drop of a task says that it holds something. `state` is the word of a oneshot channel's state, `partial` the number
+/// of permits with which it waits for others.
+fn holds(dropped: &Dropped, lock: &Lock, state: Option<u64>, partial: u64) -> Option<bool> {
+    match lock.kind {
+        SharedKind::Mutex | SharedKind::RwLock | SharedKind::Semaphore => {
+            dropped.gives_back(lock.address, partial)
+        }
+        SharedKind::FullChannel => dropped.closes(lock.address),
+        SharedKind::Oneshot => dropped.sets(state?, VALUE_SENT),
+        SharedKind::Notify => Some(false),
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) use headers::Headers;
 pub use looks::{FoundRoot, PollCode, RootFuture, SeenTask, TaskLook, TaskLooks};
 pub use polling::Poll;
 
-use crate::drops::Drops;
+use crate::drops::{DropStop, Drops};
 use crate::futures::Futures;
 use crate::held;
 use crate::locks::{self, TaskHoldings};
@@ -63,6 +63,16 @@ pub fn tasks(process: &Process<'_>) -> TaskDump {
 
 /// Finds the tasks of a process, and those that its threads poll. `frames` are those of each thread, innermost first.
 pub fn tasks_and_polls(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (TaskDump, Vec<Poll>) {
+    let (dump, polls, _) = read(process, frames);
+    (dump, polls)
+}
+
+/// Where the code that drops the tasks of a process cannot be followed. What a task holds is then not certain.
+pub fn drop_stops(process: &Process<'_>) -> Vec<DropStop> {
+    read(process, &[]).2
+}
+
+fn read(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (TaskDump, Vec<Poll>, Vec<DropStop>) {
     let Process { image, modules, layouts, .. } = *process;
     let values = Values { layouts, pages: Pages::new(image) };
     let types = Futures::new(layouts);
@@ -115,9 +125,12 @@ pub fn tasks_and_polls(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (Ta
     } else if cells.is_empty() && spawns(layouts) {
         dump.remarks.push(not_understood(version.as_deref()));
     }
-    dump.locks = locks::find(&values, &Drops::new(&values.pages, layouts, modules), &dump.tasks, &held);
-    dump.deadlocks = deadlocks::find(&dump.tasks, &dump.locks);
-    (dump, polls)
+    let drops = Drops::new(&values.pages, layouts, modules);
+    let places;
+    (dump.locks, places) = locks::find(&values, &drops, &dump.tasks, &held);
+    let needs = held.into_iter().map(|held| (held.task, held.needs)).collect();
+    dump.deadlocks = deadlocks::find(&dump.tasks, &needs, &dump.locks, &places);
+    (dump, polls, drops.stops())
 }
 
 /// Why there are no tasks.
@@ -188,11 +201,12 @@ fn add(
     if let Some(future) = future {
         walker.wrapped.borrow_mut().claim(walker.values, dump.tasks.len(), future, &walked.wrapped);
     }
-    let Walked { stack, waits, .. } = walked;
+    let Walked { stack, waits, needs, .. } = walked;
     if let (Some(future), Some(held)) = (readable, held) {
         let holdings = held::holdings(walker, future);
         let free = walker.headers.free(walker.values, header);
-        held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop: free.map(|free| (free, header)) });
+        let drop = free.map(|free| (free, header));
+        held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop, needs });
     }
     let name = future.map_or(type_name, |future| name_of(walker, future, &stack));
     dump.tasks.push(DumpedTask { id, runtime, state, name, stack, waits, ..DumpedTask::default() });

@@ -1,13 +1,15 @@
-//! Follows one future through memory: its await stack.
+//! Follows one future through memory: its await stack, and what it needs to go on.
 
+mod branches;
 mod leaves;
 
 use crate::futures::{Form, Futures, Part, form};
 use crate::names;
+use crate::needs::{Content, Kind, Needs, NodeId};
 use crate::tokio::Headers;
 use crate::values::{Value, Values};
 use crate::{hidden, joins, wrapped};
-use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, Wait};
+use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, WaitTarget};
 use stackglass_symbols::layouts::{Shape, TypeId};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -16,8 +18,6 @@ use std::sync::Arc;
 const DEEPEST: u32 = 400;
 /// Most values of one task.
 const MOST_VALUES: u32 = 50_000;
-/// Most elements of a list of futures.
-const MOST_ELEMENTS: u64 = 10_000;
 /// Name of the field of a suspended coroutine that holds what it awaits.
 const AWAITED: &str = "__awaitee";
 
@@ -36,7 +36,8 @@ pub(crate) struct Walker<'a> {
 #[derive(Default)]
 pub(crate) struct Walked {
     pub stack: Vec<AwaitFrame>,
-    pub waits: Vec<Wait>,
+    pub waits: Vec<WaitTarget>,
+    pub needs: Needs,
     /// Addresses of the futures in our own wrappers.
     pub wrapped: Vec<u64>,
 }
@@ -45,27 +46,33 @@ pub(crate) struct Walked {
 struct Walk<'a, 'w> {
     walker: &'w Walker<'a>,
     left: Cell<u32>,
-    waits: RefCell<Vec<Wait>>,
+    waits: RefCell<Vec<WaitTarget>>,
+    needs: RefCell<Needs>,
     wrapped: RefCell<Vec<u64>>,
 }
 
-/// Whether what is awaited is needed for the task to go on.
+/// What the values on the way are parts of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Need {
-    Always,
-    /// Another branch of `try_join!` may fail.
-    UnlessFails,
-    /// A timeout or another branch may end the wait.
-    No,
+enum Role {
+    /// Of a future that awaits one other.
+    Single,
+    /// Of one that has several branches: elements of a list are branches.
+    Several,
+    /// Of one of these branches.
+    Branch,
+    /// Of one that awaits the next result of a stream.
+    Next,
 }
 
 /// Where a walk is.
 #[derive(Clone, Copy)]
 struct Place<'n> {
     depth: u32,
-    need: Need,
-    /// Directly in a future that waits for all of its parts.
-    joins: bool,
+    /// What awaits.
+    node: NodeId,
+    role: Role,
+    /// The value belongs to the coroutine or branch that awaits it: it is not borrowed.
+    is_own: bool,
     /// Name of the coroutine that awaits.
     within: &'n str,
     /// What is looked for: coroutines, or in futures without any, leaves.
@@ -74,30 +81,16 @@ struct Place<'n> {
 
 impl Place<'_> {
     fn deeper(self) -> Self {
-        Place { depth: self.depth + 1, joins: false, ..self }
+        Place { depth: self.depth + 1, role: Role::Single, ..self }
     }
 
-    fn among_others(self) -> Self {
-        match self.joins {
-            true => self.deeper(),
-            false => Place { need: Need::No, ..self.deeper() },
-        }
+    fn with_role(self, role: Role) -> Self {
+        Place { role, ..self.deeper() }
     }
 
-    /// In a part of a struct with this name.
-    fn in_part_of(self, name: &str) -> Self {
-        match joins::kind(name) {
-            Some(joins::Kind::All) => Place { joins: true, ..self.deeper() },
-            Some(joins::Kind::Try) => Place { joins: true, ..self.deeper().unless_fails() },
-            None if keeps_only(name) || self.joins && joins::passes_on(name) => {
-                Place { joins: self.joins, ..self.deeper() }
-            }
-            None => Place { need: Need::No, ..self.deeper() },
-        }
-    }
-
-    fn unless_fails(self) -> Self {
-        Place { need: if self.need == Need::Always { Need::UnlessFails } else { self.need }, ..self }
+    /// What a future here has besides its parts: what a coroutine owns belongs to that.
+    fn content(self) -> Content {
+        if self.is_own { Content::Nothing } else { Content::Unknown }
     }
 }
 
@@ -118,12 +111,19 @@ impl<'a> Walker<'a> {
             walker: self,
             left: Cell::new(MOST_VALUES),
             waits: RefCell::default(),
+            needs: RefCell::new(Needs::new()),
             wrapped: RefCell::default(),
         };
         let mut stack = Vec::new();
-        let place = Place { depth: 0, need: Need::Always, joins: false, within: "", part: Part::Future };
+        let (node, role) = (Needs::ROOT, Role::Single);
+        let place = Place { depth: 0, node, role, is_own: true, within: "", part: Part::Future };
         walk.future(future, place, &mut stack);
-        Walked { stack, waits: walk.waits.into_inner(), wrapped: walk.wrapped.into_inner() }
+        Walked {
+            stack,
+            waits: walk.waits.into_inner(),
+            needs: walk.needs.into_inner(),
+            wrapped: walk.wrapped.into_inner(),
+        }
     }
 
     /// The line in which a coroutine is suspended, by the index of its state.
@@ -141,8 +141,8 @@ impl<'a> Walker<'a> {
         line.map(|line| (line.file.clone(), line.line))
     }
 
-    /// Which macro's code a coroutine is suspended in, if it waits for all of its branches.
-    fn macro_kind(&self, coroutine: Value, state: usize) -> Option<joins::Kind> {
+    /// How a coroutine waits for its branches, if it is suspended in the code of a macro.
+    fn macro_kind(&self, coroutine: Value, state: usize) -> Option<Kind> {
         let line = self.values.layouts.coroutines().line(coroutine.type_id, state)?;
         joins::of_macro(&line.file)
     }
@@ -180,9 +180,12 @@ impl<'a> Walk<'a, '_> {
     fn future(&self, value: Value, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
         let before = out.len();
         let place = Place { part: Part::Future, ..place };
+        let known = self.needs.borrow().nodes.len();
         self.look_into(value, place, out);
         if out.len() == before {
-            let value = self.stripped(value);
+            self.needs.borrow_mut().nodes.truncate(known);
+            let (value, is_borrowed) = self.stripped(value);
+            let place = Place { is_own: place.is_own && !is_borrowed, ..place };
             self.combination(value, place, out);
             if out.len() == before {
                 out.push(self.leaf(value, place));
@@ -201,8 +204,9 @@ impl<'a> Walk<'a, '_> {
             let (value, delay) = (values.field(value, "value"), values.field(value, "delay"));
             // In tokio 1.54 it is an `Option`.
             let delay = delay.and_then(|delay| self.unfinished(delay));
+            let place = self.open(place);
             for part in [value, delay].into_iter().flatten() {
-                self.future(part, Place { need: Need::No, ..place.deeper() }, out);
+                self.future(part, place, out);
             }
         } else if name.starts_with(hidden::SHARED) {
             match hidden::shared_future(values, value) {
@@ -212,38 +216,15 @@ impl<'a> Walk<'a, '_> {
                     self.future(future, place.deeper(), &mut frame.children);
                     out.push(frame);
                 }
-                Some(Err(why)) => out.push(lost(names::without_arguments(name), why)),
+                Some(Err(why)) => {
+                    self.open(place);
+                    out.push(lost(names::without_arguments(name), why));
+                }
                 None => {}
-            }
-        } else if place.joins && name.starts_with("core::future::poll_fn::PollFn<") {
-            // `join!` of futures without coroutines: its closure borrows a tuple of them.
-            if let Some(tuple) = self.borrowed_tuple(value) {
-                self.branches(tuple, place, out);
             }
         } else if name.starts_with("futures_util::") {
             self.look_into(value, Place { part: Part::Leaf, ..place }, out);
         }
-    }
-
-    /// The tuple to which a closure in `PollFn` has a reference.
-    fn borrowed_tuple(&self, poll_fn: Value) -> Option<Value> {
-        let values = self.values();
-        let mut open = vec![poll_fn];
-        for _ in 0..32 {
-            let value = open.pop()?;
-            match &values.layout(value.type_id).shape {
-                Shape::Struct(fields) => open.extend(fields.iter().filter_map(|field| value.part(field))),
-                Shape::Pointer { .. } => {
-                    let tuple = values.target(value);
-                    let tuple = tuple.filter(|tuple| is_tuple(values.name(*tuple)));
-                    if tuple.is_some() {
-                        return tuple;
-                    }
-                }
-                _ => {}
-            }
-        }
-        None
     }
 
     /// The frames of all coroutines in a value.
@@ -253,6 +234,7 @@ impl<'a> Walk<'a, '_> {
         }
         let left = self.left.get();
         if place.depth > DEEPEST || left == 0 {
+            self.open(place);
             out.push(lost("", if left == 0 { "too many values" } else { "nested too deep" }));
             return;
         }
@@ -263,8 +245,14 @@ impl<'a> Walk<'a, '_> {
             Form::Coroutine => return out.push(self.coroutine(value, place)),
             Form::Dynamic => {
                 return match self.walker.dynamic(value) {
-                    Some(inner) => self.future(inner, place.deeper(), out),
-                    None => out.push(lost(&layout.name, "its type is not in the debug information")),
+                    Some(inner) => {
+                        let is_own = place.is_own && !layout.name.contains("&mut ");
+                        self.future(inner, Place { is_own, ..place.deeper() }, out);
+                    }
+                    None => {
+                        self.open(place);
+                        out.push(lost(&layout.name, "its type is not in the debug information"));
+                    }
                 };
             }
             Form::Slice => {
@@ -284,14 +272,20 @@ impl<'a> Walk<'a, '_> {
         match &layout.shape {
             Shape::Struct(fields) => {
                 self.note_wrapper(value);
-                let place = place.in_part_of(&layout.name);
+                if let Some((kind, parts)) = joins::kind(&layout.name) {
+                    return self.combination_of(value, kind, parts, place, out);
+                }
+                let place = self.in_part_of(&layout.name, place);
                 for part in fields.iter().filter_map(|field| value.part(field)) {
                     self.look_into(part, place, out);
                 }
             }
             Shape::Enum { .. } => {
-                let Some((_, variant)) = values.active(value) else { return };
-                let place = place.in_part_of(&layout.name);
+                let Some((_, variant)) = values.active(value) else {
+                    self.open(place);
+                    return;
+                };
+                let place = self.in_part_of(&layout.name, place);
                 for part in variant.fields.iter().filter_map(|field| value.part(field)) {
                     self.look_into(part, place, out);
                 }
@@ -299,15 +293,46 @@ impl<'a> Walk<'a, '_> {
             Shape::Array { element, count } => {
                 self.elements(Value { type_id: *element, ..value }, *count, place, out);
             }
-            Shape::Pointer { .. } => match values.target(value) {
-                Some(target) if is_tuple(&values.layout(target.type_id).name) => {
-                    self.branches(target, place, out);
+            Shape::Pointer { .. } => {
+                let is_own = place.is_own && !layout.name.starts_with("&mut ");
+                match values.target(value) {
+                    Some(target) if is_tuple(&values.layout(target.type_id).name) => {
+                        self.branches(target, Place { is_own, ..self.open(place) }, out);
+                    }
+                    Some(target) => {
+                        self.look_into(target, Place { is_own, ..place.with_role(place.role) }, out);
+                    }
+                    None => {
+                        self.open(place);
+                        out.push(lost(&layout.name, "the pointer is not valid"));
+                    }
                 }
-                Some(target) => self.look_into(target, Place { joins: place.joins, ..place.deeper() }, out),
-                None => out.push(lost(&layout.name, "the pointer is not valid")),
-            },
+            }
             _ => {}
         }
+    }
+
+    /// Where a walk goes on in a part of a struct or enum with this name.
+    fn in_part_of<'n>(&self, name: &str, place: Place<'n>) -> Place<'n> {
+        match place.role {
+            _ if keeps_only(name) => place.with_role(place.role),
+            Role::Several | Role::Branch if joins::passes_on(name) => place.with_role(place.role),
+            _ if joins::is_next(name) => place.with_role(Role::Next),
+            // It may have anything.
+            _ => self.open(Place { is_own: false, ..place }),
+        }
+    }
+
+    /// Where a walk goes on in something that may be able to go on by itself.
+    fn open<'n>(&self, place: Place<'n>) -> Place<'n> {
+        let mut needs = self.needs.borrow_mut();
+        let content = place.content();
+        let is_open = |node: &crate::needs::Node| node.kind == Kind::Open && node.content == content;
+        let node = match needs.nodes.get(place.node).is_some_and(is_open) {
+            true => place.node,
+            false => needs.add(place.node, Kind::Open, content),
+        };
+        Place { node, ..place.deeper() }
     }
 
     /// Notes the future of our own wrapper.
@@ -320,27 +345,21 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn elements(&self, first: Value, count: u64, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
-        for number in 0..count.min(MOST_ELEMENTS) {
-            let Some(element) = self.values().element(first, number) else { return };
-            let place = match place.joins {
-                true => Place { joins: true, ..place.deeper() },
-                false => place.among_others(),
-            };
-            self.look_into(element, place, out);
-            if self.left.get() == 0 {
-                return;
-            }
-        }
-    }
-
     /// A coroutine: the line in which it is suspended, and what it awaits.
     fn coroutine(&self, value: Value, place: Place<'_>) -> AwaitFrame {
         let values = self.values();
         let layout = values.layout(value.type_id);
         let function = names::function(&layout.name, values.layouts.coroutines());
+        let node = |kind| self.needs.borrow_mut().add(place.node, kind, Content::Coroutine(value));
         let Some((index, variant)) = values.active(value) else {
+            node(Kind::Open);
             return lost(&function, "its state is not valid");
+        };
+        let place = Place {
+            node: node(if index > 2 { Kind::All } else { Kind::Open }),
+            within: &layout.name,
+            is_own: true,
+            ..place.deeper()
         };
         // rustc's order: not started, returned, panicked, suspended at the first await, …
         match index {
@@ -354,73 +373,31 @@ impl<'a> Walk<'a, '_> {
         match awaited {
             Some(field) => {
                 if let Some(inner) = value.part(field) {
-                    let place = Place { within: &layout.name, ..place.deeper() };
-                    let place = match self.walker.macro_kind(value, index) {
-                        Some(joins::Kind::All) => Place { joins: true, ..place },
-                        Some(joins::Kind::Try) => Place { joins: true, ..place.unless_fails() },
-                        None => place,
-                    };
-                    self.future(inner, place, &mut children);
+                    let kind = self.walker.macro_kind(value, index);
+                    match kind.and_then(|kind| Some((kind, self.borrowed_tuple(inner)?))) {
+                        Some((kind, tuple)) => {
+                            let node = self.needs.borrow_mut().add(place.node, kind, Content::Nothing);
+                            self.branches(tuple, Place { node, ..place }, &mut children);
+                        }
+                        None => self.future(inner, place, &mut children),
+                    }
                 }
             }
-            None => children.push(lost("", "the awaited future is not in the debug information")),
+            None => {
+                self.open(place);
+                children.push(lost("", "the awaited future is not in the debug information"));
+            }
         }
         AwaitFrame { function, point: AwaitPoint::Await(line), children }
-    }
-
-    /// The futures of `select!` and `join!`: each element of a tuple is one. Those that have finished are left out.
-    fn branches(&self, tuple: Value, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
-        let values = self.values();
-        let Shape::Struct(fields) = &values.layout(tuple.type_id).shape else { return };
-        for field in fields {
-            if let Some(branch) = tuple.part(field).and_then(|branch| self.unfinished(branch)) {
-                self.future(branch, place.among_others(), out);
-            }
-        }
-    }
-
-    /// The future in a `MaybeDone`. Its other variants have no future.
-    fn unfinished(&self, mut value: Value) -> Option<Value> {
-        let values = self.values();
-        for _ in 0..8 {
-            let is_coroutine = form(values.layouts, value.type_id) == Form::Coroutine;
-            if is_coroutine || !matches!(values.layout(value.type_id).shape, Shape::Enum { .. }) {
-                return Some(value);
-            }
-            let variant = values.active(value)?.1;
-            if matches!(&*variant.name, "Done" | "Gone" | "None") {
-                return None;
-            }
-            value = value.part(variant.fields.first()?)?;
-        }
-        Some(value)
-    }
-
-    /// The futures of `FuturesUnordered`: a list through all of its tasks.
-    fn unordered(&self, value: Value, place: Place<'_>, out: &mut Vec<AwaitFrame>) {
-        let values = self.values();
-        let mut task = values.field(value, "head_all").and_then(|head| values.target(head));
-        let mut count = 0;
-        while let Some(now) = task {
-            if let Some(future) = values.field(now, "future") {
-                let place = match place.joins {
-                    true => Place { joins: true, ..place.deeper() },
-                    false => place.among_others(),
-                };
-                self.look_into(future, place, out);
-            }
-            count += 1;
-            if count >= MOST_ELEMENTS || self.left.get() == 0 {
-                return out.push(lost("", "too many futures"));
-            }
-            task = values.field(now, "next_all").and_then(|next| values.target(next));
-        }
     }
 }
 
 /// Whether a struct only passes on what its one future does.
 fn keeps_only(name: &str) -> bool {
-    is_wrapper(name) || wrapped::is_wrapper(name) || name.starts_with("tracing::instrument::Instrumented<")
+    is_wrapper(name)
+        || wrapped::is_wrapper(name)
+        || name.starts_with("tracing::instrument::Instrumented<")
+        || name.starts_with("futures_util::future::either::Either<")
 }
 
 fn is_wrapper(name: &str) -> bool {

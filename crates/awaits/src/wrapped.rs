@@ -14,6 +14,7 @@ pub use looks::WrappedLooks;
 use crate::held::{self, Holdings};
 use crate::locks::TaskHoldings;
 use crate::names;
+use crate::needs::Needs;
 use crate::values::{Value, Values};
 use crate::walk::Walker;
 use foldhash::{HashMap, HashSet, HashSetExt};
@@ -153,12 +154,12 @@ pub(crate) fn add(
         let drop = walker.values.pages.word(task.vtable).filter(|drop| *drop != 0);
         let drop = drop.map(|drop| (drop, task.future));
         let index = dump.tasks.len();
-        held.extend(holdings.map(|holdings| TaskHoldings { task: index, holdings, drop }));
+        held.extend(holdings.map(|(holdings, needs)| TaskHoldings { task: index, holdings, drop, needs }));
         dump.tasks.push(DumpedTask { runtime: Some(runtime), ..dumped });
     }
 }
 
-type Read = (DumpedTask, Option<Holdings>, Vec<u64>);
+type Read = (DumpedTask, Option<(Holdings, Needs)>, Vec<u64>);
 
 /// A task and the wrapped futures in it. `None` if it is not in the copy.
 fn read(walker: &Walker<'_>, task: &WrappedTask) -> Option<Read> {
@@ -203,7 +204,7 @@ fn read(walker: &Walker<'_>, task: &WrappedTask) -> Option<Read> {
         }
     }
     (dumped.stack, dumped.waits) = (walked.stack, walked.waits);
-    Some((dumped, Some(held::holdings(walker, future)), walked.wrapped))
+    Some((dumped, Some((held::holdings(walker, future), walked.needs)), walked.wrapped))
 }
 
 /// The wrapper of a task, if the type of its future is known.

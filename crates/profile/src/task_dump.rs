@@ -72,8 +72,8 @@ pub struct DumpedTask {
     pub source: AwaitSource,
     /// Its await stack, outermost first. More than one where the outermost future is a combination of several.
     pub stack: Vec<AwaitFrame>,
-    /// What it waits for, as far as it is known.
-    pub waits: Vec<Wait>,
+    /// What it waits for, in all of its branches, as far as it is known.
+    pub waits: Vec<WaitTarget>,
     /// How long it has waited, ns, as far as that is known.
     pub waited: Option<Nanos>,
     /// The thread that polls it, or runs its function, as far as that is known.
@@ -173,19 +173,6 @@ pub enum AwaitPoint {
     Leaf,
     /// The chain continues, but cannot be followed: why not.
     Lost(&'static str),
-}
-
-/// What a task waits for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Wait {
-    /// What it is.
-    pub target: WaitTarget,
-    /// The task cannot go on without it: no timeout and no other branch ends the wait. All branches of `join!` are needed.
-    pub is_needed: bool,
-    /// A branch of `try_join!`, which ends if another branch fails.
-    pub unless_fails: bool,
-    /// Permits of a lock that it asks for: several if it writes. 0 if that is not known.
-    pub permits: u64,
 }
 
 /// Another task, or something that tasks share.

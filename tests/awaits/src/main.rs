@@ -2,8 +2,10 @@
 //!
 //! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N`
 //! adds tasks, `awaits busy N` tasks that never rest, `awaits churn` tasks that end at once, `awaits deadlock` tasks that wait for
-//! each other, `awaits cycles` more of them, `awaits leaves` tasks that wait for tasks, `awaits hang` a server in which all requests
-//! wait for one, `awaits bare` a task of a library without debug information, `awaits block KIND` tasks whose polls last. The last line is `READY`.
+//! each other, `awaits cycles` more of them, `awaits branches` those with several branches, `awaits leaves` tasks that wait for
+//! tasks, `awaits holds` tasks that hold locks in many ways, `awaits hang` a server in which all requests wait for one,
+//! `awaits bare` a task of a library without debug information, `awaits block KIND` tasks whose polls last. The last line is
+//! `READY`.
 //!
 //! With the feature `wrapped`, `awaits wrapped` starts the tasks of all shapes with names, by the crate's own wrapper, and lets
 //! them be asked; `awaits wrapped-many N` many of them, `awaits executors` tasks of other executors. `awaits own-dump shapes`,
@@ -15,11 +17,13 @@
 //! are in parentheses. `!Type` is a future that is no coroutine, `!*` any such future.
 
 mod blockers;
+mod branches;
 mod cycles;
 mod deadlocks;
 #[cfg(feature = "wrapped")]
 mod executors;
 mod hang;
+mod holds;
 mod leaves;
 mod never_rest;
 #[cfg(feature = "wrapped")]
@@ -108,6 +112,8 @@ fn main() {
             ["leaves"] => leaves::start_tasks().await,
             ["bare"] => shapes::with_a_bare_one(),
             ["hang"] => hang::serve().await,
+            ["branches"] => branches::start_tasks().await,
+            ["holds"] => holds::start_tasks().await,
             ["work", ..] => {
                 shapes::many(number(1));
                 ready();

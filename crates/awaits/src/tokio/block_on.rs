@@ -62,7 +62,8 @@ pub(super) fn add(
             continue;
         }
         let holdings = held::holdings(walker, future);
-        held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop: None });
+        let needs = walked.needs;
+        held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop: None, needs });
         dump.tasks.push(DumpedTask {
             state: TaskState::BlockOn(tid),
             name: walked.stack.first().map_or_else(|| "".into(), |frame| frame.function.clone()),

@@ -47,9 +47,10 @@ pub(super) fn add(
     dump: &mut TaskDump,
     held: &mut Vec<TaskHoldings>,
 ) {
-    for (root, walked) in find(process, walker) {
+    for (root, mut walked) in find(process, walker) {
         let holdings = held::holdings(walker, root.future);
-        held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop: None });
+        let needs = std::mem::take(&mut walked.needs);
+        held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop: None, needs });
         walker.wrapped.borrow_mut().claim(walker.values, dump.tasks.len(), root.future, &walked.wrapped);
         let tid = process.tids.get(root.thread).copied().unwrap_or(0);
         dump.tasks.push(task(tid, walked));

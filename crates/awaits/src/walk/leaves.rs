@@ -1,17 +1,19 @@
 //! Futures in which there is no coroutine: what a task waits for.
 
-use super::{Need, Place, Walk, is_wrapper};
+use super::{Place, Walk, is_wrapper};
 use crate::futures::{Form, Part, form};
+use crate::needs::{Content, Kind};
 use crate::values::Value;
 use crate::{hidden, join_set, names, wrapped};
-use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, Wait, WaitTarget};
+use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, WaitTarget};
 use stackglass_symbols::layouts::Shape;
 use std::sync::Arc;
 
 impl Walk<'_, '_> {
-    /// A future without the pointers and wrappers around it.
-    pub(super) fn stripped(&self, mut value: Value) -> Value {
+    /// A future without the pointers and wrappers around it, and whether one of the pointers only borrows it.
+    pub(super) fn stripped(&self, mut value: Value) -> (Value, bool) {
         let values = self.values();
+        let mut is_borrowed = false;
         for _ in 0..8 {
             let layout = values.layout(value.type_id);
             let inner = match &layout.shape {
@@ -30,35 +32,64 @@ impl Walk<'_, '_> {
                 _ => None,
             };
             let Some(inner) = inner else { break };
+            is_borrowed |= layout.name.contains("&mut ");
             value = inner;
         }
-        value
+        (value, is_borrowed)
     }
 
     /// A future in which there is no coroutine: its own type.
     pub(super) fn leaf(&self, value: Value, place: Place<'_>) -> AwaitFrame {
         let values = self.values();
         let name = &*values.layout(value.type_id).name;
-        let wait = |target, place: Place<'_>| Wait {
-            target,
-            is_needed: place.need != Need::No,
-            unless_fails: place.need == Need::UnlessFails,
-            permits: 0,
-        };
-        if let Some(target) = self.target(value, place) {
-            let permits = values.field(value, "num_permits").and_then(|permits| values.word(permits));
-            self.waits.borrow_mut().push(Wait { permits: permits.unwrap_or(0), ..wait(target, place) });
-        }
-        if place.within.starts_with(join_set::PATH) {
-            let ids = join_set::tasks(values, &self.walker.headers, value).into_iter();
-            let any = Place { need: Need::No, ..place };
-            self.waits.borrow_mut().extend(ids.map(|id| wait(WaitTarget::Task(id), any)));
+        let is_known = form(values.layouts, value.type_id) == Form::Leaf;
+        // Those of other libraries may have anything, also by reference.
+        let is_of_tokio = place.within.starts_with("tokio::") && place.is_own;
+        let content = if is_known || is_of_tokio { Content::Nothing } else { Content::Unknown };
+        let is_of_set = place.within.starts_with(join_set::PATH);
+        match self.target(value, place) {
+            _ if is_of_set => self.set_of_tasks(value, place),
+            Some(target) => {
+                let permits = values.field(value, "num_permits").and_then(|permits| values.word(permits));
+                let missing = values.path(value, &["node", "state"]).and_then(|state| values.word(state));
+                let queued = values.field(value, "queued");
+                let is_queued = queued.and_then(|queued| values.pages.number(queued.address, 1)) == Some(1);
+                let assigned = permits.zip(missing).filter(|_| is_queued);
+                let assigned = assigned.and_then(|(permits, missing)| permits.checked_sub(missing));
+                self.wait(target, (permits.unwrap_or(0), assigned.unwrap_or(0)), place, content);
+            }
+            None => {
+                self.needs.borrow_mut().add(place.node, Kind::Open, content);
+            }
         }
         let function: Arc<str> = names::without_arguments(name).into();
         let is_hidden = self.walker.types.lead_to(Part::Hidden, value.type_id);
         let why = is_hidden.then(|| hidden::place(values, self.walker.types, value.type_id)).flatten();
         let point = why.map_or(AwaitPoint::Leaf, AwaitPoint::Lost);
         AwaitFrame { function, point, children: Vec::new() }
+    }
+
+    /// Notes what is waited for. `permits` of a lock: all, and those that are assigned.
+    fn wait(&self, target: WaitTarget, (permits, assigned): (u64, u64), place: Place<'_>, content: Content) {
+        let kind = match target {
+            WaitTarget::Task(id) => Kind::Task(id),
+            WaitTarget::Shared { kind, address } => Kind::Shared { kind, address, permits, assigned },
+        };
+        self.needs.borrow_mut().add(place.node, kind, content);
+        self.waits.borrow_mut().push(target);
+    }
+
+    /// The end of any task of a `JoinSet`.
+    fn set_of_tasks(&self, value: Value, place: Place<'_>) {
+        let (ids, is_whole) = join_set::tasks(self.values(), &self.walker.headers, value);
+        let node = self.needs.borrow_mut().add(place.node, Kind::Any, Content::Nothing);
+        let place = Place { node, ..place };
+        if !is_whole {
+            self.open(place);
+        }
+        for id in ids {
+            self.wait(WaitTarget::Task(id), (0, 0), place, Content::Nothing);
+        }
     }
 
     /// What a leaf waits for.

@@ -6,7 +6,7 @@
 use super::TasksError;
 use crate::image::{self, module_files};
 use stackglass_attach::frozen::{self, FrozenProcess};
-use stackglass_awaits::Process;
+use stackglass_awaits::{DropStop, Process};
 use stackglass_heapgraph::modules;
 use stackglass_profile::task_dump::TaskDump;
 use stackglass_profile::{Module, Nanos};
@@ -46,6 +46,27 @@ impl LiveTasks {
     /// [`TasksError`].
     pub fn read(&mut self) -> Result<(TaskDump, Duration), TasksError> {
         let start = Instant::now();
+        let dump = self.look(stackglass_awaits::tasks, |dump, program, pause| {
+            dump.program = program;
+            dump.pause = pause;
+        })?;
+        Ok((dump, start.elapsed()))
+    }
+
+    /// Where the code that drops the tasks cannot be followed.
+    ///
+    /// # Errors
+    /// [`TasksError`].
+    pub fn drop_stops(&mut self) -> Result<Vec<DropStop>, TasksError> {
+        self.look(stackglass_awaits::drop_stops, |_, _, _| {})
+    }
+
+    /// Reads something of all tasks.
+    fn look<T>(
+        &mut self,
+        what: impl FnOnce(&Process<'_>) -> T,
+        finish: impl FnOnce(&mut T, String, Nanos),
+    ) -> Result<T, TasksError> {
         let process = FrozenProcess::copy(self.pid, &frozen::Options::default())?;
         let image = image::of(&process);
         let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
@@ -67,11 +88,12 @@ impl LiveTasks {
             tids: &[],
             wrapped: &[],
         };
-        let mut dump = stackglass_awaits::tasks(&read);
+        let mut found = what(&read);
         self.known = Some((known, layouts));
-        dump.program = executable.rsplit('/').next().unwrap_or(&executable).to_owned();
-        dump.pause = Nanos(u64::try_from(process.pause().whole.as_nanos()).unwrap_or(u64::MAX));
+        let program = executable.rsplit('/').next().unwrap_or(&executable).to_owned();
+        let pause = Nanos(u64::try_from(process.pause().whole.as_nanos()).unwrap_or(u64::MAX));
+        finish(&mut found, program, pause);
         super::check_complete(&process, self.pid)?;
-        Ok((dump, start.elapsed()))
+        Ok(found)
     }
 }

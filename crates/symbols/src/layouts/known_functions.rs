@@ -30,6 +30,10 @@ pub enum KnownFunction {
     Fill,
     /// Asks the kernel something about a descriptor, changes no memory of the program, and returns 0 unless it fails.
     Descriptor,
+    /// Writes to a descriptor: descriptor, address, bytes.
+    Write,
+    /// Makes a system call: its number, and its arguments.
+    SystemCall,
 }
 
 /// The known functions of a module.
@@ -100,6 +104,8 @@ fn function(symbol: &str) -> Option<KnownFunction> {
         "free" => return Some(KnownFunction::Free),
         "memcpy" | "memmove" => return Some(KnownFunction::Copy),
         "memset" => return Some(KnownFunction::Fill),
+        "write" => return Some(KnownFunction::Write),
+        "syscall" => return Some(KnownFunction::SystemCall),
         "close" | "epoll_ctl" | "fcntl" | "fcntl64" | "shutdown" => return Some(KnownFunction::Descriptor),
         _ => {}
     }

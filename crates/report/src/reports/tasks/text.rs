@@ -170,13 +170,15 @@ fn write_deadlock(
     Ok(())
 }
 
-/// `task 12 (worker, main.rs:31)`: the function and the line are those of the innermost `.await` in the user's code.
+/// `task 12 (worker, main.rs:31)`: the function and the line are those of the innermost `.await` in the user's code that has all
+/// branches of the task.
 fn task_text(dump: &TaskDump, index: usize, with_line: bool) -> String {
     let task = &dump.tasks[index];
-    let own = innermost_own(&task.stack).map(|frame| match &frame.point {
-        AwaitPoint::Await(Some((file, line))) => (last_name(&frame.function), place_text(file, *line)),
-        _ => (last_name(&frame.function), String::new()),
-    });
+    let own =
+        above_branches(&task.stack).or_else(|| innermost_own(&task.stack)).map(|frame| match &frame.point {
+            AwaitPoint::Await(Some((file, line))) => (last_name(&frame.function), place_text(file, *line)),
+            _ => (last_name(&frame.function), String::new()),
+        });
     let (function, place) = own.unwrap_or((last_name(&task.name), String::new()));
     let inside = match with_line && !place.is_empty() {
         true => format!("{}, {place}", harmless(function)),
@@ -186,6 +188,18 @@ fn task_text(dump: &TaskDump, index: usize, with_line: bool) -> String {
         TaskState::BlockOn(tid) => format!("block_on of thread {tid} ({inside})"),
         _ => format!("task {} ({inside})", task.id),
     }
+}
+
+/// The innermost `.await` in the user's code before the stack branches.
+fn above_branches(frames: &[AwaitFrame]) -> Option<&AwaitFrame> {
+    let (mut now, mut found) = (frames, None);
+    while let [frame] = now {
+        if matches!(frame.point, AwaitPoint::Await(Some(_))) && !is_library(frame) {
+            found = Some(frame);
+        }
+        now = &frame.children;
+    }
+    found
 }
 
 /// The innermost `.await` in the user's code, in the first branch that has one.
@@ -201,9 +215,10 @@ fn innermost_own(frames: &[AwaitFrame]) -> Option<&AwaitFrame> {
     None
 }
 
-/// `, held by task 15 at main.rs:40`.
+/// `, held by task 15 at main.rs:40`. Without a line of the guard, the task's function and line tell which task it is.
 fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
     let name = |holder: &Holder| match dump.tasks[holder.task].state {
+        _ if holder.line.is_none() => task_text(dump, holder.task, true),
         TaskState::BlockOn(tid) => format!("block_on of thread {tid}"),
         _ => format!("task {}", dump.tasks[holder.task].id),
     };
@@ -218,6 +233,9 @@ fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
             SharedKind::Oneshot => format!(", whose sender is in {}", name(one)),
             _ => format!(", held by {}{}", name(one), place(one)),
         },
+        [one, other] if lock.holders.iter().all(|holder| holder.is_certain) => {
+            format!(", held by {} and {}", name(one), name(other))
+        }
         [one, rest @ ..] if lock.holders.iter().all(|holder| holder.is_certain) => {
             format!(", held by {} and {} more", name(one), rest.len())
         }
@@ -412,9 +430,9 @@ fn write_waits(
 ) -> io::Result<()> {
     let mut targets: Vec<(WaitTarget, usize)> = Vec::new();
     let mut seen = std::collections::HashMap::new();
-    for wait in group.tasks.iter().flat_map(|task| &dump.tasks[*task].waits) {
-        let at = *seen.entry(wait.target).or_insert_with(|| {
-            targets.push((wait.target, 0));
+    for target in group.tasks.iter().flat_map(|task| &dump.tasks[*task].waits) {
+        let at = *seen.entry(*target).or_insert_with(|| {
+            targets.push((*target, 0));
             targets.len() - 1
         });
         targets[at].1 += 1;

@@ -1,0 +1,61 @@
+//! What the drop of a task does: what it gives back, closes and changes.
+
+/// Permits that are given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Release {
+    /// Address of the semaphore.
+    pub semaphore: u64,
+    /// Number of permits.
+    pub permits: u64,
+}
+
+/// What the drop of a task does.
+#[derive(Default)]
+pub(crate) struct Dropped {
+    /// Permits that it gives back.
+    pub releases: Vec<Release>,
+    /// Semaphores that it closes.
+    pub(super) closed: Vec<u64>,
+    /// Words that are asked for and changed, as they are at the end, or before something is left out.
+    pub(super) words: Vec<(u64, u64)>,
+    /// Semaphores in which it changes something.
+    pub(super) touched: Vec<u64>,
+    /// All of its code was followed.
+    pub is_whole: bool,
+}
+
+impl Dropped {
+    /// Whether it certainly gives permits of a semaphore back, besides some: `Some(false)` if it certainly does not.
+    pub fn gives_back(&self, semaphore: u64, besides: u64) -> Option<bool> {
+        match self.permits(semaphore).saturating_sub(besides) {
+            0 => (self.is_whole && !self.touched.contains(&semaphore)).then_some(false),
+            _ => Some(true),
+        }
+    }
+
+    /// Number of permits of a semaphore that it gives back.
+    pub fn permits(&self, semaphore: u64) -> u64 {
+        let of = self.releases.iter().filter(|release| release.semaphore == semaphore);
+        of.fold(0, |sum, release| sum.saturating_add(release.permits))
+    }
+
+    /// The same for whether it closes a semaphore.
+    pub fn closes(&self, semaphore: u64) -> Option<bool> {
+        match self.closed.contains(&semaphore) {
+            true => Some(true),
+            false => (self.is_whole && !self.touched.contains(&semaphore)).then_some(false),
+        }
+    }
+
+    /// The same for whether it sets bits of a word.
+    pub fn sets(&self, word: u64, bits: u64) -> Option<bool> {
+        let sets = self.words.iter().any(|(address, value)| *address == word && value & bits == bits);
+        (sets || self.is_whole).then_some(sets)
+    }
+
+    /// The addresses of all that it gives back, closes or changes.
+    pub fn addresses(&self) -> impl Iterator<Item = u64> {
+        let releases = self.releases.iter().map(|release| release.semaphore);
+        releases.chain(self.closed.iter().copied()).chain(self.words.iter().map(|(address, _)| *address))
+    }
+}

@@ -1,0 +1,114 @@
+//! Whole functions, as the compiler makes them to drop futures.
+
+use super::{Drops, MOST, Patch, Release, Watched};
+use crate::memory::Pages;
+use foldhash::{HashMap, HashMapExt};
+use iced_x86::IcedError;
+use iced_x86::code_asm::*;
+use stackglass_heapgraph::image::{Image, Memory};
+use stackglass_symbols::layouts::KnownFunction;
+use std::cell::{Cell, RefCell};
+
+const CODE: u64 = 0x10_0000;
+const RELEASE: u64 = 0x20_0000;
+const VALUE: u64 = 0x30_0000;
+const LOCK: u64 = 0x40_0000;
+
+struct Bytes(Vec<(u64, Vec<u8>)>);
+
+impl Memory for Bytes {
+    fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        for (at, byte) in into.iter_mut().enumerate() {
+            let address = address + at as u64;
+            let found = self
+                .0
+                .iter()
+                .find_map(|(start, bytes)| bytes.get(usize::try_from(address.checked_sub(*start)?).ok()?));
+            *byte = found.copied().unwrap_or(0);
+        }
+        into.len()
+    }
+}
+
+/// What a function gives back that drops a value, which begins with these words.
+fn releases(
+    words: &[u64],
+    patches: &[Patch],
+    function: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
+) -> (Vec<Release>, bool) {
+    let mut code = CodeAssembler::new(64).expect("64 bits are supported");
+    function(&mut code).expect("the instructions exist");
+    let code = code.assemble(CODE).expect("the code can be assembled");
+    let value = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let memory = Box::new(Bytes(vec![(VALUE, value), (CODE, code)]));
+    let image = Image { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory };
+    let pages = Pages::new(&image);
+    let drops = Drops {
+        pages: &pages,
+        functions: HashMap::from_iter([(RELEASE, KnownFunction::Release)]),
+        slots: HashMap::new(),
+        modules: std::iter::once(CODE..CODE + 0x1000).collect(),
+        has_both: true,
+        decoded: RefCell::default(),
+        left: Cell::new(MOST),
+        thread_local: None,
+        stops: RefCell::default(),
+    };
+    let found = drops.of_changed(CODE, VALUE, &Watched::default(), patches);
+    (found.releases, found.is_whole)
+}
+
+/// Drops what a flag says, after a call that saves and restores the flag's register.
+fn by_flag(code: &mut CodeAssembler) -> Result<(), IcedError> {
+    let (mut other, mut end) = (code.create_label(), code.create_label());
+    code.push(rbp)?;
+    code.push(rbx)?;
+    code.mov(bpl, byte_ptr(rdi))?;
+    code.mov(rbx, rdi)?;
+    code.call(other)?;
+    code.test(bpl, bpl)?;
+    code.je(end)?;
+    code.mov(rdi, qword_ptr(rbx + 8))?;
+    code.mov(esi, 1)?;
+    code.call(RELEASE)?;
+    code.set_label(&mut end)?;
+    code.pop(rbx)?;
+    code.pop(rbp)?;
+    code.ret()?;
+    code.set_label(&mut other)?;
+    code.push(rbp)?;
+    code.xor(ebp, ebp)?;
+    code.pop(rbp)?;
+    code.ret()
+}
+
+#[test]
+fn a_flag_in_a_part_of_a_register_that_functions_keep() {
+    let release = Release { semaphore: LOCK, permits: 1 };
+    assert_eq!(releases(&[1, LOCK], &[], by_flag), (vec![release], true));
+    assert_eq!(releases(&[0, LOCK], &[], by_flag), (vec![], true));
+}
+
+#[test]
+fn changes_before_the_code_is_interpreted() {
+    let patch = Patch { address: VALUE, size: 1, value: 0 };
+    assert_eq!(releases(&[1, LOCK], &[patch], by_flag), (vec![], true));
+}
+
+#[test]
+fn what_is_not_known_is_left_out() {
+    let function = |code: &mut CodeAssembler| {
+        let mut other = code.create_label();
+        code.mov(rbx, rdi)?;
+        code.call(other)?;
+        code.mov(rdi, qword_ptr(rbx + 8))?;
+        code.mov(esi, 1)?;
+        code.call(RELEASE)?;
+        code.ret()?;
+        code.set_label(&mut other)?;
+        code.syscall()?;
+        code.ret()
+    };
+    let release = Release { semaphore: LOCK, permits: 1 };
+    assert_eq!(releases(&[1, LOCK], &[], function), (vec![release], false));
+}
