@@ -6,7 +6,7 @@
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::task_dump::{
     AsyncRuntime, AwaitFrame, AwaitPoint, AwaitSource, Deadlock, DumpedTask, Holder, Lock, PollingThread,
-    SharedKind, TaskDump, TaskState, Wait, WaitTarget,
+    SharedKind, TaskDump, TaskState, WaitTarget,
 };
 use stackglass_profile::{Frame, Nanos};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -190,12 +190,7 @@ impl<'a> Encoder<'a> {
         self.option(task.created.as_ref(), Self::place);
         self.number(SOURCES.iter().position(|known| *known == task.source).unwrap_or(0) as u64);
         self.frames(&task.stack);
-        self.list(&task.waits, |to, wait| {
-            to.target(wait.target);
-            to.flag(wait.is_needed);
-            to.flag(wait.unless_fails);
-            to.number(wait.permits);
-        });
+        self.list(&task.waits, |to, target| to.target(*target));
         self.option(task.waited, |to, waited| to.number(waited.0));
         self.option(task.thread.as_ref(), |to, thread| {
             to.number(thread.tid.into());
@@ -323,14 +318,7 @@ impl Decoder<'_> {
             created: self.option(Self::place)?,
             source: *SOURCES.get(usize::try_from(self.number()?).ok()?)?,
             stack: self.frames(0)?,
-            waits: self.list(|from| {
-                Some(Wait {
-                    target: from.target()?,
-                    is_needed: from.flag()?,
-                    unless_fails: from.flag()?,
-                    permits: from.number()?,
-                })
-            })?,
+            waits: self.list(Self::target)?,
             waited: self.option(|from| Some(Nanos(from.number()?)))?,
             thread: self.option(|from| {
                 Some(PollingThread {
@@ -412,12 +400,7 @@ mod tests {
             children: points.into_iter().map(leaf).collect(),
         };
         let shared = WaitTarget::Shared { kind: SharedKind::Semaphore, address: u64::MAX };
-        let waits = [WaitTarget::Task(7), shared].map(|target| Wait {
-            target,
-            is_needed: true,
-            unless_fails: false,
-            permits: 3,
-        });
+        let waits = [WaitTarget::Task(7), shared];
         let thread = PollingThread {
             tid: 77,
             stack: vec![Frame { line: -1, ..Frame::unknown(9) }],
