@@ -29,4 +29,4 @@ mod wrapped;
 pub use tokio::{
     FoundRoot, Poll, PollCode, Process, RootFuture, SeenTask, TaskLook, TaskLooks, tasks, tasks_and_polls,
 };
-pub use wrapped::WrappedTask;
+pub use wrapped::{WrappedLook, WrappedTask};

@@ -7,7 +7,7 @@
 mod ask;
 mod live;
 mod polling_threads;
-mod pool;
+pub(crate) mod pool;
 mod second_look;
 
 pub use live::{LiveTasks, may_have_tasks};

@@ -5,8 +5,10 @@
 //! ```
 //!
 //! - `program`: whether a program's tasks can be read. `looker`: the thread that looks. `rate`: when.
-//! - `view`: the process at one moment. `types`: what is kept from look to look. `look`: what one look sees. `flatten`: from await stacks to stacks. `polled`: from the
-//!   stack of a thread to that of the task it polls. `names`: the names that this needs. `idle`: whether anything ran.
+//! - `view`: the process at one moment. `types`: what is kept from look to look. `named`: the tasks that the program has named. `look`:
+//!   what one look sees. `idle`: whether anything ran.
+//! - `flatten`: from await stacks to stacks. `polled`: from the stack of a thread to that of the task it polls. `passed_on`: what is
+//!   left out of it. `names`: the names that this needs.
 //! - `samples`: from looks to samples.
 //! - `record`: a process that already runs.
 
@@ -14,7 +16,9 @@ mod flatten;
 mod idle;
 mod look;
 mod looker;
+mod named;
 mod names;
+mod passed_on;
 mod polled;
 pub(crate) mod program;
 mod rate;

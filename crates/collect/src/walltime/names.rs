@@ -5,7 +5,7 @@
 
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::{AwaitKind, AwaitLocation, Location, LocationId, Module, ModuleIndex, Recording};
-use stackglass_symbols::{Options, symbolize};
+use stackglass_symbols::{Options, is_coroutine_body, symbolize};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,8 @@ pub(super) struct Call {
     pub file: Arc<str>,
     /// 0 if unknown.
     pub line: u32,
+    /// It is the body of an `async` function, block or closure.
+    pub is_body: bool,
 }
 
 /// Names by address.
@@ -87,10 +89,19 @@ impl Names {
         is_known
     }
 
-    /// Adds names.
+    /// Adds names. `async app::go` is the body of an `async` function, `lib tower::call` a function of a library.
     #[cfg(test)]
     pub(super) fn know(&mut self, code: Code, calls: &[&str]) {
-        let call = |name: &&str| Call { function: (*name).into(), file: "f.rs".into(), line: 7 };
+        let call = |name: &&str| {
+            let (kind, function) =
+                name.split_once(' ').filter(|_| !name.contains("::{")).unwrap_or(("", name));
+            let (is_body, function) = match name.strip_prefix("async ") {
+                Some(function) => (true, function),
+                None => (false, function),
+            };
+            let file = if kind == "lib" { "/root/.cargo/registry/src/x/lib.rs" } else { "f.rs" };
+            Call { function: function.into(), file: file.into(), line: 7, is_body }
+        };
         self.known.insert(code, calls.iter().map(call).collect());
     }
 
@@ -125,6 +136,7 @@ impl Names {
                 function: frame.func.clone(),
                 file: frame.file.clone(),
                 line: u32::try_from(frame.line).unwrap_or(0),
+                is_body: is_coroutine_body(frame),
             });
             self.known.insert(code, calls.collect());
         }
