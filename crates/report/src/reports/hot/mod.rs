@@ -7,7 +7,8 @@ pub use json::write_json;
 use super::summary::interpreters;
 use crate::call_tree::StateFilter;
 use crate::queries::hot::{HotKey, HotRow, HotTable};
-use crate::text::columns::{cut_right, pad_right, width};
+use crate::queries::waits::Wait;
+use crate::text::columns::{cut_right, width};
 use crate::text::numbers::{counted, duration_text, grouped, millis_text, percent, percent_text};
 use crate::text::short::{location_text, short_function, shortest_location};
 use crate::text::style::{Line, Paint};
@@ -64,7 +65,7 @@ impl HotText {
         let what = match table.states {
             _ if !table.timed => samples,
             _ if matches!(source, Source::Recording(recording) if recording.is_walltime()) => {
-                format!("{total} of tasks in {samples}")
+                format!("{total} of wall time of tasks in {samples}")
             }
             StateFilter::Awake => format!("{total} of CPU time in {samples}"),
             StateFilter::Asleep => format!("{total} asleep"),
@@ -136,13 +137,19 @@ impl HotText {
             }
             (None, _) => (row.name.clone(), cut_right(&harmless(&row.module), room / 3).into_owned()),
         };
+        // The line of an `.await` says little without what it waits for.
+        let note = row.waits_in.as_deref().map(|future| harmless(&Wait::of_future(future)).into_owned());
+        let note = note.filter(|note| !note.is_empty()).map(|note| format!("  {note}")).unwrap_or_default();
         let at = row.place.as_ref();
         let link = at.and_then(|at| self.links.as_ref()?.target(&at.file, at.line));
         if place.is_empty() {
             line.plain(short_function(&name, room));
         } else {
             let for_name = room.saturating_sub(width(&place) + 2);
-            line.plain(pad_right(&short_function(&name, for_name), for_name)).plain("  ");
+            let note = cut_right(&note, for_name / 2).into_owned();
+            let name = short_function(&name, for_name - width(&note));
+            let space = for_name.saturating_sub(width(&name) + width(&note));
+            line.plain(name).push(Paint::Cyan, note).plain(" ".repeat(space + 2));
             line.push_linked(Paint::Grey, place, link);
         }
         line.cut(self.cols).write(self.style, out)
