@@ -41,10 +41,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         out.flush()?;
         return Ok(0);
     }
-    let samples = match recording.is_walltime() {
-        true => format!("{} in {} of tasks", samples.on_cpu, seconds(samples.cpu)),
-        false => samples.text(is_from_elsewhere(&recording), recording.is_walltime()),
-    };
+    let samples = samples.text(is_from_elsewhere(&recording), recording.is_walltime());
     writeln!(out, "{}", harmless(&name))?;
     write_info(&recording, samples, &mut out)?;
     if input::is_recording(&path) {

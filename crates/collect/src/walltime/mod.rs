@@ -9,9 +9,10 @@
 //!   what one look sees. `idle`: whether anything ran.
 //! - `flatten`: from await stacks to stacks. `polled`: from the stack of a thread to that of the task it polls. `passed_on`: what is
 //!   left out of it. `names`: the names that this needs.
-//! - `samples`: from looks to samples.
+//! - `samples`: from looks to samples. `children`: the processes that are left out.
 //! - `record`: a process that already runs.
 
+mod children;
 mod flatten;
 mod idle;
 mod look;
@@ -30,6 +31,7 @@ mod view;
 pub use record::record;
 
 use crate::Recorder;
+use children::Children;
 use looker::{Command, Looker, Message};
 use samples::Samples;
 use stackglass_procfs::clock;
@@ -48,6 +50,7 @@ pub(crate) struct WallTime {
     messages: Receiver<Message>,
     thread: Option<JoinHandle<()>>,
     samples: Samples,
+    children: Children,
     has_ended: bool,
     notes: Vec<String>,
 }
@@ -66,6 +69,7 @@ impl WallTime {
             messages,
             thread: thread.ok(),
             samples: Samples::default(),
+            children: Children::of(pid),
             has_ended: false,
             notes: notes.into_iter().collect(),
         }
@@ -78,6 +82,7 @@ impl WallTime {
 
     /// Adds what was seen since the last call.
     pub(crate) fn read(&mut self, recorder: &mut Recorder) {
+        self.children.update();
         while let Ok(message) = self.messages.try_recv() {
             self.apply(message, recorder);
         }
@@ -129,6 +134,9 @@ impl WallTime {
         }
         self.read(recorder);
         self.samples.end(clock::monotonic(), recorder);
+        if let Some(remark) = self.children.remark() {
+            recorder.remark(remark);
+        }
     }
 
     fn apply(&mut self, message: Message, recorder: &mut Recorder) {

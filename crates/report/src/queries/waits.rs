@@ -3,7 +3,7 @@
 //! An await stack ends in a future of a library: `Sleep` says little. The time belongs to the function that awaits it.
 
 use crate::queries::function_table::is_readers_own;
-use foldhash::HashMap;
+use crate::text::short::last_name;
 use stackglass_profile::{AwaitKind, AwaitLocation, Frame, Recording, StackId};
 use std::sync::Arc;
 
@@ -21,16 +21,23 @@ pub(crate) struct Wait {
     pub line: i64,
     /// The innermost future; empty if it is not known.
     pub future: Arc<str>,
+    /// The line is in the program itself. Otherwise only libraries are on the stack.
+    pub is_own: bool,
 }
 
 impl Wait {
-    /// The future, as the rest of a sentence: `waits in Sleep`. Empty if it is not known.
-    pub(crate) fn of_future(future: &str) -> String {
+    /// What it waits in, in words: `waits in Sleep`. Empty if the future is not known.
+    pub(crate) fn words(future: &str) -> String {
         match future {
             "" => String::new(),
             READY => "waits for a worker".to_owned(),
-            future => format!("waits in {}", crate::text::short::last_name(future)),
+            future => format!("waits in {}", Wait::short(future)),
         }
+    }
+
+    /// The same in one word: `Sleep`, `ready`.
+    pub(crate) fn short(future: &str) -> &str {
+        last_name(future).trim_matches(['[', ']'])
     }
 }
 
@@ -69,22 +76,17 @@ impl<'r> Waits<'r> {
                     continue;
                 }
                 if is_readers_own(frame, self.rust) {
-                    return Some(wait(frame, leaf?));
+                    return Some(wait(frame, leaf?, true));
                 }
                 found = found.or(Some(frame));
             }
         }
         // Only libraries are on the stack.
-        Some(wait(found?, leaf?))
-    }
-
-    /// The waits of all of these stacks.
-    pub(crate) fn of_all(&self, stacks: impl IntoIterator<Item = StackId>) -> HashMap<StackId, Wait> {
-        stacks.into_iter().filter_map(|stack| Some((stack, self.of(stack)?))).collect()
+        Some(wait(found?, leaf?, false))
     }
 }
 
-fn wait(at: &Frame, leaf: &Frame) -> Wait {
+fn wait(at: &Frame, leaf: &Frame, is_own: bool) -> Wait {
     let future = if std::ptr::eq(at, leaf) { "".into() } else { leaf.func.clone() };
-    Wait { function: at.func.clone(), file: at.file.clone(), line: at.line, future }
+    Wait { function: at.func.clone(), file: at.file.clone(), line: at.line, future, is_own }
 }

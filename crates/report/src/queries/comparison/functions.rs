@@ -79,7 +79,7 @@ pub(super) fn costs(recording: &Recording, timed: bool) -> Costs {
 
 /// `app::fetch (waits in Sleep)`. Lines move when programs change.
 fn wait_name(wait: &Wait) -> Arc<str> {
-    match Wait::of_future(&wait.future) {
+    match Wait::words(&wait.future) {
         text if text.is_empty() => format!("{} (waits)", wait.function).into(),
         text => format!("{} ({text})", wait.function).into(),
     }

@@ -10,7 +10,7 @@ use crate::queries::hot::{HotKey, HotRow, HotTable};
 use crate::queries::waits::Wait;
 use crate::text::columns::{cut_right, width};
 use crate::text::numbers::{counted, duration_text, grouped, millis_text, percent, percent_text};
-use crate::text::short::{location_text, short_function, shortest_location};
+use crate::text::short::{last_name, location_text, short_function, shortest_location};
 use crate::text::style::{Line, Paint};
 use crate::{Links, Source, Style};
 use stackglass_profile::harmless;
@@ -129,7 +129,8 @@ impl HotText {
             }
             (Some(at), _) => {
                 let shortest = width(&shortest_location(&at.file, at.line)).min(room / 2);
-                let left = room.saturating_sub(width(&row.name) + 2).max(shortest);
+                let note = row.waits_in.as_deref().map_or(0, |future| width(&Wait::words(future)) + 2);
+                let left = room.saturating_sub(width(&row.name) + note + 2).max(shortest);
                 (row.name.clone(), location_text(source.short_path(&at.file), &at.file, at.line, left))
             }
             (None, _) if row.module.is_empty() || row.name.contains(&row.module) => {
@@ -137,22 +138,40 @@ impl HotText {
             }
             (None, _) => (row.name.clone(), cut_right(&harmless(&row.module), room / 3).into_owned()),
         };
-        // The line of an `.await` says little without what it waits for.
-        let note = row.waits_in.as_deref().map(|future| harmless(&Wait::of_future(future)).into_owned());
-        let note = note.filter(|note| !note.is_empty()).map(|note| format!("  {note}")).unwrap_or_default();
         let at = row.place.as_ref();
         let link = at.and_then(|at| self.links.as_ref()?.target(&at.file, at.line));
         if place.is_empty() {
             line.plain(short_function(&name, room));
         } else {
             let for_name = room.saturating_sub(width(&place) + 2);
-            let note = cut_right(&note, for_name / 2).into_owned();
-            let name = short_function(&name, for_name - width(&note));
+            let (name, note) = match row.waits_in.as_deref() {
+                Some(future) => waiting(&name, &harmless(future), for_name),
+                None => (short_function(&name, for_name), String::new()),
+            };
             let space = for_name.saturating_sub(width(&name) + width(&note));
             line.plain(name).push(Paint::Cyan, note).plain(" ".repeat(space + 2));
             line.push_linked(Paint::Grey, place, link);
         }
         line.cut(self.cols).write(self.style, out)
+    }
+}
+
+/// A function that waits and what it waits in, in as many words as fit: `app::price  waits in Acquire`, `price  in Acquire`.
+fn waiting(name: &str, future: &str, room: usize) -> (String, String) {
+    let (long, short) = (Wait::words(future), Wait::short(future));
+    let within = if future.starts_with('[') { short.to_owned() } else { format!("in {short}") };
+    if long.is_empty() {
+        return (short_function(name, room), String::new());
+    }
+    let last = last_name(name);
+    let notes = [long, within, short.to_owned()].map(|note| format!("  {note}"));
+    let texts = [(name, &notes[0]), (last, &notes[0]), (last, &notes[1])];
+    match texts.into_iter().find(|(name, note)| width(name) + width(note) <= room) {
+        Some((name, note)) => (name.to_owned(), note.clone()),
+        None => {
+            let note = cut_right(&notes[2], room / 2).into_owned();
+            (short_function(last, room - width(&note)), note)
+        }
     }
 }
 

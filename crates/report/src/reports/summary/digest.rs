@@ -62,13 +62,15 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
             let link = summary.link(&wait.file, wait.line);
             Entry { link, ..Entry::of(weight.time, waits::names(recording, wait)) }
         });
-        for (title, mut entries) in [
-            ("waits", waits.collect::<Vec<_>>()),
-            ("own time", own.collect()),
-            ("in total", total.collect()),
-            ("lines", lines.collect()),
-        ] {
-            entries.retain(|entry| entry.time as f64 >= cpu as f64 * super::NOTICEABLE);
+        let is_noticeable = |entry: &Entry| entry.time as f64 >= cpu as f64 * super::NOTICEABLE;
+        let waits: Vec<Entry> = waits.filter(is_noticeable).collect();
+        if !waits.is_empty() {
+            digest.push(hottest("waits", &waits, cpu, summary.cols));
+        }
+        for (title, mut entries) in
+            [("own time", own.collect::<Vec<_>>()), ("in total", total.collect()), ("lines", lines.collect())]
+        {
+            entries.retain(is_noticeable);
             entries.sort_by(|a, b| order::largest_first((a.time, &a.names), (b.time, &b.names)));
             if !entries.is_empty() {
                 digest.push(hottest(title, &entries, cpu, summary.cols));

@@ -28,16 +28,19 @@ pub(super) fn names(recording: &Recording, wait: &Wait) -> [String; 2] {
 
 /// ` (Sleep)`.
 fn future(wait: &Wait) -> String {
-    match last_name(&wait.future) {
+    match Wait::short(&wait.future) {
         "" => String::new(),
-        future => format!(" ({})", harmless(future.trim_matches(['[', ']']))),
+        future => format!(" ({})", harmless(future)),
     }
 }
 
-/// The waits, those with the most time first.
+/// The waits, those in the program's own lines first, then those with the most time. Every connection of a server also waits for
+/// the end of the server, in a line of a library.
 pub(super) fn largest<'t>(tree: &'t CpuTree<'_>) -> Vec<(&'t Wait, Weight)> {
     let mut waits: Vec<(&Wait, Weight)> = tree.waits.iter().map(|(wait, weight)| (wait, *weight)).collect();
-    waits.sort_by(|(a, of_a), (b, of_b)| order::largest_first((of_a.time, a), (of_b.time, b)));
+    waits.sort_by(|(a, of_a), (b, of_b)| {
+        order::largest_first(((a.is_own, of_a.time), a), ((b.is_own, of_b.time), b))
+    });
     waits
 }
 
