@@ -54,8 +54,8 @@ fn is_driver(function: &str) -> bool {
 /// Whether a function is a closure in the same function as a body, as macros make them.
 fn is_closure_of(function: &str, outer: &str) -> bool {
     let base = outer.split("::{").next().unwrap_or(outer);
-    let mut parts = function.strip_prefix(base).unwrap_or_default().split("::").skip(1).peekable();
-    parts.peek().is_some() && parts.all(|part| part.starts_with("{closure"))
+    let rest = function.strip_prefix(base).and_then(|rest| rest.strip_prefix("::"));
+    rest.is_some_and(|rest| rest.split("::").all(|part| part.starts_with("{closure")))
 }
 
 /// Whether a function is that of a future, a stream or the like, by its name, or a closure in one.
@@ -105,6 +105,7 @@ mod tests {
         // Functions of the reader's own, and what drives other futures meanwhile.
         assert!(!are_passed(&[("app::helper", own)]));
         assert!(!are_passed(&[("app::both", own)]));
+        assert!(!are_passed(&[("app::both_of::{closure}", own)]));
         assert!(!are_passed(&[("app::both::inner::{closure}", own)]));
         assert!(!are_passed(&[("tokio::runtime::park::CachedParkThread::block_on::{closure}", registry)]));
         assert!(!are_passed(&[("futures_executor::local_pool::LocalPool::run_until", "")]));
