@@ -1,7 +1,9 @@
 //! Profiles by wall time of programs with async tasks: await stacks of tasks whose parts of the time are known.
 
 use stackglass_profile::{Frame, Recording, Sample, State};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use whole_programs::{Outcome, Record, awaits, marked_lines, stackglass};
 
@@ -102,6 +104,48 @@ fn tasks_wait_in_their_lines_for_their_parts_of_the_time() {
     }
     assert!(sum(&recording, &["awaits::waits::blocking", "sleep"]).1 > 0);
 
+    // They are the same frames, with nothing of `join!` between them.
+    let below = |leaf: &str| {
+        let (both, turns) = ("awaits::waits::both", "awaits::waits::turns");
+        let found = recording.samples.iter().map(|sample| frames(&recording, sample)).find_map(|frames| {
+            let has_all = frames.first().is_some_and(|frame| *frame.func == *both)
+                && frames.iter().any(|frame| *frame.func == *turns)
+                && frames.iter().any(|frame| frame.func.starts_with(leaf));
+            has_all.then_some(frames)
+        });
+        let found = found.unwrap_or_else(|| panic!("turns is not seen in {leaf}"));
+        let identity = |frame: &Frame| {
+            (frame.func.to_string(), frame.file.clone(), frame.module.clone(), frame.inlined, frame.foreign)
+        };
+        let identities: Vec<_> = found[..2].iter().map(|frame| identity(frame)).collect();
+        assert!(*found[1].func == *turns && found[2].func.starts_with(leaf), "{found:?}");
+        identities
+    };
+    assert_eq!(below("tokio::time::sleep::Sleep"), below("awaits::waits::burn"));
+
+    // Its child is said to be left out.
+    let remarks = recording.info.remarks.join(" ");
+    assert!(
+        remarks.contains("1 child process of the program is not in this wall-time profile (sleep)"),
+        "{remarks}"
+    );
+
+    // Reports name the lines of the program, not the futures of tokio.
+    let line = |name: &str| format!("waits.rs:{}", lines[name]);
+    let screen = said(&["print"], &outcome);
+    let last = screen.lines().last().unwrap_or_default();
+    assert!(last.contains("of the time tasks wait") && last.contains(&line("only_line")), "{screen}");
+    for (verb, flags) in [("hot", &["--wall"][..]), ("hot", &[]), ("callers", &["Sleep"]), ("annotate", &[])]
+    {
+        let text = said(&[&[verb], flags].concat(), &outcome);
+        assert!(!text.contains("CPU"), "{text}");
+        assert!(verb == "annotate" || text.contains(&line("only_line")), "{text}");
+    }
+    let hot = said(&["hot"], &outcome);
+    let rows: Vec<&str> = hot.lines().filter(|row| row.contains("two_lines  waits in Sleep")).collect();
+    assert!(rows.iter().any(|row| row.contains(&line("first_line"))), "{hot}");
+    assert!(rows.iter().any(|row| row.contains(&line("second_line"))), "{hot}");
+
     // Each task counts with all of the time.
     let total: f64 = recording.samples.iter().map(|sample| sample.time.seconds()).sum();
     let wall = recording.info.wall.seconds();
@@ -165,8 +209,12 @@ struct Host(Child);
 
 impl Host {
     fn start(arguments: &[&str]) -> Host {
+        Host::of(awaits(), arguments)
+    }
+
+    fn of(program: &Path, arguments: &[&str]) -> Host {
         let mut child =
-            Command::new(awaits()).args(arguments).stdout(Stdio::piped()).spawn().expect("the host starts");
+            Command::new(program).args(arguments).stdout(Stdio::piped()).spawn().expect("the host starts");
         let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
         lines.map_while(Result::ok).take_while(|line| line != "READY").for_each(drop);
         Host(child)
@@ -178,6 +226,89 @@ impl Drop for Host {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Records a process for so long.
+fn recorded(host: &Host, seconds: u32) -> Recording {
+    let folder = whole_programs::Folder::new();
+    let file = folder.path().join("host.glass");
+    let mut command = Command::new(stackglass());
+    command.args(["record", "--walltime", "--quiet", "--duration", &format!("{seconds}s"), "--pid"]);
+    command.arg(host.0.id().to_string()).arg("-o").arg(&file);
+    let output = command.output().expect("the command can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    stackglass_files::read(&file).expect("a recording").0
+}
+
+/// By name of the task: the number of such tasks, their hits and time, and their stacks.
+fn by_task(recording: &Recording) -> BTreeMap<String, (BTreeSet<u64>, u32, f64, BTreeSet<String>)> {
+    let mut found: BTreeMap<String, (BTreeSet<u64>, u32, f64, BTreeSet<String>)> = BTreeMap::new();
+    for sample in &recording.samples {
+        let task = recording.tasks.iter().find(|task| task.id.0 == sample.task);
+        let (ids, hits, time, stacks) =
+            found.entry(task.map_or("", |task| &task.name).to_owned()).or_default();
+        ids.insert(sample.task);
+        *hits += sample.hits;
+        *time += sample.time.seconds();
+        stacks.insert(text(recording, sample));
+    }
+    found
+}
+
+/// Recordings of a host with enough looks, on a busy machine as well.
+fn looked_at(host: &Host, name: &str) -> BTreeMap<String, (BTreeSet<u64>, u32, f64, BTreeSet<String>)> {
+    for seconds in [8, 40] {
+        let found = by_task(&recorded(host, seconds));
+        if found.get(name).is_some_and(|(_, hits, ..)| *hits > 4) {
+            return found;
+        }
+    }
+    panic!("{name} was not seen in 40 s");
+}
+
+#[test]
+fn named_tasks_of_other_executors() {
+    let host = Host::of(&awaits().with_file_name("awaits-wrapped"), &["executors"]);
+    let found = looked_at(&host, "smol_first");
+    let lines = marked_lines();
+    let at = |function: &str, line: &str| format!("awaits_wrapped::executors::{function}:{}", lines[line]);
+    let parked = format!("{} > futures_channel::oneshot::Receiver", at("parked", "ex_parked"));
+    let (nested, deeper) = (at("nested", "ex_nested"), at("inner", "ex_deeper"));
+    let deep = format!("{nested} > {deeper} > {deeper} > {} > {parked}", at("inner", "ex_inner"));
+    let expected = [
+        ("pool_nested", vec![format!("{nested} > {} > {parked}", at("inner", "ex_inner"))]),
+        ("pool_boxed", vec![format!("{} > {parked}", at("outer", "ex_outer"))]),
+        ("pool_join", vec![format!("{}:{}", "{async block#0}", lines["ex_one"]), parked.clone()]),
+        ("pool_lock", vec![at("waits_for_lock", "ex_lock")]),
+        ("local_nested", vec![format!("{nested} > {deeper} > {} > {parked}", at("inner", "ex_inner"))]),
+        ("smol_first", vec![deep.clone()]),
+        ("smol_second", vec![deep]),
+        ("smol_polled", vec!["awaits_wrapped::executors::polled".to_owned(), "nanosleep".to_owned()]),
+        ("not_polled", vec!["[not started]".to_owned()]),
+    ];
+    let whole = found["smol_first"].2;
+    for (name, parts) in expected {
+        let (ids, _, time, stacks) =
+            found.get(name).unwrap_or_else(|| panic!("{name} is missing: {found:#?}"));
+        assert_eq!(ids.len(), 1, "{name}");
+        assert!((time / whole - 1.0).abs() < 0.01, "{name}: {time} of {whole}");
+        for part in parts {
+            assert!(stacks.iter().any(|stack| stack.contains(&part)), "{name} is not in {part}: {stacks:#?}");
+        }
+    }
+    // A wrapped future within another is no task.
+    assert!(!found.contains_key("not a task of its own"), "{found:#?}");
+}
+
+#[test]
+fn a_named_task_of_tokio_counts_once() {
+    let host = Host::of(&awaits().with_file_name("awaits-wrapped"), &["wrapped-many", "300"]);
+    // More tasks than are looked at in one look.
+    let recording = recorded(&host, 10);
+    let recording = if recording.samples.len() >= 256 { recording } else { recorded(&host, 40) };
+    let wrong = recording.tasks.iter().filter(|task| task.id.0 & 1 << 37 != 0 && task.id.0 & 3 << 38 == 0);
+    assert_eq!(wrong.map(|task| &task.name).collect::<Vec<_>>(), Vec::<&std::sync::Arc<str>>::new());
+    assert!(recording.samples.len() >= 256, "{}", recording.samples.len());
 }
 
 #[test]

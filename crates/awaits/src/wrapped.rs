@@ -74,9 +74,104 @@ impl Known {
         self.whole.extend(whole(values, future).map(|address| (address, task)));
     }
 
-    fn contains(&self, future: u64) -> bool {
-        self.within.contains(&future)
+    /// Names the tasks that wrapped futures are all of.
+    fn name(&self, tasks: &[WrappedTask], walker: &Walker<'_>, dumped: &mut [DumpedTask]) {
+        let by_future: HashMap<u64, &WrappedTask> =
+            tasks.iter().filter(|task| task.future != 0).map(|task| (task.future, task)).collect();
+        for (future, index) in &self.whole {
+            if let Some(dumped) = dumped.get_mut(*index)
+                && let Some(task) =
+                    by_future.get(future).filter(|task| is_in_copy(walker, task) != Some(false))
+            {
+                dumped.given_name = Some(task.name.clone());
+                dumped.created = task.created.clone();
+                dumped.waited = dumped.waited.or(task.waited);
+            }
+        }
     }
+
+    /// Says that a task that is not in the dump consists of this future.
+    pub fn claim_unseen(&mut self, values: &Values<'_>, future: Value) {
+        self.claim(values, usize::MAX, future, &[]);
+    }
+
+    /// The tasks that are no part of others, as far as their addresses tell.
+    fn separate<'t>(&self, tasks: &'t [WrappedTask]) -> Vec<&'t WrappedTask> {
+        let mut ranges: Vec<&Range<u64>> = self.ranges.iter().collect();
+        ranges.sort_by_key(|range| range.start);
+        let whole: HashSet<u64> = self.whole.iter().map(|(future, _)| *future).collect();
+        let is_part = |future: u64| {
+            let behind = ranges.partition_point(|range| range.start <= future);
+            self.within.contains(&future)
+                || whole.contains(&future)
+                || behind.checked_sub(1).is_some_and(|at| ranges[at].contains(&future))
+        };
+        tasks.iter().filter(|task| task.future == 0 || !is_part(task.future)).collect()
+    }
+}
+
+/// Tasks that no runtime has, in one look.
+#[derive(Debug, Default)]
+pub struct WrappedLook {
+    /// Number of live tasks.
+    pub alive: usize,
+    /// Some of them, or all, with their ids.
+    pub tasks: Vec<(u64, DumpedTask)>,
+}
+
+/// Names the tasks of a look that are wrapped, and looks at those that no runtime has: at so many, each as likely as the others.
+pub(crate) fn look(
+    tasks: &[WrappedTask],
+    walker: &Walker<'_>,
+    of_runtimes: &mut [DumpedTask],
+    most: usize,
+    below: &mut dyn FnMut(usize) -> usize,
+) -> WrappedLook {
+    let known = walker.wrapped.take();
+    known.name(tasks, walker, of_runtimes);
+    let mut separate = known.separate(tasks);
+    leave_out_nested(&mut separate, walker);
+    let mut look = WrappedLook { alive: separate.len(), tasks: Vec::new() };
+    for place in 0..look.alive.min(most) {
+        separate.swap(place, place + below(look.alive - place));
+    }
+    separate.truncate(most);
+    let (mut found, mut within) = (Vec::new(), HashSet::new());
+    for task in separate {
+        if let Some((dumped, _, inner)) = read(walker, task, false) {
+            within.extend(inner.into_iter().filter(|inner| *inner != task.future));
+            found.push((task, dumped));
+        }
+    }
+    let count = found.len();
+    found.retain(|(task, _)| task.future == 0 || !within.contains(&task.future));
+    look.alive -= count - found.len();
+    look.tasks = found.into_iter().map(|(task, dumped)| (task.id, dumped)).collect();
+    look
+}
+
+/// Leaves out futures in the memory of others.
+fn leave_out_nested(tasks: &mut Vec<&WrappedTask>, walker: &Walker<'_>) {
+    let mut around = Known::default();
+    for wrapper in tasks.iter().filter_map(|task| wrapper_of(walker, task)) {
+        if let Some(future) = walker.values.field(wrapper, "future") {
+            let size = walker.values.layout(future.type_id).size;
+            // Without its own first byte.
+            around.ranges.push(future.address.saturating_add(1)..future.address.saturating_add(size.max(1)));
+        }
+    }
+    // Of two ranges that overlap, the outer one begins first.
+    around.ranges.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
+    let mut end = 0;
+    around.ranges.retain(|range| {
+        let is_outer = range.start >= end;
+        end = if is_outer { range.end } else { end };
+        is_outer
+    });
+    tasks.retain(|task| {
+        let behind = around.ranges.partition_point(|range| range.start <= task.future);
+        !behind.checked_sub(1).is_some_and(|at| around.ranges[at].contains(&task.future))
+    });
 }
 
 /// Whether a type with this name is the wrapper.
@@ -113,26 +208,11 @@ pub(crate) fn add(
     held: &mut Vec<TaskHoldings>,
 ) {
     let known = walker.wrapped.take();
-    let by_future: HashMap<u64, &WrappedTask> =
-        tasks.iter().filter(|task| task.future != 0).map(|task| (task.future, task)).collect();
-    for (future, index) in &known.whole {
-        if let Some(task) = by_future.get(future).filter(|task| is_in_copy(walker, task) != Some(false)) {
-            let dumped = &mut dump.tasks[*index];
-            dumped.given_name = Some(task.name.clone());
-            dumped.created = task.created.clone();
-            dumped.waited = dumped.waited.or(task.waited);
-        }
-    }
-    let mut ranges: Vec<&Range<u64>> = known.ranges.iter().collect();
-    ranges.sort_by_key(|range| range.start);
-    let is_part = |future: u64| {
-        let behind = ranges.partition_point(|range| range.start <= future);
-        known.contains(future) || behind.checked_sub(1).is_some_and(|at| ranges[at].contains(&future))
-    };
+    known.name(tasks, walker, &mut dump.tasks);
     let mut found = Vec::new();
     let mut within = HashSet::new();
-    for task in tasks.iter().filter(|task| task.future == 0 || !is_part(task.future)) {
-        if let Some((dumped, holdings, inner)) = read(walker, task) {
+    for task in known.separate(tasks) {
+        if let Some((dumped, holdings, inner)) = read(walker, task, true) {
             within.extend(inner.into_iter().filter(|inner| *inner != task.future));
             found.push((task, dumped, holdings));
         }
@@ -162,7 +242,7 @@ pub(crate) fn add(
 type Read = (DumpedTask, Option<(Holdings, Needs)>, Vec<u64>);
 
 /// A task and the wrapped futures in it. `None` if it is not in the copy.
-fn read(walker: &Walker<'_>, task: &WrappedTask) -> Option<Read> {
+fn read(walker: &Walker<'_>, task: &WrappedTask, with_holdings: bool) -> Option<Read> {
     let mut dumped = DumpedTask {
         state: if task.polled_by.is_some() { TaskState::Running } else { TaskState::Waiting },
         name: task.name.clone(),
@@ -204,7 +284,8 @@ fn read(walker: &Walker<'_>, task: &WrappedTask) -> Option<Read> {
         }
     }
     (dumped.stack, dumped.waits) = (walked.stack, walked.waits);
-    Some((dumped, Some((held::holdings(walker, future), walked.needs)), walked.wrapped))
+    let holdings = with_holdings.then(|| (held::holdings(walker, future), walked.needs));
+    Some((dumped, holdings, walked.wrapped))
 }
 
 /// The wrapper of a task, if the type of its future is known.

@@ -100,7 +100,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let listed = annotate.write(&recording, &mut |file| sources.read(file), &mut out)?;
     out.flush()?;
     let amount = match metric {
-        Metric::Time => states.noun(),
+        Metric::Time => Source::Recording(&recording).noun(states),
         metric => metric.noun(),
     };
     let seen = if metric == Metric::Time { "was seen" } else { "are" };

@@ -98,7 +98,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         return Err(Failure::new(match &answer.other_lines[..] {
             [] if answer.all == 0 && metric == Metric::Time => {
                 let hint = if flags.states.wall { "" } else { "; --wall counts all states of threads" };
-                format!("{}: no {} was sampled{hint}", input.name, states.noun())
+                format!("{}: no {} was sampled{hint}", input.name, source.noun(states))
             }
             [] => not_seen(flags, source, &input.name),
             lines => at_other_lines(flags, lines, &input.name),

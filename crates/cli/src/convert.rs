@@ -145,7 +145,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             let lost = lost(input.kind, kind).map(|lost| match input.timed() {
                 Some(recording) if recording.info.delay.0 > 0 => {
                     let each = std::time::Duration::from_nanos(recording.info.delay.0);
-                    format!("{lost}; each count is {each:?} of {}", states.noun())
+                    format!("{lost}; each count is {each:?} of {}", input.source().noun(states))
                 }
                 _ => lost.to_owned(),
             });

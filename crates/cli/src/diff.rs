@@ -187,6 +187,7 @@ fn draw(
     let spread = if comparison.exact { 0.0 } else { comparison.spread * uncertainty };
     let difference = Difference::new(&old, &new, comparison.common * delays, spread);
     let unit = match comparison.metric {
+        Metric::Time if comparison.of_tasks => "ms of wall time of tasks",
         Metric::Time if comparison.timed => "ms of CPU time",
         Metric::Time => "samples",
         metric => metric.noun(),

@@ -41,10 +41,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         out.flush()?;
         return Ok(0);
     }
-    let samples = match recording.is_walltime() {
-        true => format!("{} in {} of tasks", samples.on_cpu, seconds(samples.cpu)),
-        false => samples.text(is_from_elsewhere(&recording)),
-    };
+    let samples = samples.text(is_from_elsewhere(&recording), recording.is_walltime());
     writeln!(out, "{}", harmless(&name))?;
     write_info(&recording, samples, &mut out)?;
     if input::is_recording(&path) {
@@ -90,8 +87,11 @@ impl SampleTotals {
         totals
     }
 
-    fn text(self, without_times: bool) -> String {
+    fn text(self, without_times: bool, of_tasks: bool) -> String {
         match self {
+            SampleTotals { on_cpu, cpu, .. } if of_tasks => {
+                format!("{on_cpu} in {} of wall time of tasks", seconds(cpu))
+            }
             _ if without_times => (self.on_cpu + self.others).to_string(),
             SampleTotals { on_cpu, cpu, others: 0 } => format!("{on_cpu} in {} of CPU time", seconds(cpu)),
             SampleTotals { on_cpu, cpu, others } => {

@@ -15,7 +15,8 @@ States of a thread
   on CPU   it runs: this is its CPU time
   ready    it could run, but waits for a CPU that other threads have
   asleep   it is blocked in the kernel: a lock, a socket, a disk, a timer
-CPU time is what reports count. --wall counts all three states.
+CPU time is what reports count. --wall counts all three states. In a wall-time
+profile (record --walltime), reports count the wall time of tasks.
 
 States of an async task
   running  a thread polls it
@@ -50,6 +51,8 @@ The digest, at the end
   CPU      CPU time of all threads, which may exceed the wall time
   cores    CPU time divided by wall time
   own time, in total, lines   the hottest functions and source lines
+  waits    in a wall-time profile: the lines of the program in which tasks wait,
+           and the future (Sleep, Acquire) in which each wait ends
   the last line names the function in which, or below which, the time goes
 
 Full reports (`print --format tree`, `--format flat`) are those of Julia's

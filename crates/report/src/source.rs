@@ -1,6 +1,7 @@
 //! The source of a report: a recording, or a word buffer with its dictionary.
 
 use crate::FilePattern;
+use crate::trees::call_tree::StateFilter;
 use foldhash::HashSet;
 use stackglass_profile::{Data, Dictionary, Frame, Recording, ShortPath};
 use std::sync::Arc;
@@ -20,6 +21,14 @@ impl<'a> Source<'a> {
         match self {
             Source::Recording(recording) => recording.symbols.short_path(file),
             Source::Data(_, dictionary) => dictionary.short_path(file),
+        }
+    }
+
+    /// What is counted in these states: CPU time, or in a profile by wall time the wall time of tasks.
+    pub fn noun(&self, states: StateFilter) -> &'static str {
+        match self {
+            Source::Recording(recording) if recording.is_walltime() => "wall time of tasks",
+            _ => states.noun(),
         }
     }
 

@@ -4,6 +4,7 @@
 //! what it is: `{async_fn#0}`. In recordings with await stacks, the time in which a function runs and the time in which it waits
 //! belong to one function, so the body has the function's name.
 
+use stackglass_profile::Frame;
 use std::sync::Arc;
 
 /// The last part of names of closures.
@@ -35,6 +36,34 @@ pub(crate) fn of_body(func: &str, name: &[u8], scopes: &[&[u8]]) -> Option<Arc<s
     Some(path.into())
 }
 
+/// Whether a frame is the body of a coroutine, in a recording with await stacks: its function has the name of an `async` function,
+/// block or closure, and its full name is still that of a closure.
+pub fn is_coroutine_body(frame: &Frame) -> bool {
+    let is_named = |last: &str| last.starts_with("{async ");
+    match frame.func.rsplit_once("::") {
+        Some((_, last)) if is_named(last) => true,
+        Some((_, last)) if last.starts_with('{') => false,
+        _ => frame.spec.as_deref().is_some_and(|spec| last_part(spec).starts_with('{')),
+    }
+}
+
+/// The last part of a path, with its generic arguments.
+fn last_part(path: &str) -> &str {
+    let (mut depth, mut last) = (0usize, 0);
+    let bytes = path.as_bytes();
+    for at in 0..bytes.len() {
+        match bytes[at] {
+            b'<' | b'(' | b'[' => depth += 1,
+            // The arrow of a function's type closes nothing.
+            b'>' if at > 0 && bytes[at - 1] == b'-' => {}
+            b'>' | b')' | b']' => depth = depth.saturating_sub(1),
+            b':' if depth == 0 && at > 0 && bytes[at - 1] == b':' => last = at + 1,
+            _ => {}
+        }
+    }
+    path.get(last..).unwrap_or_default()
+}
+
 /// The last part of the name: nothing for a function, which names its body. `None` if it is no coroutine.
 fn own(name: &str) -> Option<Option<String>> {
     let (kind, rest) = name.strip_prefix('{')?.split_once('#')?;
@@ -50,6 +79,23 @@ fn own(name: &str) -> Option<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bodies_are_told_from_functions() {
+        let is_body = |func: &str, spec: Option<&str>| {
+            let spec = spec.map(Arc::from);
+            is_coroutine_body(&Frame { func: func.into(), spec, ..Frame::unknown(0) })
+        };
+        assert!(is_body("app::go", Some("app::go::{{closure}}")));
+        assert!(is_body("app::S::go", Some("<app::S as app::T>::go::{async_fn#0}<fn(u8) -> a::B>")));
+        assert!(is_body("app::main::{async block#1}", Some("app::main::{{closure}}")));
+        assert!(!is_body("app::main::{closure}", Some("app::main::{{closure}}")));
+        assert!(!is_body("app::go", Some("app::go<app::main::{closure#0}>")));
+        assert!(!is_body("app::go", None) && !is_body("", None));
+        for odd in ["", "<<::", "é::é", "a::>>::{", "::"] {
+            last_part(odd);
+        }
+    }
 
     #[test]
     fn bodies_have_the_names_of_await_stacks() {

@@ -51,6 +51,7 @@ pub use allocators::{
     LinkedAllocator, MovableFunction, MovableStart, MovedDistance, linked_allocator, movable_functions,
 };
 pub use code_lines::code_lines;
+pub use coroutine_names::is_coroutine_body;
 pub use debuginfod::Debuginfod;
 pub use error::Error;
 pub use naming::{Named, name_of_symbol};

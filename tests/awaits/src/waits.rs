@@ -40,12 +40,16 @@ pub async fn run(seconds: u64) {
     tokio::spawn(one_line());
     tokio::spawn(one_line());
     tokio::spawn(two_branches());
+    tokio::spawn(both(end));
     let busy = tokio::spawn(busy(end));
+    let mut child = std::process::Command::new("sleep").arg("3600").spawn().expect("sleep can be started");
     let blocking = tokio::task::spawn_blocking(move || blocking(end));
     let (first, both) = parts.await.expect("no task panics");
     println!("first {first} {both}");
     busy.await.expect("no task panics");
     blocking.await.expect("no function panics");
+    child.kill().expect("it can be ended");
+    child.wait().expect("it ends");
 }
 
 /// Waits in one line for 70 % of the time, and in another for 30 %.
@@ -73,6 +77,19 @@ async fn nested() {
 /// Waits in two branches all of the time.
 async fn two_branches() {
     tokio::join!(nested(), nested()); // @branches
+}
+
+/// Waits for one that is polled and waits in turns, and for one that only waits.
+async fn both(end: Instant) {
+    tokio::join!(turns(end), nested()); // @both
+}
+
+async fn turns(end: Instant) {
+    while Instant::now() < end {
+        burn();
+        tokio::time::sleep(Duration::from_millis(20)).await; // @turns
+    }
+    nested().await; // @after
 }
 
 /// Is polled all of the time.

@@ -62,7 +62,14 @@ pub fn run(extent: Extent) -> Result<Tally> {
     let package = ["package", "--quiet", "--workspace", "--no-verify", "--allow-dirty", "--target-dir"];
     let mut package = cargo(&package);
     // These build the sources of another package.
-    package.arg(&place).args(["--exclude", "awaits-bare", "--exclude", "awaits-lines", "--exclude", "awaits-wrapped"]);
+    package.arg(&place).args([
+        "--exclude",
+        "awaits-bare",
+        "--exclude",
+        "awaits-lines",
+        "--exclude",
+        "awaits-wrapped",
+    ]);
     if !succeeds(&mut package)? {
         bail!("`cargo package --workspace` fails");
     }

@@ -66,7 +66,8 @@ fn manifest(described: &str, version: &str) -> Result<String> {
     let (_, dependencies) = described.split_once("[dependencies]\n").context("there are no dependencies")?;
     let dependencies = dependencies.split("\n[").next().unwrap_or(dependencies);
     // This manifest is in another folder.
-    let dependencies = dependencies.replace("path = \"..", &format!("path = \"{}", root().join("tests").display()));
+    let dependencies =
+        dependencies.replace("path = \"..", &format!("path = \"{}", root().join("tests").display()));
     let mut lines = Vec::new();
     // Optional ones are for other packages.
     for line in dependencies.lines().filter(|line| !line.trim().is_empty() && !line.contains("optional")) {

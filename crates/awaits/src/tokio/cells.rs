@@ -105,7 +105,8 @@ impl<'a> Cells<'a> {
                     *known = None;
                 }
             }
-            let Some(offset) = headers.poll.filter(|_| polls.values().flatten().any(|poll| poll.kind.is_some()))
+            let Some(offset) =
+                headers.poll.filter(|_| polls.values().flatten().any(|poll| poll.kind.is_some()))
             else {
                 continue;
             };

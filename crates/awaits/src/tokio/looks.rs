@@ -3,13 +3,14 @@
 //! What stays the same between two looks is found once: the types of tasks by their vtables, what types lead to futures, and
 //! where the runtimes have their lists. A look then only follows these lists and walks the futures of some tasks.
 
-use super::cells::{Cells, TaskCell, Vtables, kind};
+use super::cells::{Cells, Stage, TaskCell, Vtables, kind};
 use super::lists::{self, Scheduler};
 use super::{Headers, Process, add, polling, roots, sweep, task_name, vtables};
 use crate::futures::Futures;
 use crate::memory::Pages;
 use crate::values::{Value, Values};
 use crate::walk::{Walked, Walker};
+use crate::wrapped::{self, WrappedLook};
 use foldhash::{HashMap, HashSet, HashSetExt};
 use stackglass_heapgraph::stacks::StackFrame;
 use stackglass_profile::task_dump::{DumpedTask, TaskDump, TaskState};
@@ -64,6 +65,8 @@ pub struct TaskLook {
     pub tasks: Vec<SeenTask>,
     /// The tasks of `block_on`, in the order in which they were asked for. `None` for one that has ended.
     pub roots: Vec<Option<DumpedTask>>,
+    /// Named tasks that are none of these.
+    pub wrapped: WrappedLook,
 }
 
 /// A task.
@@ -142,27 +145,39 @@ impl TaskLooks {
             for place in 0..alive.min(most) {
                 headers.swap(place, place + below(alive - place));
             }
-            headers.truncate(most);
+            let rest = headers.split_off(alive.min(most));
             let mut look = TaskLook { alive, ..TaskLook::default() };
             let mut dump = TaskDump::default();
             let mut running = Vec::new();
             for header in headers {
+                let count = dump.tasks.len();
                 add(walker, cells, header, None, &mut dump, None);
-                let Some(task) = dump.tasks.pop() else { continue };
-                if task.state == TaskState::Running {
-                    running.push((look.tasks.len(), header));
+                if dump.tasks.get(count).is_some_and(|task| task.state == TaskState::Running) {
+                    running.push((count, header));
                 }
-                look.tasks.push(SeenTask { task, polled: None });
             }
-            for poll in polling::find(walker.values, &cells.headers, process.modules, frames, &running) {
-                look.tasks[poll.task].polled = Some((poll.thread, poll.frame));
+            // Which named tasks are among the others.
+            if !process.wrapped.is_empty() {
+                let futures =
+                    rest.iter().filter_map(|header| cells.at(walker.values, *header)?.stage(walker.values));
+                for stage in futures {
+                    if let Stage::Running(future) = stage {
+                        walker.wrapped.borrow_mut().claim_unseen(walker.values, future);
+                    }
+                }
             }
             let root = |(tid, RootFuture(future)): &(u32, RootFuture)| {
                 let walked = walker.walk(*future);
+                walker.wrapped.borrow_mut().claim(walker.values, usize::MAX, *future, &walked.wrapped);
                 let is_suspended = walked.stack.iter().any(roots::is_suspended);
                 is_suspended.then(|| roots::task(*tid, walked))
             };
             look.roots = of_threads.iter().map(root).collect();
+            look.wrapped = wrapped::look(process.wrapped, walker, &mut dump.tasks, most, below);
+            look.tasks = dump.tasks.into_iter().map(|task| SeenTask { task, polled: None }).collect();
+            for poll in polling::find(walker.values, &cells.headers, process.modules, frames, &running) {
+                look.tasks[poll.task].polled = Some((poll.thread, poll.frame));
+            }
             look
         })
     }

@@ -154,8 +154,9 @@ pub(crate) fn draw(
         graph = still(flags, graph, format);
     }
     let title = flags.title.clone().unwrap_or_else(|| title(input));
-    let noun = if metric == Metric::Time { unit(time, moments) } else { metric.noun().to_owned() };
-    let wall_unit = unit(time, StateFilter::All);
+    let noun =
+        if metric == Metric::Time { unit(time, input.source(), moments) } else { metric.noun().to_owned() };
+    let wall_unit = unit(time, input.source(), StateFilter::All);
     Ok(Drawing {
         title,
         unit: noun,
@@ -319,9 +320,9 @@ fn title(input: &Input) -> String {
 }
 
 /// The unit of the width of boxes.
-fn unit(time: Option<&str>, moments: StateFilter) -> String {
+fn unit(time: Option<&str>, source: Source<'_>, moments: StateFilter) -> String {
     match time {
-        Some(unit) => format!("{unit} of {}", moments.noun()),
+        Some(unit) => format!("{unit} of {}", source.noun(moments)),
         None => "samples".to_owned(),
     }
 }

@@ -9,6 +9,7 @@ use foldhash::HashMap;
 use stackglass_profile::{
     AwaitKind, AwaitLocation, Location, LocationId, ModuleIndex, Recording, StackId, TASKS_MODULE, Task,
 };
+use stackglass_symbols::is_coroutine_body;
 use std::sync::Arc;
 
 /// The functions of the wrapper that poll the wrapped future.
@@ -123,6 +124,7 @@ fn names(recording: &Recording) -> Calls {
             function: frame.func.clone(),
             file: frame.file.clone(),
             line: u32::try_from(frame.line).unwrap_or(0),
+            is_body: is_coroutine_body(frame),
         });
         names.insert(code(*location), calls.collect());
     }

@@ -24,6 +24,7 @@ mod unaccounted_cpu;
 mod unsampled;
 
 pub use backend::Sampler;
+pub(crate) use backend::links_the_crate;
 pub use heap_at::{HeapAt, HeapAtOptions, SaveSnapshot, SnapshotSummary};
 pub use library::Library;
 pub use program::{NotStartable, Obstacle, Program};

@@ -18,6 +18,8 @@ pub(crate) struct Call {
     pub file: Arc<str>,
     /// 0 if unknown.
     pub line: u32,
+    /// It is the body of an `async` function, block or closure.
+    pub is_body: bool,
 }
 
 /// The calls at each address, innermost first.

@@ -1,8 +1,9 @@
 //! Stacks of tasks in samples, whoever has read them: polls and waits of a task are in one tree.
 //!
-//! - `flatten`: from await stacks to stacks. `polled`: from the stack of a thread to that of the task it polls. `calls`: the
-//!   names that this needs.
+//! - `flatten`: from await stacks to stacks. `polled`: from the stack of a thread to that of the task it polls. `passed_on`: what is
+//!   left out of it. `calls`: the names that this needs.
 
 pub(crate) mod calls;
 pub(crate) mod flatten;
+mod passed_on;
 pub(crate) mod polled;

@@ -9,7 +9,7 @@ mod encoded;
 mod live;
 mod own;
 mod polling_threads;
-mod pool;
+pub(crate) mod pool;
 mod second_look;
 
 pub use live::{LiveTasks, may_have_tasks};

@@ -18,7 +18,7 @@ const MOST_PLACES: u64 = 1 << 16;
 const ENTRIES: usize = 4096;
 
 /// The table of a process.
-pub(super) struct Pool {
+pub(crate) struct Pool {
     memory: File,
     address: u64,
 }
@@ -52,21 +52,22 @@ impl Pool {
         None
     }
 
-    /// Adds its tasks as of now to others, by id.
-    pub fn read_into(&self, tasks: &mut BTreeMap<u64, WrappedTask>) {
-        let Some(head) = head(&self.memory, self.address) else { return };
+    /// Adds its tasks as of now to others, by id. Returns whether it was all there.
+    pub fn read_into(&self, tasks: &mut BTreeMap<u64, WrappedTask>) -> bool {
+        let Some(head) = head(&self.memory, self.address) else { return false };
         let now = monotonic();
         let mut bytes = vec![0; ENTRIES * ReadEntry::BYTES];
         let entries = head.entries();
         for at in entries.clone().step_by(bytes.len()) {
             let part = (entries.end - at).min(bytes.len());
             if self.memory.read_exact_at(&mut bytes[..part], self.address + at as u64).is_err() {
-                return;
+                return false;
             }
             for entry in bytes[..part].chunks_exact(ReadEntry::BYTES).filter_map(ReadEntry::parse) {
                 tasks.insert(entry.id, self.task(&entry, head.is_timed, now));
             }
         }
+        true
     }
 
     fn task(&self, entry: &ReadEntry<'_>, is_timed: bool, now: u64) -> WrappedTask {

@@ -18,6 +18,7 @@ const MOST: usize = 256;
 /// Ids of tasks without one begin here; the runtime counts from 1.
 const BLOCK_ON: u64 = 1 << 39;
 const BLOCKING: u64 = 1 << 38;
+const NAMED: u64 = 1 << 37;
 
 /// A task, as the recording names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,6 +37,8 @@ enum State {
     Polled { codes: Vec<Code>, is_blocking: bool },
     /// It is the future of a `block_on`, which the thread polls if its function is on the stack.
     Root { codes: Vec<Code>, waiting: Vec<AwaitStack> },
+    /// A thread polls it, somewhere on this stack.
+    PolledWithin(Vec<Code>),
     /// There is no task, but a thread.
     Thread(Vec<Code>),
 }
@@ -101,6 +104,23 @@ impl Look {
         // Those that have ended meanwhile do not count.
         let factor = look.alive as f64 / of_runtimes.max(1) as f64;
         entries.iter_mut().for_each(|(entry, _)| entry.weight = factor);
+        let factor = look.wrapped.alive as f64 / look.wrapped.tasks.len().max(1) as f64;
+        for (id, task) in look.wrapped.tasks {
+            let name = task.given_name.clone().unwrap_or_else(|| task.name.clone());
+            let polling = task.thread.as_ref().map(|thread| thread.tid);
+            let thread = polling.and_then(|polling| seen.tids.iter().position(|tid| *tid == polling));
+            let (tid, state) = match (task.state, thread) {
+                (TaskState::Waiting, _) => (main, State::Waiting(flatten::stacks(&task))),
+                (TaskState::Running, Some(thread)) => {
+                    let codes = types.codes(seen.modules, &seen.frames[thread]);
+                    (seen.tids[thread], State::PolledWithin(codes))
+                }
+                (TaskState::Running, None) => (main, State::Waiting(vec![between(&task.name)])),
+                _ => continue,
+            };
+            let task_name = Some(TaskName { id: NAMED | id & (NAMED - 1), name });
+            entries.push((Entry { task: task_name, tid, weight: factor, state }, task.name));
+        }
         for (thread, polled) in polled.iter().enumerate() {
             let Some(Polled { frame, blocking: Some(name), .. }) = polled else { continue };
             let tid = seen.tids[thread];
@@ -134,7 +154,9 @@ impl Look {
         let mut look = Look::default();
         for (mut entry, function) in entries {
             entry.weight /= total;
-            if let State::Polled { codes, .. } | State::Root { codes, .. } = &entry.state {
+            if let State::Polled { codes, .. } | State::Root { codes, .. } | State::PolledWithin(codes) =
+                &entry.state
+            {
                 look.codes.extend(codes);
             }
             look.entries.push(entry);
@@ -162,6 +184,10 @@ impl Look {
                 State::Root { codes, waiting } => match polled::of_function(codes, function, names.known()) {
                     Some(stack) => vec![(stack, 1.0)],
                     None => of_await(waiting),
+                },
+                State::PolledWithin(codes) => match polled::of_named(codes, function, names.known()) {
+                    Some(stack) => vec![(stack, 1.0)],
+                    None => of_await(&[between(function)]),
                 },
                 State::Thread(codes) => vec![(native(codes), 1.0)],
             };

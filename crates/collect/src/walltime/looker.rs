@@ -5,12 +5,14 @@
 
 use super::idle::{RunTimes, minor_faults};
 use super::look::{Look, SeenStack};
+use super::named::{NamedTasks, Table};
 use super::names::Names;
 use super::rate::{Cost, LookRate};
 use super::types::{Seen, Types};
 use super::view::{Effort, View};
 use crate::image::{self, module_files};
 use stackglass_attach::frozen::FreezeError;
+use stackglass_awaits::WrappedTask;
 use stackglass_heapgraph::{modules, roots, stacks};
 use stackglass_procfs::process::{self, ImageKey};
 use stackglass_procfs::{Status, clock};
@@ -78,6 +80,7 @@ pub(super) struct Looker {
     sender: Sender<Message>,
     names: Names,
     types: Option<Types>,
+    named: Table,
     /// When types may be read next.
     types_due: Instant,
     rate: LookRate,
@@ -111,6 +114,7 @@ impl Looker {
             sender,
             names: Names::new(),
             types: None,
+            named: Table::new(),
             types_due: Instant::now(),
             rate: LookRate::new(delay, now ^ u64::from(pid) << 32),
             held: VecDeque::new(),
@@ -212,6 +216,9 @@ impl Looker {
     /// Looks at the process. If that was not one moment, returns with which effort it succeeds, if with any.
     fn look(&mut self, effort: Effort) -> Result<Result<Look, Option<Effort>>, FreezeError> {
         let (faults, own) = (minor_faults(self.pid), clock::thread_cpu());
+        // What ends before the copy is in the table before it, what begins before the copy in the table after it.
+        let mut named = NamedTasks::new();
+        self.named.read_into(self.pid, &mut named);
         let at = clock::monotonic();
         let view = View::take(self.pid, effort)?;
         // A copy does not change any more, so threads that were left alone may run from here on.
@@ -220,6 +227,8 @@ impl Looker {
             self.rate.count(Cost { pause, ..Cost::default() });
             return Ok(Err(Some(Effort::Full)));
         }
+        self.named.read_into(self.pid, &mut named);
+        let wrapped: Vec<WrappedTask> = named.into_values().collect();
         let process = &view.process;
         let is_new = self.is_new_image();
         let image = image::of(process);
@@ -244,6 +253,7 @@ impl Looker {
             files: &files,
             frames: &frames,
             tids: &tids,
+            wrapped: &wrapped,
             has_all_registers: effort == Effort::Full,
         };
         let mut types = known.unwrap_or_else(|| Types::read(&seen, &mut self.names));
@@ -282,6 +292,7 @@ impl Looker {
             return false;
         }
         self.image = image;
+        self.named = Table::new();
         self.send(Message::Process(Process {
             pid: self.pid,
             parent: Status::read(self.pid).map_or(0, |status| status.parent),

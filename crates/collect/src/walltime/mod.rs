@@ -5,14 +5,16 @@
 //! ```
 //!
 //! - `program`: whether a program's tasks can be read. `looker`: the thread that looks. `rate`: when.
-//! - `view`: the process at one moment. `types`: what is kept from look to look. `look`: what one look sees. `idle`: whether anything
-//!   ran. How stacks are made of what is seen: [`task_stacks`](crate::task_stacks).
-//! - `samples`: from looks to samples.
+//! - `view`: the process at one moment. `types`: what is kept from look to look. `named`: the tasks that the program has named. `look`:
+//!   what one look sees. `idle`: whether anything ran. How stacks are made of what is seen: [`task_stacks`](crate::task_stacks).
+//! - `names`: the names that this needs. `samples`: from looks to samples. `children`: the processes that are left out.
 //! - `record`: a process that already runs.
 
+mod children;
 mod idle;
 mod look;
 mod looker;
+mod named;
 mod names;
 pub(crate) mod program;
 mod rate;
@@ -24,6 +26,7 @@ mod view;
 pub use record::record;
 
 use crate::Recorder;
+use children::Children;
 use looker::{Command, Looker, Message};
 use samples::Samples;
 use stackglass_procfs::clock;
@@ -42,6 +45,7 @@ pub(crate) struct WallTime {
     messages: Receiver<Message>,
     thread: Option<JoinHandle<()>>,
     samples: Samples,
+    children: Children,
     has_ended: bool,
     notes: Vec<String>,
 }
@@ -60,6 +64,7 @@ impl WallTime {
             messages,
             thread: thread.ok(),
             samples: Samples::default(),
+            children: Children::of(pid),
             has_ended: false,
             notes: notes.into_iter().collect(),
         }
@@ -72,6 +77,7 @@ impl WallTime {
 
     /// Adds what was seen since the last call.
     pub(crate) fn read(&mut self, recorder: &mut Recorder) {
+        self.children.update();
         while let Ok(message) = self.messages.try_recv() {
             self.apply(message, recorder);
         }
@@ -123,6 +129,9 @@ impl WallTime {
         }
         self.read(recorder);
         self.samples.end(clock::monotonic(), recorder);
+        if let Some(remark) = self.children.remark() {
+            recorder.remark(remark);
+        }
     }
 
     fn apply(&mut self, message: Message, recorder: &mut Recorder) {

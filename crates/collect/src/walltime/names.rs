@@ -6,7 +6,7 @@
 use crate::task_stacks::calls::{Call, Calls, Code};
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::{AwaitKind, AwaitLocation, Location, LocationId, Module, ModuleIndex, Recording};
-use stackglass_symbols::{Options, symbolize};
+use stackglass_symbols::{Options, is_coroutine_body, symbolize};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -102,6 +102,7 @@ impl Names {
                 function: frame.func.clone(),
                 file: frame.file.clone(),
                 line: u32::try_from(frame.line).unwrap_or(0),
+                is_body: is_coroutine_body(frame),
             });
             self.known.insert(code, calls.collect());
         }

@@ -1,12 +1,14 @@
-//! Whether the async tasks of a program can be read from outside: its file has the types of its async functions, and tokio.
+//! Whether the async tasks of a program can be read from outside: its file has the types of its async functions, and tokio or the
+//! crate `stackglass`, which can name tasks of any executor.
 //!
 //! Types are in debug information, which is only searched for their names here. Reading it takes much longer.
 
+use crate::launch::links_the_crate;
 use object::{Object, ObjectSection, ReadCache};
 use stackglass_procfs::elf_names;
 use stackglass_profile::Module;
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::may_describe_tasks;
+use stackglass_symbols::layouts::{may_describe_named_tasks, may_describe_tasks};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -19,11 +21,11 @@ const RUNTIME: &[u8] = b"5tokio7runtime4task";
 /// What a program's file says of async tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TaskTypes {
-    /// Tasks of tokio and their types.
+    /// Tasks of tokio, or tasks that it can name, and their types.
     Known,
     /// It uses tokio, but has no types.
     Missing,
-    /// It does not use tokio, as far as can be seen.
+    /// It does not use tokio, as far as can be seen, and has no types of named tasks.
     NoTokio,
 }
 
@@ -44,7 +46,10 @@ fn find(program: &Path) -> Option<TaskTypes> {
     let data = ReadCache::new(file);
     let elf = object::read::elf::ElfFile64::<object::Endianness, _>::parse(&data).ok()?;
     let module = Module { path: program.display().to_string().into(), build_id: [].into() };
-    if may_describe_tasks(&module, &Options::default()) {
+    let options = Options::default();
+    let is_known = may_describe_tasks(&module, &options)
+        || links_the_crate(program) && may_describe_named_tasks(&module, &options);
+    if is_known {
         return Some(TaskTypes::Known);
     }
     let has = |section: &str, name: &[u8]| {

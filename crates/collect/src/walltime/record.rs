@@ -29,7 +29,9 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
         TaskTypes::Missing => {
             Some("it has no types of async functions; its own crate needs `debug = 2` in the Cargo profile")
         }
-        TaskTypes::NoTokio => Some("it has no tasks of tokio; leave --walltime out"),
+        TaskTypes::NoTokio => Some(
+            "it has no tasks of tokio, and none named by `.task(\"name\")` of the crate stackglass; leave --walltime out",
+        ),
     };
     if let Some(why) = why {
         let program = process::executable(pid).display().to_string();

@@ -7,7 +7,7 @@
 use super::names::Names;
 use crate::task_stacks::calls::Code;
 use foldhash::HashMap;
-use stackglass_awaits::{Process, RootFuture, TaskLook, TaskLooks};
+use stackglass_awaits::{Process, RootFuture, TaskLook, TaskLooks, WrappedTask};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::locals;
 use stackglass_heapgraph::modules::LoadedModule;
@@ -33,12 +33,14 @@ pub(super) struct Seen<'a> {
     pub frames: &'a [Vec<StackFrame>],
     /// Kernel ids of these threads.
     pub tids: &'a [u32],
+    /// The named tasks of the process.
+    pub wrapped: &'a [WrappedTask],
     /// All threads were stopped, so that all of their registers are known.
     pub has_all_registers: bool,
 }
 
 /// When something is searched again.
-struct Retry {
+pub(super) struct Retry {
     due: Instant,
     pause: Duration,
 }
@@ -48,12 +50,17 @@ impl Retry {
         Retry { due: Instant::now() + FIRST, pause: FIRST }
     }
 
-    fn is_due(&self) -> bool {
+    /// Nothing was searched yet.
+    pub(super) fn at_once() -> Retry {
+        Retry { due: Instant::now(), pause: FIRST / 2 }
+    }
+
+    pub(super) fn is_due(&self) -> bool {
         Instant::now() >= self.due
     }
 
     /// A search has taken so long.
-    fn searched(&mut self, took: Duration) {
+    pub(super) fn searched(&mut self, took: Duration) {
         self.pause = (self.pause * 2).max(took * SHARE);
         self.due = Instant::now() + self.pause;
     }
@@ -159,7 +166,7 @@ impl Types {
             roots = self.roots_of(seen);
         }
         let process = Process {
-            wrapped: &[],
+            wrapped: seen.wrapped,
             image: seen.image,
             modules: seen.modules,
             layouts: &self.layouts,

@@ -13,6 +13,7 @@
 
 use super::function_table::{FunctionNumber, FunctionTable, LineNumber, NO_LINE, TableFrame};
 use super::unaccounted_cpu::unaccounted;
+use super::waits::{Wait, Waits};
 use crate::executors::Executors;
 use crate::kinds::Class;
 use crate::order;
@@ -20,6 +21,7 @@ use crate::queries::weight::Weight;
 use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{Cut, Recording, StackId};
+use std::collections::BTreeMap;
 
 /// A node of the tree.
 #[derive(Clone, Debug)]
@@ -68,6 +70,8 @@ pub(crate) struct CpuTree<'a> {
     pub programs: Vec<Program>,
     /// CPU time that the kernel counted but no sample covers; 0 if it is too little to mention.
     pub unaccounted: u64,
+    /// Own time of tasks that wait, by where they wait. It is no own time of functions.
+    pub waits: BTreeMap<Wait, Weight>,
     /// By node of executors: the smallest and the largest number of frames that it stands for.
     pub folded: HashMap<u32, (u32, u32)>,
     everything: bool,
@@ -116,6 +120,7 @@ impl<'a> CpuTree<'a> {
             names: FunctionTable::new(recording),
             programs: Vec::new(),
             unaccounted: 0,
+            waits: BTreeMap::new(),
             folded: HashMap::default(),
             everything,
             children: HashMap::default(),
@@ -238,6 +243,11 @@ impl<'a> CpuTree<'a> {
             }
             reached[index + 1] = at;
         }
+        let waits = Waits::new(self.recording).map(|waits| {
+            let lines = self.names.lines.iter().enumerate();
+            let lines = lines.map(|(number, line)| ((line.file.clone(), line.line), number as LineNumber));
+            (waits, lines.collect::<HashMap<_, _>>())
+        });
         for WeightedStack { stack: StackOrReason { stack, reason }, weight } in &stacks {
             let at = reached[stack.0 as usize];
             let node = match self.nodes[at.node as usize].what {
@@ -253,7 +263,13 @@ impl<'a> CpuTree<'a> {
             };
             self.nodes[node as usize].own += *weight;
             self.nodes[node as usize].total += *weight;
-            if let NodeKind::Function(function) = self.nodes[node as usize].what {
+            if let Some((waits, lines)) = &waits
+                && let Some(wait) = waits.of(*stack)
+            {
+                let line = lines.get(&(wait.file.clone(), wait.line)).copied().unwrap_or(NO_LINE);
+                self.names.lines[line as usize].own += *weight;
+                *self.waits.entry(wait).or_default() += *weight;
+            } else if let NodeKind::Function(function) = self.nodes[node as usize].what {
                 self.names.functions[function as usize].own += *weight;
                 self.names.lines[at.own_line as usize].own += *weight;
             }

@@ -130,6 +130,15 @@ impl FunctionTable {
     }
 }
 
+/// Whether a frame belongs to the program, not to one of its libraries. `rust`: the program is compiled from Rust.
+pub(crate) fn is_readers_own(frame: &Frame, rust: bool) -> bool {
+    kinds::class(frame) == Class::Own
+        && !kinds::is_start(frame, rust)
+        && Executors::of(frame).is_none()
+        && !kinds::is_library(frame)
+        && !kinds::is_dependency(&frame.file)
+}
+
 struct Numbering {
     rust: bool,
     functions: Vec<Function>,
@@ -178,11 +187,7 @@ impl Numbering {
                     class,
                     start,
                     by_start: !recorder && frame.start_as_name().is_some(),
-                    is_readers_own: class == Class::Own
-                        && !start
-                        && executor.is_none()
-                        && !kinds::is_library(frame)
-                        && !kinds::is_dependency(&frame.file),
+                    is_readers_own: is_readers_own(frame, self.rust),
                     is_executor: !executor.is_none(),
                     own: weight,
                     total: weight,

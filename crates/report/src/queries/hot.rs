@@ -10,12 +10,16 @@ use crate::queries::cpu_tree::{CpuTree, NodeKind};
 use crate::queries::cut_reasons::no_stack_text;
 use crate::queries::line_times::Counts;
 use crate::queries::uncertainty::standard_error;
+use crate::queries::waits::{Wait, Waits};
 use crate::queries::weight::Weight;
 use crate::text::short::in_brackets;
 use crate::trees::call_tree::StateFilter;
 use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
-use stackglass_profile::{Frame, Recording, Sample, StackId, State, ThreadNumber, harmless};
+use stackglass_profile::{
+    AwaitKind, AwaitLocation, Frame, Recording, Sample, StackId, State, ThreadNumber, harmless,
+    is_await_module,
+};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -63,6 +67,8 @@ pub struct HotRow {
     pub name: String,
     /// The line of a function with the most time, if lines are known; the function of a line.
     pub place: Option<Place>,
+    /// For tasks that wait at `place`: the future in which the wait ends.
+    pub waits_in: Option<Arc<str>>,
     /// For functions of other languages than Rust, the file name of their executable or library. Otherwise empty.
     pub module: String,
     /// The amount that the row itself has.
@@ -78,7 +84,7 @@ pub struct HotRow {
 }
 
 /// A source line and its function.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Place {
     /// The file, as recorded.
     pub file: Arc<str>,
@@ -92,6 +98,7 @@ pub struct Place {
 struct Counted {
     name: String,
     place: Option<Place>,
+    waits_in: Option<Arc<str>>,
     module: String,
     own: Weight,
     total: Weight,
@@ -99,7 +106,7 @@ struct Counted {
 
 impl Counted {
     fn named(name: String, own: Weight, total: Weight) -> Counted {
-        Counted { name, place: None, module: String::new(), own, total }
+        Counted { name, place: None, waits_in: None, module: String::new(), own, total }
     }
 }
 
@@ -107,6 +114,8 @@ impl HotTable {
     /// Counts all samples of a recording, whatever their state: [`Selection`](crate::Selection) chooses them before.
     /// `states` says which it has chosen.
     pub fn new(mut recording: Recording, key: HotKey, states: StateFilter) -> HotTable {
+        // A profile by wall time has one state.
+        let states = if recording.is_walltime() { StateFilter::Awake } else { states };
         // CPU time that no sample covers has no line, thread or process.
         recording.info.kernel_cpu = None;
         // The queries below count CPU time.
@@ -116,8 +125,8 @@ impl HotTable {
         let rows = match key {
             HotKey::Function => functions(&recording),
             HotKey::Line => lines(&recording),
-            HotKey::Module => by_frame(&recording, module),
-            HotKey::Crate => by_frame(&recording, krate),
+            HotKey::Module => by_frame(&recording, module, |_| None),
+            HotKey::Crate => by_frame(&recording, krate, krate_of_wait),
             HotKey::Thread => by_thread(&recording, |number| {
                 let label = harmless(&recording.thread_label(number)).into_owned();
                 if label.is_empty() { format!("thread {}", number.0) } else { label }
@@ -129,13 +138,14 @@ impl HotTable {
         let timed = all.time > 0 || rows.is_empty();
         let amount = |weight: Weight| if timed { weight.time } else { weight.hits };
         let row = |counted: Counted| {
-            let Counted { name, place, module, own, total } = counted;
+            let Counted { name, place, waits_in, module, own, total } = counted;
             let each = amount(own) as f64 / own.hits.max(1) as f64;
             let sampled = states == StateFilter::Awake && own.hits > 0;
             let error = sampled.then(|| standard_error(own.hits, all.hits) * each);
             HotRow {
                 name,
                 place,
+                waits_in,
                 module,
                 own: amount(own),
                 total: amount(total),
@@ -147,8 +157,8 @@ impl HotTable {
         let mut rows: Vec<HotRow> = rows.into_iter().map(row).collect();
         rows.sort_by(|a, b| {
             order::largest_first(
-                ((a.own, a.total), (&a.name, &a.module)),
-                ((b.own, b.total), (&b.name, &b.module)),
+                ((a.own, a.total), (&a.name, &a.module, &a.place, &a.waits_in)),
+                ((b.own, b.total), (&b.name, &b.module, &b.place, &b.waits_in)),
             )
         });
         HotTable { key, states, timed, total: amount(all), samples: all.hits, rows }
@@ -183,13 +193,20 @@ fn functions(recording: &Recording) -> Vec<Counted> {
         Some(Counted {
             // Functions of which no frame is shown own nothing, whatever contains them.
             place: place(lines?, &function.name),
+            waits_in: None,
             name: function.name.clone(),
             module: function.module.clone(),
             own: function.own,
             total: function.total,
         })
     });
-    functions.chain(others.into_iter().map(|(name, own)| Counted::named(name, own, own))).collect()
+    let waits = tree.waits.iter().map(|(wait, own)| Counted {
+        place: Some(Place { file: wait.file.clone(), line: wait.line, function: wait.function.clone() }),
+        waits_in: Some(wait.future.clone()),
+        ..Counted::named(harmless(&wait.function).into_owned(), *own, *own)
+    });
+    let others = others.into_iter().map(|(name, own)| Counted::named(name, own, own));
+    functions.chain(waits).chain(others).collect()
 }
 
 /// Lines, as annotated sources count them.
@@ -228,19 +245,40 @@ fn krate(frame: &Frame) -> Owner<'_> {
     (name, crate::kinds::class(frame) == Class::Own)
 }
 
-/// Own time of the innermost frame that may own it, else of the innermost one; total time of all frames.
-fn by_frame(recording: &Recording, owner_of: fn(&Frame) -> Owner<'_>) -> Vec<Counted> {
+/// The crate of the function that waits.
+fn krate_of_wait(wait: &Wait) -> Option<String> {
+    let krate =
+        AwaitLocation { kind: AwaitKind::Waiting, function: wait.function.clone(), file: "".into(), line: 0 };
+    Some(harmless(&krate.frame().krate).into_owned()).filter(|krate| !krate.is_empty())
+}
+
+/// Own time of the innermost frame that may own it, else of the innermost one; total time of all frames. Where tasks wait,
+/// `of_wait` may name another owner.
+fn by_frame(
+    recording: &Recording,
+    owner_of: fn(&Frame) -> Owner<'_>,
+    of_wait: fn(&Wait) -> Option<String>,
+) -> Vec<Counted> {
+    // The code of waiting tasks has no address. It is part of the program, as far as is known.
+    let program = recording.processes.first().map_or("", |process| file_name(&process.exe));
+    let waits = Waits::new(recording);
     let mut stacks: HashMap<u32, Weight> = HashMap::default();
     for sample in &recording.samples {
         *stacks.entry(sample.stack.0).or_default() += weight(sample);
     }
     let mut rows: BTreeMap<String, (Weight, Weight)> = BTreeMap::new();
     for (stack, weight) in stacks {
+        let wait = waits.as_ref().and_then(|waits| waits.of(StackId(stack)));
         let (mut met, mut owner, mut leaf): (Vec<String>, Option<String>, Option<String>) =
-            Default::default();
+            (Vec::new(), wait.and_then(|wait| of_wait(&wait)), None);
+        met.extend(owner.clone());
         for location in recording.stacks.walk(StackId(stack)) {
+            let module = recording.stacks.location(location).module;
+            let module = module.and_then(|module| recording.modules.get(module.0 as usize));
+            let is_await = module.is_some_and(|module| is_await_module(&module.path));
             let mut add = |(name, owns): Owner<'_>| {
                 let name = match name {
+                    "" if is_await && !program.is_empty() => harmless(program).into_owned(),
                     "" => "[unknown code]".to_owned(),
                     name => harmless(name).into_owned(),
                 };
@@ -259,8 +297,6 @@ fn by_frame(recording: &Recording, owner_of: fn(&Frame) -> Owner<'_>) -> Vec<Cou
                 add(owner_of(frame));
             }
             if !any {
-                let module = recording.stacks.location(location).module;
-                let module = module.and_then(|module| recording.modules.get(module.0 as usize));
                 add((module.map_or("", |module| file_name(&module.path)), true));
             }
         }

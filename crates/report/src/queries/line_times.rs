@@ -2,6 +2,7 @@
 
 use crate::kinds::{self, Class};
 use crate::order;
+use crate::queries::waits::Waits;
 use crate::queries::weight::Weight;
 use crate::trees::call_tree::StateFilter;
 use foldhash::HashMap;
@@ -80,10 +81,15 @@ impl Counts {
         let mut lines = vec![Count::default(); numbering.lines.len()];
         let mut files = vec![Count::default(); numbering.files.len()];
         let mut counts = Counts::default();
+        let waits = Waits::new(recording);
         for (index, (stack, weight)) in weights.into_iter().enumerate() {
             counts.all += weight;
             let number = index as u32 + 1;
-            let owner = numbering.owner(recording, stack);
+            let wait = waits.as_ref().and_then(|waits| waits.of(stack));
+            let owner = match wait {
+                Some(wait) => numbering.line_of(&wait.file, wait.line),
+                None => numbering.owner(recording, stack),
+            };
             for location in recording.stacks.walk(stack) {
                 for frame in recording.symbols.frame_indices(location) {
                     if let Some(line) = numbering.frames[*frame as usize].line {
@@ -144,6 +150,8 @@ impl Counts {
 struct Numbering {
     files: Vec<Arc<str>>,
     lines: Vec<NumberedLine>,
+    /// By file and line.
+    numbers: HashMap<(u32, i64), u32>,
     /// By frame index.
     frames: Vec<NumberedFrame>,
 }
@@ -183,7 +191,14 @@ impl Numbering {
             let allocates = kinds::is_allocation_site(frame, rust);
             numbering.frames.push(NumberedFrame { line: number, own, allocates });
         }
+        numbering.numbers = lines;
         numbering
+    }
+
+    /// The number of a line.
+    fn line_of(&self, file: &Arc<str>, line: i64) -> Option<u32> {
+        let file = self.files.iter().position(|known| known == file)?;
+        self.numbers.get(&(file as u32, line)).copied()
     }
 
     /// Calls `add` with the line and the bytes of each group of allocated blocks, if the line is known. Returns all bytes.

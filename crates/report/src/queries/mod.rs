@@ -18,4 +18,5 @@ pub(crate) mod picked;
 pub mod selection;
 pub(crate) mod unaccounted_cpu;
 pub mod uncertainty;
+pub(crate) mod waits;
 pub(crate) mod weight;

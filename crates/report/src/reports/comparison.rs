@@ -61,6 +61,7 @@ impl<'a> ComparisonText<'a> {
         writeln!(out)?;
         let exact = self.comparison.exact;
         let what = match self.comparison.metric {
+            Metric::Time if self.comparison.of_tasks => "own wall time of tasks",
             Metric::Time if self.comparison.timed => "own CPU time",
             Metric::Time => "samples of its own",
             metric => metric.noun(),
@@ -140,8 +141,9 @@ impl<'a> ComparisonText<'a> {
     }
 
     fn headlines(&self, before: &Cost, after: &Cost) -> Vec<String> {
-        let Comparison { common, spread, timed, metric, exact, .. } = self.comparison;
+        let Comparison { common, spread, timed, of_tasks, metric, exact, .. } = self.comparison;
         let what = match metric {
+            Metric::Time if *of_tasks => "wall time of tasks",
             Metric::Time if *timed => "CPU time",
             Metric::Time => "samples",
             metric => metric.noun(),

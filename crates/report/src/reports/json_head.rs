@@ -44,6 +44,9 @@ impl Quantity {
 
 /// `{"command":[…],"counts":"cpu","unit":"ns","total":…,"samples":…`.
 pub(crate) fn head(recording: &Recording, quantity: Quantity, total: u64, samples: u64) -> Object {
+    // A profile by wall time has all the time of its tasks.
+    let states = if recording.is_walltime() { StateFilter::All } else { quantity.states };
+    let quantity = Quantity { states, ..quantity };
     let command = recording.info.command.iter().map(String::as_str);
     let object = quantity.add_to(Object::new().texts("command", command));
     object.number("total", total).number("samples", samples)

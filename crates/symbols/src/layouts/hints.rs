@@ -9,17 +9,28 @@ use stackglass_profile::Module;
 
 /// The namespace of tokio. Strings may share their ends.
 const TOKIO: &str = "tokio\0";
+/// The namespace of our own wrapper.
+const CRATE: &str = "stackglass\0";
 /// Names of coroutines contain one of them.
 const COROUTINES: [&str; 3] = ["{async_fn_env#", "{async_block_env#", "{async_closure_env#"];
 
 /// Whether the debug information of a module may describe tasks of tokio. `true` also for strings that mean something else.
 pub fn may_describe_tasks(module: &Module, options: &Options) -> bool {
+    has_coroutines_and(module, options, TOKIO)
+}
+
+/// Whether it may describe tasks that are named by the crate `stackglass`, of any executor.
+pub fn may_describe_named_tasks(module: &Module, options: &Options) -> bool {
+    has_coroutines_and(module, options, CRATE)
+}
+
+fn has_coroutines_and(module: &Module, options: &Options, namespace: &str) -> bool {
     let files = locate::files_of(module, &Options { debuginfod: None, ..options.clone() });
     let Some(elf) = files.debug_info() else { return false };
     let contains = |elf: &Elf<'_>, section| {
         let strings = load_section(elf, section).unwrap_or_default();
         let has = |text: &str| memmem::find(&strings, text.as_bytes()).is_some();
-        has(TOKIO) && COROUTINES.iter().any(|name| has(name))
+        has(namespace) && COROUTINES.iter().any(|name| has(name))
     };
     let package = files.package.as_ref().and_then(|file| Elf::parse(file).ok());
     contains(&elf, ".debug_str") || package.is_some_and(|elf| contains(&elf, ".debug_str.dwo"))

@@ -2,6 +2,7 @@
 
 use super::cost::Cost;
 use crate::kinds::{Class, class};
+use crate::queries::waits::{Wait, Waits};
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::{LocationId, Recording, StackId, State, snapshots};
 use std::sync::Arc;
@@ -46,9 +47,15 @@ pub(super) fn costs(recording: &Recording, timed: bool) -> Costs {
     }
     let mut functions: HashMap<Arc<str>, FunctionCost> = HashMap::default();
     let mut names = NameCache { recording, known: HashMap::default() };
+    let waits = Waits::new(recording);
     for (stack, cost) in stacks {
         let mut met: HashSet<Arc<str>> = HashSet::default();
-        let mut owner: Option<Arc<str>> = None;
+        // Time of polls and time of waits change for different reasons.
+        let wait = waits.as_ref().and_then(|waits| waits.of(stack)).map(|wait| wait_name(&wait));
+        if let Some(name) = &wait {
+            met.insert(name.clone());
+        }
+        let mut owner: Option<Arc<str>> = wait;
         let mut leaf: Option<Arc<str>> = None;
         for location in recording.stacks.walk(stack) {
             for (name, own) in names.of(location) {
@@ -68,6 +75,14 @@ pub(super) fn costs(recording: &Recording, timed: bool) -> Costs {
         }
     }
     Costs { functions, all, waited: waited(recording) }
+}
+
+/// `app::fetch (waits in Sleep)`. Lines move when programs change.
+fn wait_name(wait: &Wait) -> Arc<str> {
+    match Wait::words(&wait.future) {
+        text if text.is_empty() => format!("{} (waits)", wait.function).into(),
+        text => format!("{} ({text})", wait.function).into(),
+    }
 }
 
 fn waited(recording: &Recording) -> f64 {

@@ -33,6 +33,8 @@ pub struct Comparison {
     pub spread: f64,
     /// Whether costs are amounts of the metric. Otherwise they are numbers of samples.
     pub timed: bool,
+    /// Whether both are profiles by wall time: time is that of tasks.
+    pub of_tasks: bool,
     /// What is compared: CPU time, or a number of allocations.
     pub metric: Metric,
     /// Whether every allocation of both programs was recorded: all errors are 0.
@@ -147,6 +149,7 @@ impl Comparison {
             common: factor,
             spread,
             timed,
+            of_tasks: before.is_walltime() && after.is_walltime(),
             metric,
             exact,
             waited,

@@ -10,7 +10,7 @@ mod text;
 
 use crate::call_tree::StateFilter;
 use crate::queries::line_times::Counts;
-use crate::{FilePattern, Links, Metric, Style};
+use crate::{FilePattern, Links, Metric, Source, Style};
 use stackglass_profile::Recording;
 use std::io::{self, Write};
 
@@ -151,9 +151,9 @@ impl Annotate {
     }
 
     /// What is counted: `CPU time`, `bytes`.
-    fn noun(&self) -> &'static str {
+    fn noun(&self, recording: &Recording) -> &'static str {
         match self.metric {
-            Metric::Time => self.states.noun(),
+            Metric::Time => Source::Recording(recording).noun(self.states),
             metric => metric.noun(),
         }
     }

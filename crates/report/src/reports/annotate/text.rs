@@ -113,7 +113,7 @@ fn closing(
         Some(short) => harmless(&format!("{}/{}", short.prefix, short.rest)).into_owned(),
         None => harmless(&file.file).into_owned(),
     };
-    let of_whole = of_all(annotate.noun());
+    let of_whole = of_all(annotate.noun(recording));
     let is_time = annotate.metric == Metric::Time;
     let mut lines = Vec::new();
     if !absent.is_empty() {

@@ -68,11 +68,11 @@ impl CallersText {
     }
 
     /// `166 of 244 ms of CPU time (68 %)`.
-    fn part(&self, part: u64, all: u64) -> String {
+    fn part(&self, part: u64, all: u64, source: Source<'_>) -> String {
         let share = percent_text(part, all);
         match self.metric {
             Metric::Time if self.timed => {
-                format!("for {} of {} ({share})", part_text(part, all), self.states.noun())
+                format!("for {} of {} ({share})", part_text(part, all), source.noun(self.states))
             }
             Metric::Time => {
                 format!("in {} of {} ({share})", grouped(part), counted(all, "sample", "samples"))
@@ -130,7 +130,7 @@ impl CallersText {
         let mut line = Line::new();
         line.push(Paint::Bold, name).write(self.style, out)?;
         let mut line = Line::new();
-        line.plain(format!("on the stack {}", self.part(called.snapshots, all)));
+        line.plain(format!("on the stack {}", self.part(called.snapshots, all, source)));
         let mixed = self.states == StateFilter::All;
         if mixed && called.asleep > 0 {
             let asleep = match self.timed {

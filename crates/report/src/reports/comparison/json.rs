@@ -8,7 +8,8 @@ use std::io::{self, Write};
 
 pub(super) fn write(comparison: &Comparison, names: (&str, &str), out: &mut dyn Write) -> io::Result<()> {
     let Comparison { metric, timed, exact, before, after, common, spread, .. } = comparison;
-    let quantity = Quantity { metric: *metric, states: StateFilter::Awake, timed: *timed };
+    let states = if comparison.of_tasks { StateFilter::All } else { StateFilter::Awake };
+    let quantity = Quantity { metric: *metric, states, timed: *timed };
     let object = quantity.add_to(Object::new().text("before", names.0).text("after", names.1));
     let object = object
         .number("total_before", whole(before.amount))

@@ -26,7 +26,9 @@ fn row_object(table: &HotTable, row: &HotRow) -> Object {
             .number_or_null("line", place.and_then(|at| u64::try_from(at.line).ok()))
     };
     let object = match table.key {
-        HotKey::Function => of_place(Object::new().text("function", &row.name)).text("module", &row.module),
+        HotKey::Function => of_place(Object::new().text("function", &row.name))
+            .text_or_null("waits_in", row.waits_in.as_deref())
+            .text("module", &row.module),
         HotKey::Line => of_place(Object::new().text("function", place.map_or(&row.name, |at| &*at.function))),
         key => Object::new().text(key.word(), &row.name),
     };

@@ -7,9 +7,10 @@ pub use json::write_json;
 use super::summary::interpreters;
 use crate::call_tree::StateFilter;
 use crate::queries::hot::{HotKey, HotRow, HotTable};
-use crate::text::columns::{cut_right, pad_right, width};
+use crate::queries::waits::Wait;
+use crate::text::columns::{cut_right, width};
 use crate::text::numbers::{counted, duration_text, grouped, millis_text, percent, percent_text};
-use crate::text::short::{location_text, short_function, shortest_location};
+use crate::text::short::{last_name, location_text, short_function, shortest_location};
 use crate::text::style::{Line, Paint};
 use crate::{Links, Source, Style};
 use stackglass_profile::harmless;
@@ -64,7 +65,7 @@ impl HotText {
         let what = match table.states {
             _ if !table.timed => samples,
             _ if matches!(source, Source::Recording(recording) if recording.is_walltime()) => {
-                format!("{total} of tasks in {samples}")
+                format!("{total} of wall time of tasks in {samples}")
             }
             StateFilter::Awake => format!("{total} of CPU time in {samples}"),
             StateFilter::Asleep => format!("{total} asleep"),
@@ -128,7 +129,8 @@ impl HotText {
             }
             (Some(at), _) => {
                 let shortest = width(&shortest_location(&at.file, at.line)).min(room / 2);
-                let left = room.saturating_sub(width(&row.name) + 2).max(shortest);
+                let note = row.waits_in.as_deref().map_or(0, |future| width(&Wait::words(future)) + 2);
+                let left = room.saturating_sub(width(&row.name) + note + 2).max(shortest);
                 (row.name.clone(), location_text(source.short_path(&at.file), &at.file, at.line, left))
             }
             (None, _) if row.module.is_empty() || row.name.contains(&row.module) => {
@@ -142,10 +144,34 @@ impl HotText {
             line.plain(short_function(&name, room));
         } else {
             let for_name = room.saturating_sub(width(&place) + 2);
-            line.plain(pad_right(&short_function(&name, for_name), for_name)).plain("  ");
+            let (name, note) = match row.waits_in.as_deref() {
+                Some(future) => waiting(&name, &harmless(future), for_name),
+                None => (short_function(&name, for_name), String::new()),
+            };
+            let space = for_name.saturating_sub(width(&name) + width(&note));
+            line.plain(name).push(Paint::Cyan, note).plain(" ".repeat(space + 2));
             line.push_linked(Paint::Grey, place, link);
         }
         line.cut(self.cols).write(self.style, out)
+    }
+}
+
+/// A function that waits and what it waits in, in as many words as fit: `app::price  waits in Acquire`, `price  in Acquire`.
+fn waiting(name: &str, future: &str, room: usize) -> (String, String) {
+    let (long, short) = (Wait::words(future), Wait::short(future));
+    let within = if future.starts_with('[') { short.to_owned() } else { format!("in {short}") };
+    if long.is_empty() {
+        return (short_function(name, room), String::new());
+    }
+    let last = last_name(name);
+    let notes = [long, within, short.to_owned()].map(|note| format!("  {note}"));
+    let texts = [(name, &notes[0]), (last, &notes[0]), (last, &notes[1])];
+    match texts.into_iter().find(|(name, note)| width(name) + width(note) <= room) {
+        Some((name, note)) => (name.to_owned(), note.clone()),
+        None => {
+            let note = cut_right(&notes[2], room / 2).into_owned();
+            (short_function(last, room - width(&note)), note)
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The last lines of the summary: run time, number of samples, the hottest functions and lines, and the verdict. They
 //! are at the end, since a terminal shows the end of what was printed.
 
-use super::{Summary, tree_text, verdict};
+use super::{Summary, tree_text, verdict, waits};
 use crate::order;
 use crate::queries::cpu_tree::{CpuTree, NodeKind};
 use crate::queries::cut_reasons::no_stack_text;
@@ -58,10 +58,19 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
             let names = [long, shortest_location(&line.file, line.line)];
             Entry { link: summary.link(&line.file, line.line), ..Entry::of(line.own.time, names) }
         });
+        let waits = waits::largest(tree).into_iter().map(|(wait, weight)| {
+            let link = summary.link(&wait.file, wait.line);
+            Entry { link, ..Entry::of(weight.time, waits::names(recording, wait)) }
+        });
+        let is_noticeable = |entry: &Entry| entry.time as f64 >= cpu as f64 * super::NOTICEABLE;
+        let waits: Vec<Entry> = waits.filter(is_noticeable).collect();
+        if !waits.is_empty() {
+            digest.push(hottest("waits", &waits, cpu, summary.cols));
+        }
         for (title, mut entries) in
             [("own time", own.collect::<Vec<_>>()), ("in total", total.collect()), ("lines", lines.collect())]
         {
-            entries.retain(|entry| entry.time as f64 >= cpu as f64 * super::NOTICEABLE);
+            entries.retain(is_noticeable);
             entries.sort_by(|a, b| order::largest_first((a.time, &a.names), (b.time, &b.names)));
             if !entries.is_empty() {
                 digest.push(hottest(title, &entries, cpu, summary.cols));

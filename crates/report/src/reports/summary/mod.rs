@@ -20,6 +20,7 @@ mod tasks;
 mod tree_rows;
 mod tree_text;
 mod verdict;
+mod waits;
 
 pub use json::write_json;
 

@@ -34,6 +34,9 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
     if super::has_times(recording) && tree.cpu().hits < FEWEST {
         return None;
     }
+    if let Some(line) = super::waits::verdict(recording, tree, cols) {
+        return Some(line);
+    }
     let cpu = tree.cpu().time;
     let split = callers_of_system(tree, where_it_splits(tree));
     let mut node = named(tree, split);
