@@ -69,6 +69,11 @@ impl Known {
         self.whole.extend(whole(values, future).map(|address| (address, task)));
     }
 
+    /// Says that the tasks have new indices, by their old ones.
+    pub fn renumber(&mut self, indices: &[usize]) {
+        self.whole.iter_mut().for_each(|(_, task)| *task = indices.get(*task).copied().unwrap_or(*task));
+    }
+
     fn contains(&self, future: u64) -> bool {
         self.within.contains(&future)
     }
@@ -161,6 +166,7 @@ fn read(walker: &Walker<'_>, task: &WrappedTask) -> Option<Read> {
     let mut dumped = DumpedTask {
         state: if task.polled_by.is_some() { TaskState::Running } else { TaskState::Waiting },
         name: task.name.clone(),
+        number: task.id,
         given_name: Some(task.name.clone()),
         created: task.created.clone(),
         source: AwaitSource::RootName,
@@ -174,7 +180,8 @@ fn read(walker: &Walker<'_>, task: &WrappedTask) -> Option<Read> {
         return Some((DumpedTask { stack: vec![frame], ..dumped }, None, Vec::new()));
     }
     let Some(wrapper) = wrapper_of(walker, task) else {
-        let asked = task.asked.clone().map(|asked| DumpedTask { waited: dumped.waited, ..asked });
+        let asked =
+            task.asked.clone().map(|asked| DumpedTask { number: task.id, waited: dumped.waited, ..asked });
         return Some((asked.unwrap_or(dumped), None, Vec::new()));
     };
     let values = walker.values;
