@@ -6,7 +6,6 @@ use crate::values::Value;
 use crate::{hidden, join_set, names, wrapped};
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, Wait, WaitTarget};
 use stackglass_symbols::layouts::Shape;
-use std::sync::Arc;
 
 impl Walk<'_, '_> {
     /// A future without the pointers and wrappers around it.
@@ -38,7 +37,6 @@ impl Walk<'_, '_> {
     /// A future in which there is no coroutine: its own type.
     pub(super) fn leaf(&self, value: Value, place: Place<'_>) -> AwaitFrame {
         let values = self.values();
-        let name = &*values.layout(value.type_id).name;
         let wait = |target, place: Place<'_>| Wait {
             target,
             is_needed: place.need != Need::No,
@@ -54,7 +52,7 @@ impl Walk<'_, '_> {
             let any = Place { need: Need::No, ..place };
             self.waits.borrow_mut().extend(ids.map(|id| wait(WaitTarget::Task(id), any)));
         }
-        let function: Arc<str> = names::without_arguments(name).into();
+        let function = self.walker.name(value.type_id);
         let is_hidden = self.walker.types.lead_to(Part::Hidden, value.type_id);
         let why = is_hidden.then(|| hidden::place(values, self.walker.types, value.type_id)).flatten();
         let point = why.map_or(AwaitPoint::Leaf, AwaitPoint::Lost);
