@@ -1,9 +1,10 @@
 //! A program whose tasks wait at places that are known beforehand.
 //!
 //! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N`
-//! adds tasks, `awaits busy N` tasks that never rest, `awaits churn` tasks that end at once, `awaits deadlock` tasks that wait for
-//! each other, `awaits cycles` more of them, `awaits leaves` tasks that wait for tasks, `awaits hang` a server in which all requests
-//! wait for one, `awaits block KIND` tasks whose polls last. The last line is `READY`.
+//! starts many, `awaits scattered N K` with K KiB after each, `awaits busy N` tasks that never rest, `awaits churn` tasks that end
+//! at once, `awaits deadlock` tasks that wait for each other, `awaits cycles` more of them, `awaits leaves` tasks that wait for
+//! tasks, `awaits selects` tasks that wait in `select!`, `awaits hang` a server in which all requests wait for one, `awaits block KIND` tasks whose polls last. The last line is
+//! `READY`.
 //!
 //! With the feature `wrapped`, `awaits wrapped` starts the tasks of all shapes with names, by the crate's own wrapper, and lets
 //! them be asked; `awaits wrapped-many N` many of them, `awaits executors` tasks of other executors.
@@ -21,6 +22,8 @@ mod executors;
 mod hang;
 mod leaves;
 mod never_rest;
+mod scattered;
+mod selects;
 mod shapes;
 mod waits;
 
@@ -89,11 +92,13 @@ fn main() {
     runtime.block_on(async {
         match words[..] {
             ["many" | "wrapped-many", ..] => shapes::many(number(1)),
+            ["scattered", ..] => scattered::start_tasks(number(1), number(2)),
             ["busy", ..] => never_rest::start_tasks(number(1)),
             ["churn"] => never_rest::start_and_end(),
             ["deadlock"] => deadlocks::start_tasks().await,
             ["cycles"] => cycles::start_tasks().await,
             ["leaves"] => leaves::start_tasks().await,
+            ["selects"] => selects::start_tasks().await,
             ["hang"] => hang::serve().await,
             ["work", ..] => {
                 shapes::many(number(1));
