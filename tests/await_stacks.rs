@@ -216,7 +216,7 @@ fn trees_show_branches_and_tasks_that_run() {
         "   tokio::time::sleep::Sleep",
     ];
     assert_eq!(names, expected, "{text}");
-    assert!(text.contains("awaits::shapes::blocking::{closure#0} (spawn_blocking)"), "{text}");
+    assert!(text.contains("::blocking::{closure#0} (spawn_blocking)"), "{text}");
     let host = Host::start(&["block", "multi"]);
     let text = host.text(&["--tree"]);
     assert!(text.contains(" (polled"), "{text}");
