@@ -288,30 +288,6 @@ fn peeks_of_a_program_that_answers_show_its_tasks() {
 const UNNAMED: usize = 7;
 
 #[test]
-fn peeks_go_on_where_tasks_cannot_be_read() {
-    let host = Host::start(&wrapped(), &["wrapped"]);
-    // A thread that is traced already cannot be stopped by others. The main thread is left alone: it gets the signal.
-    let threads = std::fs::read_dir(format!("/proc/{}/task", host.child.id())).expect("the host lives");
-    let is_worker = |path: &PathBuf| {
-        std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.starts_with("tokio-"))
-    };
-    let worker = threads.map(|entry| entry.expect("a thread").path()).find(is_worker).expect("a worker");
-    let tid: libc::pid_t = worker.file_name().and_then(|tid| tid.to_str()?.parse().ok()).expect("an id");
-    let nothing = std::ptr::null_mut::<libc::c_void>();
-    // SAFETY: a call with numbers only.
-    #[expect(unsafe_code)]
-    let seized = unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, nothing, nothing) };
-    if seized != 0 {
-        return eprintln!("not tested here: the host cannot be traced");
-    }
-    let (text, messages) = peek(&host);
-    assert!(text.contains("\ncmd: ") && text.contains("Total snapshots: "), "{text}");
-    assert!(!text.contains("\nawaits-wrapped: "), "{text}");
-    assert!(messages.contains("its async tasks cannot be read: "), "{messages}");
-    assert_eq!(messages.lines().count(), 1, "{messages}");
-}
-
-#[test]
 fn peeks_and_live_views_show_tasks_of_other_executors() {
     // Without types, a wrapped future within another one cannot be told apart.
     for (program, count) in [(wrapped(), 9), (lines_only(), 10)] {
