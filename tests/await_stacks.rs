@@ -166,6 +166,79 @@ fn all_of_many() {
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
+/// The number of system calls of this process that read.
+fn reads() -> u64 {
+    let counters = std::fs::read_to_string("/proc/self/io").expect("the kernel counts them");
+    let reads = counters.lines().find_map(|line| line.strip_prefix("syscr: ")).expect("reads");
+    reads.parse().expect("a number")
+}
+
+/// Each task is on a page of its own, and there are more than pages that are kept.
+#[test]
+fn scattered_tasks_are_read_a_few_times_each() {
+    const TASKS: u64 = 20_000;
+    let host = Host::start(&["scattered", &TASKS.to_string(), "64"]);
+    let wrong = host.wrong();
+    assert!(wrong.is_empty(), "{} wrong, such as {:?}", wrong.len(), wrong[0]);
+    let mut live = stackglass_collect::tasks::LiveTasks::new(host.child.id());
+    // The first answer reads types.
+    live.read().expect("the tasks are read");
+    let before = reads();
+    let (dump, _) = live.read().expect("the tasks are read");
+    let reads = reads() - before;
+    assert_eq!(dump.count() as u64, TASKS);
+    // Once in the search, and once together with its neighbours in the list.
+    assert!(reads < 3 * TASKS + 2000, "{reads} reads");
+}
+
+/// A `select!` has its own line, also where futures of libraries are its only branches.
+#[test]
+fn selects_of_library_futures_have_their_line() {
+    let host = Host::start(&["selects"]);
+    assert_eq!(host.expected.len(), 7);
+    let wrong = host.wrong();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn all_views_fit_their_width() {
+    for scenario in [["shapes", ""], ["block", "multi"]] {
+        let host =
+            Host::start(scenario.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().as_slice());
+        for view in [&[][..], &["--tree"], &["--all"], &["--tree", "--all"]] {
+            for columns in [60, 80, 120] {
+                let text = host.text(&[view, &["--cols", &columns.to_string()]].concat());
+                let wide = text.lines().find(|line| line.chars().count() > columns);
+                assert_eq!(wide, None, "{view:?} {columns}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn trees_show_branches_and_tasks_that_run() {
+    let host = Host::start(&["shapes"]);
+    let text = host.text(&["--tree"]);
+    let line = marked_lines()["sel"];
+    let begin = format!("      1 shapes.rs:{line} ");
+    let lines = text.lines().skip_while(|line| !line.starts_with(&begin)).take(7);
+    let names: Vec<&str> = lines.map(|line| &line[27..]).collect();
+    let expected = [
+        "awaits::shapes::selects",
+        " ├ awaits::shapes::sleeps",
+        " │ tokio::time::sleep::Sleep",
+        " ├ awaits::shapes::notified",
+        " │ tokio::sync::notify::Notified",
+        " └ awaits::shapes::selects::{async block#0}",
+        "   tokio::time::sleep::Sleep",
+    ];
+    assert_eq!(names, expected, "{text}");
+    assert!(text.contains("::blocking::{closure#0} (spawn_blocking)"), "{text}");
+    let host = Host::start(&["block", "multi"]);
+    let text = host.text(&["--tree"]);
+    assert!(text.contains(" (polled"), "{text}");
+}
+
 #[test]
 fn deadlocks_are_said_first() {
     let host = Host::start(&["deadlock"]);

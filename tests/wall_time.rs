@@ -190,18 +190,26 @@ fn tasks_that_never_rest_have_possible_stacks() {
     assert!(seen > 4, "{seen}");
 }
 
-/// A look must not begin the time-outs of sleeping threads anew.
+/// A look must not begin the time-outs of sleeping threads anew. Other load makes timers late as well, so the best of several
+/// tries counts.
 #[test]
 fn timers_are_not_late() {
+    const TRIES: usize = 8;
     let late = |outcome: &Outcome| -> f64 {
         assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
         outcome.stdout.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number")
     };
-    let program = || Record::of(awaits()).args(["timers", "8"]).flag("--delay=1ms");
-    let recorded = late(&program().flag("--walltime").run());
-    let plain = late(&program().run());
-    // With time-outs that begin anew, some 50 ms.
-    assert!(recorded < plain + 25.0, "{recorded} ms, {plain} ms without");
+    let program = || Record::of(awaits()).args(["timers", "3"]).flag("--delay=1ms");
+    let (mut recorded, mut plain) = (f64::MAX, f64::MAX);
+    for _ in 0..TRIES {
+        recorded = recorded.min(late(&program().flag("--walltime").run()));
+        plain = plain.min(late(&program().run()));
+        // With time-outs that begin anew, some 50 ms.
+        if recorded < plain + 5.0 {
+            return;
+        }
+    }
+    panic!("{recorded} ms, {plain} ms without");
 }
 
 /// The program, until it is dropped.

@@ -247,6 +247,70 @@ fn asked_polls_of_all_shapes_without_types() {
     assert!(wrong.len() == unordered, "{wrong:#?}");
 }
 
+/// Output and messages of a peek. On a busy machine, reading types may take longer than a peek waits.
+fn peek_with_tasks(host: &Host) -> (String, String) {
+    let mut answer = peek(host);
+    for _ in 0..10 {
+        if !answer.1.contains("that takes more than") {
+            break;
+        }
+        answer = peek(host);
+    }
+    answer
+}
+
+/// Output and messages of a peek.
+fn peek(host: &Host) -> (String, String) {
+    let mut command = Command::new(stackglass());
+    command.args(["peek", &host.child.id().to_string(), "--duration", "300ms"]);
+    let output = command.env("COLUMNS", "80").output().expect("the command starts");
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    (text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn peeks_of_a_program_that_answers_show_its_tasks() {
+    let host = Host::start(&wrapped(), &["wrapped"]);
+    let tasks = host.dump(false).count();
+    let (text, messages) = peek_with_tasks(&host);
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part}: {text}{messages}"));
+    let (threads, found) = (at("\ncmd: "), at(&format!("\nawaits-wrapped: {tasks} tasks (")));
+    assert!(threads < found && found < at("Profile collected"), "{text}");
+    assert!(text.contains(" waits for the RwLock that it holds"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_eq!(messages, "");
+    // A task is named and tokio's, and counts once.
+    assert_eq!(tasks, host.expected.len() + UNNAMED, "{text}");
+}
+
+/// Tasks that the runtime or a server has started: `spawn_blocking`, connections, and of a `JoinSet`.
+const UNNAMED: usize = 7;
+
+#[test]
+fn peeks_and_live_views_show_tasks_of_other_executors() {
+    // Without types, a wrapped future within another one cannot be told apart.
+    for (program, count) in [(wrapped(), 9), (lines_only(), 10)] {
+        let host = Host::start(&program, &["executors"]);
+        let (text, messages) = peek_with_tasks(&host);
+        assert!(text.contains(&format!(": {count} tasks (")), "{text}{messages}");
+        let mut live = stackglass_collect::tasks::LiveTasks::new(host.child.id());
+        for _ in 0..2 {
+            let (dump, _) = live.read().expect("the tasks are read");
+            assert_eq!(dump.count(), count, "{dump:#?}");
+            for (name, _) in &host.expected {
+                assert_eq!(named(&dump, name).len(), 1, "{name}: {dump:#?}");
+            }
+        }
+    }
+    // Tasks of tokio that are named as well count once.
+    let host = Host::start(&wrapped(), &["wrapped"]);
+    let (dump, _) =
+        stackglass_collect::tasks::LiveTasks::new(host.child.id()).read().expect("the tasks are read");
+    assert_eq!(dump.count(), host.expected.len() + UNNAMED, "{dump:#?}");
+    assert!(host.expected.iter().all(|(name, _)| named(&dump, name).len() == 1), "{dump:#?}");
+}
+
 #[test]
 fn many_tasks_are_asked_in_one_round() {
     let host = Host::start(&lines_only(), &["wrapped-many", "3000"]);

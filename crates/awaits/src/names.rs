@@ -22,7 +22,7 @@ pub(crate) fn function(coroutine: &str, coroutines: &Coroutines) -> Arc<str> {
 
 /// A closure as the function that has it: `app::main::{closure_env#1}` is `app::main::{closure#1}`.
 pub(crate) fn closure(name: &str) -> Arc<str> {
-    without_arguments(name).replace("{closure_env#", "{closure#").into()
+    without_arguments(name).replace("{closure_env#", "{closure#").replace("::{async_fn#0}", "").into()
 }
 
 /// A type without its arguments: `tokio::sync::oneshot::Receiver<u32>` is `tokio::sync::oneshot::Receiver`.

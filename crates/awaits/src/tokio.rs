@@ -7,11 +7,13 @@
 //!
 //! Source: `tokio/src/runtime/task/` of tokio 1.43 to 1.54.
 
+mod alone;
 mod block_on;
 mod cells;
 mod headers;
 mod lists;
 mod looks;
+mod order;
 mod polling;
 mod root_names;
 mod roots;
@@ -33,6 +35,7 @@ use crate::wrapped::{self, WrappedTask};
 use crate::{deadlocks, names};
 use cells::{Cells, Stage};
 use foldhash::{HashSet, HashSetExt};
+use order::{Indices, OfRuntime};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_heapgraph::stacks::StackFrame;
@@ -80,45 +83,46 @@ fn read(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (TaskDump, Vec<Pol
     let cells = Cells::find(&values, modules);
     let walker = Walker::new(&values, &types, &vtables, cells.headers);
     let swept = sweep::cells(image, &cells);
-    let lists = lists::of_schedulers(&values, &cells, &swept);
     let version = version(layouts);
     let mut dump = TaskDump { pid: image.pid, ..TaskDump::default() };
     let mut held: Vec<TaskHoldings> = Vec::new();
     let mut seen = HashSet::new();
     let mut polled = Vec::new();
-    let mut note_polled = |dump: &TaskDump, count: usize, header: u64| {
-        let is_polled =
+    let is_polled = |dump: &TaskDump, count: usize, header: u64| {
+        let is_running =
             |cell: cells::TaskCell| cell.has_references(&values) && cell.state(&values).is_running;
-        if dump.tasks.len() > count && cells.at(&values, header).is_some_and(is_polled) {
-            polled.push((count, header));
-        }
+        dump.tasks.len() > count && cells.at(&values, header).is_some_and(is_running)
     };
-    for list in &lists {
-        let runtime = dump.runtimes.len();
-        let version = version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
-        dump.runtimes.push(AsyncRuntime { name: format!("tokio{version}, {}", list.kind) });
-        for header in &list.tasks {
-            if seen.insert(*header) {
-                let count = dump.tasks.len();
-                add(&walker, &cells, *header, Some(runtime), &mut dump, Some(&mut held));
-                note_polled(&dump, count, *header);
-            }
-        }
-    }
+    let mut of_runtimes: Vec<OfRuntime> = Vec::new();
+    lists::visit(&values, &cells, &swept, &mut |kind, number, header| {
+        of_runtimes.resize(of_runtimes.len().max(number + 1), OfRuntime::default());
+        of_runtimes[number] = OfRuntime { kind, tasks: of_runtimes[number].tasks + 1 };
+        seen.insert(header);
+        let count = dump.tasks.len();
+        add(&walker, &cells, header, Some(number), &mut dump, Some(&mut held));
+        polled.extend(is_polled(&dump, count, header).then_some((count, header)));
+    });
+    let mut wrapped = walker.wrapped.borrow_mut();
+    let indices = Indices { held: &mut held, polled: &mut polled, wrapped: &mut wrapped };
+    let kinds = order::sort(&of_runtimes, &mut dump, indices);
+    drop(wrapped);
+    let of_version = version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+    let runtime = |kind| AsyncRuntime { name: format!("tokio{of_version}, {kind}") };
+    dump.runtimes = kinds.into_iter().map(runtime).collect();
     for header in swept.iter().filter(|header| !seen.contains(*header)) {
         let is_blocking = cells.at(&values, *header).is_some_and(|cell| cell.is_blocking);
         if is_blocking {
             let count = dump.tasks.len();
             add(&walker, &cells, *header, None, &mut dump, Some(&mut held));
-            note_polled(&dump, count, *header);
+            polled.extend(is_polled(&dump, count, *header).then_some((count, *header)));
         }
     }
-    let polls = polling::find(&values, &cells.headers, modules, frames, &polled);
+    let mut polls = polling::find(&values, &cells.headers, modules, frames, &polled);
     roots::add(process, &walker, &mut dump, &mut held);
     block_on::add(process, &walker, &mut dump, &mut held);
     wrapped::add(process.wrapped, &walker, &mut dump, &mut held);
     if cells.is_empty() {
-        root_names::add(process, &values, &mut dump);
+        polls.extend(root_names::add(process, &values, frames, &mut dump));
     }
     if dump.tasks.is_empty() {
         dump.remarks.push(nothing_found(layouts, &cells, version.as_deref()));

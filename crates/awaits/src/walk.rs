@@ -9,8 +9,9 @@ use crate::needs::{Content, Kind, Needs, NodeId};
 use crate::tokio::Headers;
 use crate::values::{Value, Values};
 use crate::{hidden, joins, wrapped};
+use foldhash::HashMap;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, WaitTarget};
-use stackglass_symbols::layouts::{Shape, TypeId};
+use stackglass_symbols::layouts::{Shape, TypeId, is_coroutine};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ pub(crate) struct Walker<'a> {
     pub headers: Headers,
     /// Wrapped futures that are part of tasks in the dump.
     pub wrapped: RefCell<wrapped::Known>,
+    /// Functions of coroutines, and types of leaves without their arguments, by type.
+    names: RefCell<HashMap<TypeId, Arc<str>>>,
 }
 
 /// An await stack.
@@ -102,7 +105,17 @@ impl<'a> Walker<'a> {
         vtables: &'a [(u64, TypeId)],
         headers: Headers,
     ) -> Walker<'a> {
-        Walker { values, types, vtables, headers, wrapped: RefCell::default() }
+        let (wrapped, names) = (RefCell::default(), RefCell::default());
+        Walker { values, types, vtables, headers, wrapped, names }
+    }
+
+    /// What a frame of a future is called.
+    fn name(&self, future: TypeId) -> Arc<str> {
+        let name = || match &*self.values.layout(future).name {
+            name if is_coroutine(name) => names::function(name, self.values.layouts.coroutines()),
+            name => names::without_arguments(name).into(),
+        };
+        self.names.borrow_mut().entry(future).or_insert_with(name).clone()
     }
 
     /// The await stack of a future.
@@ -349,7 +362,7 @@ impl<'a> Walk<'a, '_> {
     fn coroutine(&self, value: Value, place: Place<'_>) -> AwaitFrame {
         let values = self.values();
         let layout = values.layout(value.type_id);
-        let function = names::function(&layout.name, values.layouts.coroutines());
+        let function = self.walker.name(value.type_id);
         let node = |kind| self.needs.borrow_mut().add(place.node, kind, Content::Coroutine(value));
         let Some((index, variant)) = values.active(value) else {
             node(Kind::Open);

@@ -90,6 +90,11 @@ impl Known {
         }
     }
 
+    /// Says that the tasks have new indices, by their old ones.
+    pub fn renumber(&mut self, indices: &[usize]) {
+        self.whole.iter_mut().for_each(|(_, task)| *task = indices.get(*task).copied().unwrap_or(*task));
+    }
+
     /// Says that a task that is not in the dump consists of this future.
     pub fn claim_unseen(&mut self, values: &Values<'_>, future: Value) {
         self.claim(values, usize::MAX, future, &[]);
@@ -246,6 +251,7 @@ fn read(walker: &Walker<'_>, task: &WrappedTask, with_holdings: bool) -> Option<
     let mut dumped = DumpedTask {
         state: if task.polled_by.is_some() { TaskState::Running } else { TaskState::Waiting },
         name: task.name.clone(),
+        number: task.id,
         given_name: Some(task.name.clone()),
         created: task.created.clone(),
         source: AwaitSource::RootName,
@@ -259,7 +265,8 @@ fn read(walker: &Walker<'_>, task: &WrappedTask, with_holdings: bool) -> Option<
         return Some((DumpedTask { stack: vec![frame], ..dumped }, None, Vec::new()));
     }
     let Some(wrapper) = wrapper_of(walker, task) else {
-        let asked = task.asked.clone().map(|asked| DumpedTask { waited: dumped.waited, ..asked });
+        let asked =
+            task.asked.clone().map(|asked| DumpedTask { number: task.id, waited: dumped.waited, ..asked });
         return Some((asked.unwrap_or(dumped), None, Vec::new()));
     };
     let values = walker.values;

@@ -32,6 +32,7 @@ mod metric_flag;
 mod output;
 mod peek;
 mod peek_answer;
+mod peek_answer_parts;
 mod peek_tasks;
 mod peek_text;
 mod print;

@@ -4,10 +4,10 @@ use crate::driver::DriverFlag;
 use crate::failure::{Failure, Outcome};
 use crate::heap;
 use crate::message;
-use crate::peek_answer::PeekAnswer;
+use crate::peek_answer_parts::AnswerParts;
 use crate::peek_tasks::{self, PeekTasks};
 use crate::peek_text;
-use crate::terminal::LayoutFlags;
+use crate::terminal::{Layout, LayoutFlags};
 use crate::values::{delay, positive_duration, process_id};
 use clap::Args;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, makedev};
@@ -48,8 +48,8 @@ wait for a CPU.
 
 If the process uses tokio, and its own crate has full debug information
 (`debug = 2`), its async tasks follow, as of `stackglass tasks`: it is copied
-for that, which holds it up for some milliseconds. A program that answers by
-itself leaves them out.
+for that, which holds it up for some milliseconds. So do tasks that a program
+names by `.task(\"name\")` of the crate stackglass.
 
 Exit status: 0, or 125 if there was nothing to see, stdout is closed, or the
 process ended during the peek (what was seen until then is printed).";
@@ -96,7 +96,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             colours: layout.style == Style::Ansi,
             asks_tasks: false,
         };
-        return ask(pid, &options);
+        return ask(pid, &options, &layout);
     }
     let options = OutsidePeek {
         pid,
@@ -143,7 +143,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
 const NO_ANSWER: i32 = 125;
 
 /// Sends SIGUSR1 to a program that announces its handler, and prints the answer.
-fn ask(pid: u32, options: &PeekOptions) -> Outcome {
+fn ask(pid: u32, options: &PeekOptions, layout: &Layout) -> Outcome {
     let image = ImageKey::read(pid);
     let request = PeekRequest::new(pid, options);
     handler::ask(pid).map_err(|error| Failure::new(format!("cannot ask process {pid}: {error}")))?;
@@ -161,7 +161,7 @@ fn ask(pid: u32, options: &PeekOptions) -> Outcome {
     let asked = Instant::now();
     // When the program that was asked was first missing.
     let mut gone: Option<Instant> = None;
-    let mut answer = PeekAnswer::new(io::stdout().lock());
+    let mut answer = AnswerParts::new(pid, layout, io::stdout().lock());
     while request.end().is_none() {
         if Status::read(pid).is_none_or(|status| status.has_ended()) || ImageKey::read(pid) != image {
             gone.get_or_insert_with(Instant::now);
@@ -180,7 +180,7 @@ fn ask(pid: u32, options: &PeekOptions) -> Outcome {
         }
         std::thread::sleep(POLL_INTERVAL);
     }
-    answer.finish()?;
+    answer.finish(request.end() != Some(ResponseEnd::Complete))?;
     match (request.end(), gone) {
         (Some(ResponseEnd::Complete), _) => Ok(0),
         (_, Some(since)) => {

@@ -43,6 +43,12 @@ impl<W: Write> PeekAnswer<W> {
         self.out.flush()
     }
 
+    /// Prints text of this command, which is harmless, after all complete lines.
+    pub(crate) fn print_own(&mut self, text: &[u8]) -> io::Result<()> {
+        self.out.write_all(text)?;
+        self.out.flush()
+    }
+
     fn print(&mut self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         let (text, end) = text.strip_suffix('\n').map_or((&*text, ""), |text| (text, "\n"));

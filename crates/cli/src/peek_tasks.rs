@@ -1,25 +1,30 @@
 //! The async tasks of a process, for a peek: read while the profile is taken, so that the peek takes no longer.
 //!
-//! A process whose debug information describes no tasks is not touched. Nothing is said where tasks cannot be read:
-//! `stackglass tasks` tells why.
+//! A process whose debug information describes no tasks, and that names none, is not touched. If tasks cannot be read, one line
+//! says so, and the peek goes on.
 
+use crate::message;
 use crate::terminal::Layout;
 use stackglass_collect::tasks::{self, TasksOptions};
 use stackglass_profile::task_dump::TaskDump;
 use stackglass_report::TasksText;
 use std::io;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Lines of the tasks in a peek.
 const ROWS: usize = 24;
 /// Longest wait for the tasks after the profile.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+
+/// The tasks, or why they cannot be read.
+type Answer = Result<Option<TaskDump>, String>;
 
 /// The tasks, on their way.
 #[derive(Default)]
 pub(crate) struct PeekTasks {
-    answer: Option<Receiver<TaskDump>>,
+    answer: Option<Receiver<Answer>>,
+    pid: u32,
 }
 
 impl PeekTasks {
@@ -29,16 +34,10 @@ impl PeekTasks {
             return;
         }
         let (sender, answer) = channel();
-        self.answer = Some(answer);
+        (self.answer, self.pid) = (Some(answer), pid);
         std::thread::spawn(move || {
-            if !tasks::may_have_tasks(pid) {
-                return;
-            }
-            let read = tasks::read(pid, &TasksOptions::default());
-            if let Some(dump) = read.ok().filter(|dump| !dump.tasks.is_empty()) {
-                // The receiver is gone if the peek has ended.
-                let _ = sender.send(dump);
-            }
+            // The receiver is gone if the peek has ended.
+            let _ = sender.send(read(pid));
         });
     }
 
@@ -47,8 +46,27 @@ impl PeekTasks {
         let wait = if early { Duration::ZERO } else { LONGEST_WAIT };
         let (_, gone) = channel();
         let answer = self.answer.as_mut()?;
-        std::mem::replace(answer, gone).recv_timeout(wait).ok()
+        let why = match std::mem::replace(answer, gone).recv_timeout(wait) {
+            Ok(Ok(dump)) => return dump,
+            Ok(Err(why)) => why,
+            Err(RecvTimeoutError::Timeout) => {
+                format!("that takes more than {LONGEST_WAIT:?}; try `stackglass tasks {}`", self.pid)
+            }
+            Err(RecvTimeoutError::Disconnected) => return None,
+        };
+        if !early {
+            message::print(&format!("its async tasks cannot be read: {why}"));
+        }
+        None
     }
+}
+
+fn read(pid: u32) -> Answer {
+    if !tasks::may_have_tasks(pid).map_err(|error| format!("its program cannot be read ({error})"))? {
+        return Ok(None);
+    }
+    let dump = tasks::read(pid, &TasksOptions::default()).map_err(|error| error.to_string())?;
+    Ok(Some(dump).filter(|dump| !dump.tasks.is_empty()))
 }
 
 /// Writes the tasks in a short form.

@@ -64,6 +64,8 @@ pub struct DumpedTask {
     pub state: TaskState,
     /// Its function: that of the outermost future.
     pub name: Arc<str>,
+    /// Its number among those that the program has named, if no known runtime has it. Otherwise 0.
+    pub number: u64,
     /// The name that the program has given it, as by `.task("name")`.
     pub given_name: Option<Arc<str>>,
     /// Where the program created it, as far as that is known.

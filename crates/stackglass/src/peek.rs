@@ -14,6 +14,7 @@
 //! - Each peek is answered where it was requested. A `stackglass peek PID` during another peek waits, and says so; a signal
 //!   during a `stackglass peek` waits as well. `stackglass peek` may request another duration, delay and width. A
 //!   peek ends when its requester has gone.
+//! - `stackglass peek PID` adds the async tasks of the program, which it reads from outside. A signal does not show them.
 //! - During [`profile!`](crate::profile!) a peek shows that second of the running profile, and does not disturb it.
 //! - A program that handles or ignores SIGUSR1 keeps the signal: [`install`] is then an error, and a handler that is installed
 //!   later replaces the peek. `stackglass peek PID` reads such a program from outside.

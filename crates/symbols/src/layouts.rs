@@ -21,7 +21,7 @@ mod vtables;
 
 pub use blocks::allocated_blocks;
 pub use coroutines::{Coroutines, PollFunction, SourceLine, is_coroutine};
-pub use hints::{may_describe_named_tasks, may_describe_tasks};
+pub use hints::{may_describe_named_tasks, may_describe_tasks, may_name_tasks};
 pub use known_functions::{KnownFunction, KnownFunctions};
 pub use locals::{Local, LocalPlace, ReadMemory, StoppedFrame};
 

@@ -1,10 +1,11 @@
 //! A program whose tasks wait at places that are known beforehand.
 //!
 //! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N`
-//! adds tasks, `awaits busy N` tasks that never rest, `awaits churn` tasks that end at once, `awaits deadlock` tasks that wait for
-//! each other, `awaits cycles` more of them, `awaits branches` those with several branches, `awaits leaves` tasks that wait for
-//! tasks, `awaits holds` tasks that hold locks in many ways, `awaits hang` a server in which all requests wait for one,
-//! `awaits bare` a task of a library without debug information, `awaits block KIND` tasks whose polls last. The last line is
+//! starts many, `awaits scattered N K` with K KiB after each, `awaits busy N` tasks that never rest, `awaits churn` tasks that end
+//! at once, `awaits deadlock` tasks that wait for each other, `awaits cycles` more of them, `awaits branches` those with several
+//! branches, `awaits leaves` tasks that wait for tasks, `awaits selects` tasks that wait in `select!`, `awaits holds` tasks that
+//! hold locks in many ways, `awaits hang` a server in which all requests wait for one, `awaits bare` a task of a library without
+//! debug information, `awaits block KIND` tasks whose polls last. The last line is
 //! `READY`.
 //!
 //! With the feature `wrapped`, `awaits wrapped` starts the tasks of all shapes with names, by the crate's own wrapper, and lets
@@ -28,6 +29,8 @@ mod leaves;
 mod never_rest;
 #[cfg(feature = "wrapped")]
 mod own;
+mod scattered;
+mod selects;
 mod shapes;
 mod waits;
 
@@ -105,12 +108,14 @@ fn main() {
     runtime.block_on(async {
         match words[..] {
             ["many" | "wrapped-many", ..] => shapes::many(number(1)),
+            ["scattered", ..] => scattered::start_tasks(number(1), number(2)),
             ["busy", ..] => never_rest::start_tasks(number(1)),
             ["churn"] => never_rest::start_and_end(),
             ["deadlock"] | ["own-dump", "deadlock"] => deadlocks::start_tasks().await,
             ["cycles"] => cycles::start_tasks().await,
             ["leaves"] => leaves::start_tasks().await,
             ["bare"] => shapes::with_a_bare_one(),
+            ["selects"] => selects::start_tasks().await,
             ["hang"] => hang::serve().await,
             ["branches"] => branches::start_tasks().await,
             ["holds"] => holds::start_tasks().await,

@@ -35,6 +35,19 @@ impl Headers {
         }
     }
 
+    /// Those of tokio 1.43 to 1.54, for programs without types.
+    pub fn fixed() -> Headers {
+        let word = |number: u64| Some(number * 8);
+        Headers {
+            state: word(0),
+            vtable: word(2),
+            poll: word(0),
+            free: word(2),
+            trailer_offset: word(7),
+            id_offset: word(9),
+        }
+    }
+
     /// The vtable of the task with a header at an address.
     pub fn vtable(&self, values: &Values<'_>, header: u64) -> Option<u64> {
         values.pages.word(header.checked_add(self.vtable?)?)

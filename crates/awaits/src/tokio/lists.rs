@@ -6,7 +6,7 @@ use crate::values::{Value, Values};
 use foldhash::{HashSet, HashSetExt};
 use stackglass_symbols::layouts::Shape;
 
-/// Most tasks of a runtime.
+/// Most tasks and lists.
 const MOST_TASKS: usize = 1 << 22;
 /// Most lists of a runtime: tokio has four for each worker.
 const MOST_LISTS: u64 = 1 << 16;
@@ -21,60 +21,84 @@ pub(super) struct Scheduler {
     shared: Value,
 }
 
-/// The tasks of a runtime or local set.
-pub(super) struct TaskList {
-    /// `multi-thread`, `current-thread`, `LocalSet`.
-    pub kind: &'static str,
-    /// Addresses of their headers, in order.
-    pub tasks: Vec<u64>,
-}
-
 /// The runtimes that one of these blocks leads to.
 pub(super) fn schedulers(values: &Values<'_>, cells: &Cells<'_>, blocks: &[u64]) -> Vec<Scheduler> {
+    let mut schedulers: Vec<Scheduler> = Vec::new();
     let mut seen = HashSet::new();
-    let mut schedulers = Vec::new();
-    for block in blocks {
-        let is_live =
-            cells.at(values, *block).is_some_and(|cell| !cell.is_blocking && cell.has_references(values));
-        let Some(scheduler) = cells.scheduler(values, *block).filter(|_| is_live) else { continue };
-        let Some(shared) = values.target(scheduler) else { continue };
-        if !seen.insert(shared.address) {
-            continue;
+    for scheduler in blocks.iter().filter_map(|block| scheduler(values, cells, *block)) {
+        if seen.insert(scheduler.shared.address) {
+            schedulers.push(scheduler);
         }
-        let name = values.name(scheduler);
-        let kind = match name {
-            name if name.contains("::multi_thread") => "multi-thread",
-            name if name.contains("::current_thread") => "current-thread",
-            name if name.contains("::local") => "LocalSet",
-            _ => "other",
-        };
-        schedulers.push(Scheduler { kind, shared });
     }
     schedulers
 }
 
+/// The runtime that a block leads to.
+fn scheduler(values: &Values<'_>, cells: &Cells<'_>, block: u64) -> Option<Scheduler> {
+    let cell = cells.at(values, block)?;
+    if cell.is_blocking || !cell.has_references(values) {
+        return None;
+    }
+    let scheduler = cells.scheduler(values, block)?;
+    let shared = values.target(scheduler)?;
+    let kind = match values.name(scheduler) {
+        name if name.contains("::multi_thread") => "multi-thread",
+        name if name.contains("::current_thread") => "current-thread",
+        name if name.contains("::local") => "LocalSet",
+        _ => "other",
+    };
+    Some(Scheduler { kind, shared })
+}
+
 /// The headers of the tasks of a runtime.
 pub(super) fn headers(values: &Values<'_>, cells: &Cells<'_>, scheduler: Scheduler) -> Vec<u64> {
-    let mut tasks = Vec::new();
-    if let Some(owned) = owned(values, scheduler.shared, DEEPEST) {
-        each_list(values, owned, DEEPEST, &mut |head| follow(values, cells, head, &mut tasks));
-    }
+    let (mut tasks, mut left) = (Vec::new(), MOST_TASKS);
+    each_header(values, cells, scheduler, &mut left, &mut |header| tasks.push(header));
     tasks
 }
 
-/// The lists of all runtimes that one of these blocks leads to.
-pub(super) fn of_schedulers(values: &Values<'_>, cells: &Cells<'_>, blocks: &[u64]) -> Vec<TaskList> {
-    let mut lists = Vec::new();
-    for scheduler in schedulers(values, cells, blocks) {
-        let mut tasks = headers(values, cells, scheduler);
-        // A freed block may lead to something that was a runtime.
-        if !tasks.is_empty() {
-            tasks.sort_unstable_by_key(|task| cells.at(values, *task).and_then(|cell| cell.id(values)));
-            lists.push(TaskList { kind: scheduler.kind, tasks });
+/// `left` is the number of lists and tasks that may be visited.
+fn each_header(
+    values: &Values<'_>,
+    cells: &Cells<'_>,
+    scheduler: Scheduler,
+    left: &mut usize,
+    visit: &mut dyn FnMut(u64),
+) {
+    let Some(owned) = owned(values, scheduler.shared, DEEPEST) else { return };
+    each_list(values, owned, DEEPEST, &mut |head| {
+        *left = left.saturating_sub(1);
+        follow(values, cells, head, left, visit);
+    });
+}
+
+/// Visits the tasks of all runtimes that one of these blocks leads to: kind of the runtime, its number, header of the task. Blocks
+/// that were visited as tasks are not read again: each may be on a page of its own. Nor are tasks that are visited read before.
+pub(super) fn visit(
+    values: &Values<'_>,
+    cells: &Cells<'_>,
+    blocks: &[u64],
+    visit: &mut dyn FnMut(&'static str, usize, u64),
+) {
+    let (mut schedulers, mut seen) = (HashSet::new(), HashSet::new());
+    let mut left = MOST_TASKS;
+    for block in blocks {
+        if left == 0 {
+            return;
+        }
+        if seen.contains(block) {
+            continue;
+        }
+        let Some(scheduler) = scheduler(values, cells, *block) else { continue };
+        if schedulers.insert(scheduler.shared.address) {
+            let number = schedulers.len() - 1;
+            each_header(values, cells, scheduler, &mut left, &mut |header| {
+                if seen.insert(header) {
+                    visit(scheduler.kind, number, header);
+                }
+            });
         }
     }
-    lists.sort_by_key(|list| std::cmp::Reverse(list.tasks.len()));
-    lists
 }
 
 /// The field `owned` within the runtime's part.
@@ -113,15 +137,16 @@ fn each_list(values: &Values<'_>, value: Value, depth: u32, visit: &mut dyn FnMu
 }
 
 /// Follows the list from its first task on. Each task has the address of the next one in its trailer.
-fn follow(values: &Values<'_>, cells: &Cells<'_>, head: u64, tasks: &mut Vec<u64>) {
+fn follow(values: &Values<'_>, cells: &Cells<'_>, head: u64, left: &mut usize, visit: &mut dyn FnMut(u64)) {
     let mut seen = HashSet::new();
     let mut header = head;
-    while header != 0 && tasks.len() < MOST_TASKS && seen.insert(header) {
+    while header != 0 && *left > 0 && seen.insert(header) {
         let Some(vtable) = cells.headers.vtable(values, header).filter(|vtable| cells.is_readable(*vtable))
         else {
             return;
         };
-        tasks.push(header);
+        *left -= 1;
+        visit(header);
         let next = cells.headers.trailer_offset.and_then(|offset| {
             let trailer = values.pages.word(vtable.checked_add(offset)?)?;
             // `Pointers { prev, next }`: `util/linked_list.rs` fixes this order.

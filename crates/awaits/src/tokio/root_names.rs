@@ -3,14 +3,18 @@
 //! The name of the function that polls a task has the future's type: in debug information from `debug = 1` on, and in symbols of
 //! the newer mangling. What else is needed is fixed in tokio 1.43 to 1.54: headers (`#[repr(C)]`) begin with the state, and have their
 //! vtable in the third word; a vtable begins with seven functions, then has the offsets of trailer, scheduler and id. Both
-//! are checked: a task counts only if its vtable looks like this, and if its neighbours in the runtime's list lead back to it.
+//! are checked: a task counts only if its vtable looks like this, and if its neighbours in the runtime's list lead back to it, or
+//! the list says that it has none. Functions of `spawn_blocking` are in no list; one counts if a thread's stack says that it runs.
 
+use super::alone::Alone;
 use super::block_on::first_argument;
 use super::cells::{constant_words, state_of};
-use super::{Process, sweep};
+use super::polling::{self, Poll};
+use super::{Headers, Process, sweep};
 use crate::names;
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt};
+use stackglass_heapgraph::stacks::StackFrame;
 use stackglass_profile::task_dump::{AwaitSource, DumpedTask, TaskDump, TaskState};
 use stackglass_symbols::layouts::{Layouts, is_coroutine};
 use std::sync::Arc;
@@ -19,6 +23,8 @@ use std::sync::Arc;
 const VTABLE: u64 = 16;
 /// Functions of a vtable.
 const FUNCTIONS: u64 = 7;
+/// The future of a function of `spawn_blocking`, before the function.
+const BLOCKING_TASK: &str = "tokio::runtime::blocking::task::BlockingTask<";
 /// More bytes than a task has.
 const LARGEST: u64 = 1 << 26;
 /// More tasks than a program can have started.
@@ -28,15 +34,24 @@ const TOO_LARGE_ID: u64 = 1 << 48;
 struct Kind {
     name: Arc<str>,
     trailer: u64,
+    scheduler: u64,
     id: u64,
     is_blocking: bool,
 }
 
-/// Adds the tasks, and says that their functions are all that is known.
-pub(super) fn add(process: &Process<'_>, values: &Values<'_>, dump: &mut TaskDump) {
+/// How to get more.
+const REMARK: &str = "only the function of each task is known: for await stacks, build the program's own crate with `debug = 2` (or `true`) in its Cargo profile";
+
+/// Adds the tasks, and says that their functions are all that is known. Returns the polls of those that run.
+pub(super) fn add(
+    process: &Process<'_>,
+    values: &Values<'_>,
+    frames: &[Vec<StackFrame>],
+    dump: &mut TaskDump,
+) -> Vec<Poll> {
     let kinds = kinds(process, values);
     if kinds.is_empty() {
-        return;
+        return Vec::new();
     }
     let kind_of = |header: u64| kinds.get(&values.pages.word(header.checked_add(VTABLE)?)?);
     // The addresses of the tasks before and after it.
@@ -44,44 +59,91 @@ pub(super) fn add(process: &Process<'_>, values: &Values<'_>, dump: &mut TaskDum
         let trailer = header.checked_add(kind_of(header)?.trailer)?;
         Some((values.pages.word(trailer)?, values.pages.word(trailer.checked_add(8)?)?))
     };
-    let is_linked = |header: u64| {
-        let Some((before, after)) = links(header) else { return false };
-        let leads_back = (before == 0 || links(before).is_some_and(|(_, after)| after == header))
-            && (after == 0 || links(after).is_some_and(|(before, _)| before == header));
-        leads_back && (before != 0 || after != 0)
+    let mut only = Alone::new(&values.pages);
+    let mut is_listed = |header: u64, kind: &Kind| match links(header) {
+        Some((0, 0)) => header.checked_add(kind.scheduler).is_some_and(|at| only.is_only(header, at)),
+        Some((before, after)) => {
+            (before == 0 || links(before).is_some_and(|(_, after)| after == header))
+                && (after == 0 || links(after).is_some_and(|(before, _)| before == header))
+        }
+        None => false,
     };
-    let (mut tasks, mut alone) = (Vec::new(), 0);
+    let (mut found, mut blocking, mut unclear) = (Vec::new(), Vec::new(), 0);
     for header in sweep::blocks(process.image, VTABLE, &|word| kinds.contains_key(&word)) {
-        let Some(kind) = kind_of(header).filter(|kind| !kind.is_blocking) else { continue };
+        let Some(kind) = kind_of(header) else { continue };
         let Some(state) = values.pages.word(header).and_then(state_of).filter(|state| !state.is_complete)
         else {
             continue;
         };
         let id = header.checked_add(kind.id).and_then(|id| values.pages.word(id));
         let Some(id) = id.filter(|id| (1..TOO_LARGE_ID).contains(id)) else { continue };
-        if !is_linked(header) {
-            alone += 1;
-            continue;
-        }
-        let state = match (state.is_running, state.is_notified) {
-            (true, _) => TaskState::Running,
-            (_, true) => TaskState::Ready,
+        let state = match (kind.is_blocking, state.is_running, state.is_notified) {
+            (true, ..) => TaskState::Blocking,
+            (_, true, _) => TaskState::Running,
+            (_, _, true) => TaskState::Ready,
             _ => TaskState::Waiting,
         };
         let source = AwaitSource::RootName;
-        tasks.push(DumpedTask { id, state, name: kind.name.clone(), source, ..DumpedTask::default() });
+        let task = DumpedTask { id, state, name: kind.name.clone(), source, ..DumpedTask::default() };
+        match kind.is_blocking {
+            true => blocking.push((task, header)),
+            false if is_listed(header, kind) => found.push((task, header)),
+            false => unclear += 1,
+        }
     }
-    if tasks.is_empty() && alone == 0 {
-        return;
+    // A function that waits for a thread looks like a freed block.
+    let of_threads = polls(values, process, frames, &blocking);
+    found.extend(of_threads.iter().map(|poll| blocking[poll.task].clone()));
+    let has_idle = of_threads.len() < blocking.len();
+    if found.is_empty() && unclear == 0 {
+        return Vec::new();
     }
-    tasks.sort_by_key(|task| task.id);
-    tasks.dedup_by_key(|task| task.id);
-    dump.tasks.extend(tasks);
-    let mut remark = "only the function of each task is known: for await stacks, build the program's own crate with `debug = 2` (or `true`) in its Cargo profile".to_owned();
-    if alone > 0 {
-        remark += &format!("; {alone} blocks that look like tasks but are in no list are left out");
+    found.sort_by_key(|(task, _)| task.id);
+    found.dedup_by_key(|(task, _)| task.id);
+    dump.remarks.push(remark(found.len(), unclear, has_idle));
+    let first = dump.tasks.len();
+    let polls = polls(values, process, frames, &found);
+    dump.tasks.extend(found.into_iter().map(|(task, _)| task));
+    let of_dump = polls.into_iter().map(|mut poll| {
+        poll.task += first;
+        poll
+    });
+    of_dump.collect()
+}
+
+/// Which threads poll which of these tasks, by index.
+fn polls(
+    values: &Values<'_>,
+    process: &Process<'_>,
+    frames: &[Vec<StackFrame>],
+    tasks: &[(DumpedTask, u64)],
+) -> Vec<Poll> {
+    let runs = |task: &DumpedTask| matches!(task.state, TaskState::Running | TaskState::Blocking);
+    let running = tasks.iter().enumerate().filter(|(_, (task, _))| runs(task));
+    let running: Vec<(usize, u64)> = running.map(|(number, (_, header))| (number, *header)).collect();
+    polling::find(values, &Headers::fixed(), process.modules, frames, &running)
+}
+
+/// What is known, and what is missing. Blocks that look like tasks may be tasks.
+fn remark(found: usize, unclear: usize, has_idle: bool) -> String {
+    let mut remark = REMARK.to_owned();
+    match (found, unclear) {
+        (_, 0) => {}
+        (0, _) => {
+            remark = format!(
+                "what looks like tasks ({unclear}) is in no list of a runtime that is found, so that it may have ended: build the program's own crate with `debug = 2` (or `true`) in its Cargo profile, which tells where the lists are"
+            );
+        }
+        _ => {
+            remark += &format!(
+                "; {unclear} more may be tasks, but no list of a runtime is known to have them: they are not listed"
+            );
+        }
     }
-    dump.remarks.push(remark);
+    if has_idle {
+        remark += "; functions of `spawn_blocking` are listed only if a thread is known to run them";
+    }
+    remark
 }
 
 /// The vtables of tasks by their addresses.
@@ -105,7 +167,10 @@ fn kinds(process: &Process<'_>, values: &Values<'_>) -> HashMap<u64, Kind> {
             }
         }
         constant_words(values, module, &mut |address, word| {
-            let Some(Some(name)) = polls.get(&word) else { return };
+            let Some(Some(name)) = polls.get(&word).filter(|name| !name.as_deref().is_some_and(is_worker))
+            else {
+                return;
+            };
             if let Some(kind) = kind(process, values, address, name) {
                 found.insert(address, kind);
             }
@@ -129,9 +194,16 @@ fn kind(process: &Process<'_>, values: &Values<'_>, vtable: u64, poll: &str) -> 
     Some(Kind {
         name: name(process.layouts, poll)?,
         trailer,
+        scheduler,
         id,
         is_blocking: poll.contains("tokio::runtime::blocking::schedule::BlockingSchedule"),
     })
+}
+
+/// Whether this function runs a worker of a runtime, which is a function of `spawn_blocking`, too.
+fn is_worker(poll: &str) -> bool {
+    let function = first_argument(poll).strip_prefix(BLOCKING_TASK);
+    function.is_some_and(|function| function.starts_with("tokio::runtime::scheduler::"))
 }
 
 /// The function of a task, by the name of the function that polls it: `poll<app::f::{async_fn_env#0}, …>`, or by its symbol:
@@ -140,6 +212,11 @@ pub(super) fn name(layouts: &Layouts, poll: &str) -> Option<Arc<str>> {
     let future = first_argument(poll);
     if is_coroutine(future) {
         return Some(names::function(future, layouts.coroutines()));
+    }
+    // The function of `spawn_blocking` is in a struct of its own.
+    let function = future.strip_prefix(BLOCKING_TASK).and_then(|inner| inner.strip_suffix('>'));
+    if let Some(function) = function {
+        return Some(names::closure(function));
     }
     let path = names::without_arguments(future);
     (!path.is_empty()).then(|| path.strip_suffix("::{closure#0}").unwrap_or(path).into())

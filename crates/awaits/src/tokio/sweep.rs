@@ -30,21 +30,27 @@ pub(super) fn blocks(image: &Image, offset: u64, is_vtable: &dyn Fn(u64) -> bool
     let mut found = Vec::new();
     let mut bytes = vec![0; CHUNK as usize];
     let mut resident = vec![true; (CHUNK / PAGE) as usize];
+    // Mappings begin at a page, which is a multiple of the alignment.
     for mapping in heaps {
         let mut at = mapping.range.start;
         while at < mapping.range.end && found.len() < MOST {
             let size = (mapping.range.end - at).min(CHUNK);
             let pages = &mut resident[..size.div_ceil(PAGE) as usize];
             image.memory.resident(at, pages);
-            if pages.contains(&true) {
-                let read = image.memory.read(at, &mut bytes[..size as usize]);
-                let first = (at.next_multiple_of(ALIGNMENT) - at + offset) as usize;
-                for place in (first..read.saturating_sub(7)).step_by(ALIGNMENT as usize) {
-                    let word = u64::from_le_bytes(bytes[place..place + 8].try_into().unwrap_or_default());
-                    if word != 0 && is_vtable(word) {
-                        found.push(at + place as u64 - offset);
+            // Pages that were never written are left out: to read them takes as long.
+            let mut from = at;
+            for run in pages.chunk_by(|page, next| page == next) {
+                let end = (from + run.len() as u64 * PAGE).min(at + size);
+                if run[0] {
+                    let read = image.memory.read(from, &mut bytes[..(end - from) as usize]);
+                    for place in (offset as usize..read.saturating_sub(7)).step_by(ALIGNMENT as usize) {
+                        let word = u64::from_le_bytes(bytes[place..place + 8].try_into().unwrap_or_default());
+                        if word != 0 && is_vtable(word) {
+                            found.push(from + place as u64 - offset);
+                        }
                     }
                 }
+                from = end;
             }
             at += size;
         }

@@ -7,7 +7,6 @@ use crate::values::Value;
 use crate::{hidden, join_set, names, wrapped};
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, WaitTarget};
 use stackglass_symbols::layouts::Shape;
-use std::sync::Arc;
 
 impl Walk<'_, '_> {
     /// A future without the pointers and wrappers around it, and whether one of the pointers only borrows it.
@@ -41,7 +40,6 @@ impl Walk<'_, '_> {
     /// A future in which there is no coroutine: its own type.
     pub(super) fn leaf(&self, value: Value, place: Place<'_>) -> AwaitFrame {
         let values = self.values();
-        let name = &*values.layout(value.type_id).name;
         let is_known = form(values.layouts, value.type_id) == Form::Leaf;
         // Those of other libraries may have anything, also by reference.
         let is_of_tokio = place.within.starts_with("tokio::") && place.is_own;
@@ -62,7 +60,7 @@ impl Walk<'_, '_> {
                 self.needs.borrow_mut().add(place.node, Kind::Open, content);
             }
         }
-        let function: Arc<str> = names::without_arguments(name).into();
+        let function = self.walker.name(value.type_id);
         let is_hidden = self.walker.types.lead_to(Part::Hidden, value.type_id);
         let why = is_hidden.then(|| hidden::place(values, self.walker.types, value.type_id)).flatten();
         let point = why.map_or(AwaitPoint::Leaf, AwaitPoint::Lost);

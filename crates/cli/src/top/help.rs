@@ -16,7 +16,7 @@ const KEYS: [(&str, &str); 14] = [
     ("esc", "back"),
     ("3", "threads"),
     ("/", "filter by name"),
-    ("4", "async tasks of tokio"),
+    ("4", "async tasks"),
     ("", ""),
     ("s", "save a recording"),
     ("p space", "pause, resume"),

@@ -26,8 +26,8 @@ pub(super) struct TaskRow {
 pub(super) struct TasksModel {
     dump: TaskDump,
     rows: Vec<TaskRow>,
-    /// By id: in which group a task is, and since when.
-    tasks: HashMap<u64, (u64, Instant)>,
+    /// By id or number: in which group a task is, and since when.
+    tasks: HashMap<(u64, u64), (u64, Instant)>,
     /// The counts of groups, by their keys. `None` before the first refresh.
     counts: Option<HashMap<u64, u64>>,
     /// How long the last refresh took.
@@ -46,8 +46,8 @@ impl TasksModel {
             let before = self.counts.as_ref().map(|counts| counts.get(&key).copied().unwrap_or(0));
             let mut since = now;
             for task in &group.tasks {
-                let id = dump.tasks[*task].id;
-                if id == 0 {
+                let id = (dump.tasks[*task].id, dump.tasks[*task].number);
+                if id == (0, 0) {
                     continue;
                 }
                 let known = self.tasks.get(&id).filter(|(known, _)| *known == key);
@@ -132,5 +132,11 @@ mod tests {
         assert_eq!(model.rows(), [row(0, 1, -2, 3), row(1, 1, 0, 0)]);
         model.refresh(dump(&[(1, 9), (2, 5), (3, 9)]), took, at(4));
         assert_eq!(model.rows(), [row(0, 2, 1, 1), row(1, 1, 0, 4)]);
+        // Tasks of other executors have no id, but a number.
+        let mut named = dump(&[(0, 9), (0, 5)]);
+        (named.tasks[0].number, named.tasks[1].number) = (1, 2);
+        model.refresh(named.clone(), took, at(5));
+        model.refresh(named, took, at(8));
+        assert_eq!(model.rows(), [row(0, 1, 0, 3), row(1, 1, 0, 3)]);
     }
 }

@@ -174,6 +174,7 @@ impl<'a> Encoder<'a> {
 
     fn task(&mut self, task: &'a DumpedTask) {
         self.number(task.id);
+        self.number(task.number);
         self.option(task.runtime, |to, runtime| to.number(runtime as u64));
         let (state, tid) = match task.state {
             TaskState::Waiting => (0, 0),
@@ -303,6 +304,7 @@ impl Decoder<'_> {
     fn task(&mut self) -> Option<DumpedTask> {
         Some(DumpedTask {
             id: self.number()?,
+            number: self.number()?,
             runtime: self.option(|from| Some(from.number()? as usize))?,
             state: match (self.number()?, self.number()?) {
                 (0, _) => TaskState::Waiting,
@@ -408,6 +410,7 @@ mod tests {
             seen_again: true,
         };
         let task = DumpedTask {
+            number: 9,
             id: 1 << 40,
             runtime: Some(0),
             state: TaskState::BlockOn(12),

@@ -4,26 +4,37 @@
 //! `block_on` and threads are left out: they need the stacks of all threads.
 
 use super::TasksError;
+use super::pool::{LivePool, Pool};
 use crate::image::{self, module_files};
 use stackglass_attach::frozen::{self, FrozenProcess};
-use stackglass_awaits::{DropStop, Process};
+use stackglass_awaits::{DropStop, Process, WrappedTask};
 use stackglass_heapgraph::modules;
 use stackglass_profile::task_dump::TaskDump;
 use stackglass_profile::{Module, Nanos};
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::{Layouts, Wanted, may_describe_tasks};
+use stackglass_symbols::layouts::{Layouts, Wanted, may_describe_tasks, may_name_tasks};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Whether a process may have tasks that can be read: the debug information of its program names futures and tokio. Takes some
-/// milliseconds, and does not touch the process.
-pub fn may_have_tasks(pid: u32) -> bool {
+/// Whether a process may have tasks that can be read: the debug information of its program names futures and tokio, or the program
+/// has a table of named tasks. Takes some milliseconds, and does not touch the process.
+///
+/// # Errors
+/// If the program's file may not be read.
+pub fn may_have_tasks(pid: u32) -> io::Result<bool> {
     let path = format!("/proc/{pid}/exe");
+    File::open(&path)?;
     let own = stackglass_procfs::process::executable(pid);
     // The path is better: a separate debug file may be beside it.
     let is_same = stackglass_procfs::process::is_same_file(&own, Path::new(&path));
     let path = if is_same { own.display().to_string() } else { path };
-    may_describe_tasks(&Module { path: path.into(), build_id: [].into() }, &Options::default())
+    let module = Module { path: path.into(), build_id: [].into() };
+    let options = Options::default();
+    Ok(may_describe_tasks(&module, &options)
+        || may_name_tasks(&module, &options) && Pool::find(pid).is_some())
 }
 
 /// The tasks of a process that is looked at repeatedly.
@@ -32,12 +43,13 @@ pub struct LiveTasks {
     options: Options,
     /// Types of these modules.
     known: Option<(Vec<Module>, Layouts)>,
+    pool: LivePool,
 }
 
 impl LiveTasks {
     /// Nothing is read yet.
     pub fn new(pid: u32) -> LiveTasks {
-        LiveTasks { pid, options: Options::default(), known: None }
+        LiveTasks { pid, options: Options::default(), known: None, pool: LivePool::default() }
     }
 
     /// Reads all tasks, and how long that took.
@@ -67,7 +79,12 @@ impl LiveTasks {
         what: impl FnOnce(&Process<'_>) -> T,
         finish: impl FnOnce(&mut T, String, Nanos),
     ) -> Result<T, TasksError> {
+        // What ends before the copy is in the table before it, what begins before the copy in the table after it.
+        let mut wrapped = BTreeMap::new();
+        self.pool.read_into(self.pid, &mut wrapped);
         let process = FrozenProcess::copy(self.pid, &frozen::Options::default())?;
+        self.pool.read_into(self.pid, &mut wrapped);
+        let wrapped: Vec<WrappedTask> = wrapped.into_values().collect();
         let image = image::of(&process);
         let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
         let modules = modules::find(&image, &executable);
@@ -86,7 +103,7 @@ impl LiveTasks {
             layouts: &layouts,
             locals: &[],
             tids: &[],
-            wrapped: &[],
+            wrapped: &wrapped,
         };
         let mut found = what(&read);
         self.known = Some((known, layouts));

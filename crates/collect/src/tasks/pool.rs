@@ -23,18 +23,49 @@ pub(crate) struct Pool {
     address: u64,
 }
 
+/// The table of a process that is looked at repeatedly. It is searched again when mappings have come that may have it.
+#[derive(Default)]
+pub(super) struct LivePool {
+    pool: Option<Pool>,
+    /// Where mappings begin that do not have it.
+    without: Vec<u64>,
+}
+
+impl LivePool {
+    /// Adds the tasks as of now to others, by id.
+    pub fn read_into(&mut self, pid: u32, tasks: &mut BTreeMap<u64, WrappedTask>) {
+        if self.pool.as_ref().is_none_or(|pool| !pool.is_there()) {
+            let large = large_mappings(pid);
+            let starts: Vec<u64> = large.iter().map(|mapping| mapping.range.start).collect();
+            self.pool = (starts != self.without).then(|| Pool::find_in(pid, &large)).flatten();
+            self.without = if self.pool.is_none() { starts } else { Vec::new() };
+        }
+        if let Some(pool) = &self.pool {
+            pool.read_into(tasks);
+        }
+    }
+}
+
+/// The mappings that may have a table.
+fn large_mappings(pid: u32) -> Vec<Mapping> {
+    let is_large = |mapping: &Mapping| {
+        let size = mapping.range.end - mapping.range.start;
+        mapping.readable
+            && mapping.writable
+            && !mapping.shared
+            && mapping.inode == 0
+            && size >= POOL_BYTES as u64
+    };
+    maps::read(pid).unwrap_or_default().into_iter().filter(is_large).collect()
+}
+
 impl Pool {
     /// Finds the table. `None` if the process has none, or may not be read.
     pub fn find(pid: u32) -> Option<Pool> {
-        let is_large = |mapping: &Mapping| {
-            let size = mapping.range.end - mapping.range.start;
-            mapping.readable
-                && mapping.writable
-                && !mapping.shared
-                && mapping.inode == 0
-                && size >= POOL_BYTES as u64
-        };
-        let large: Vec<Mapping> = maps::read(pid).ok()?.into_iter().filter(is_large).collect();
+        Pool::find_in(pid, &large_mappings(pid))
+    }
+
+    fn find_in(pid: u32, large: &[Mapping]) -> Option<Pool> {
         if large.is_empty() {
             return None;
         }
@@ -50,6 +81,11 @@ impl Pool {
             }
         }
         None
+    }
+
+    /// Whether the process still has it.
+    fn is_there(&self) -> bool {
+        head(&self.memory, self.address).is_some()
     }
 
     /// Adds its tasks as of now to others, by id. Returns whether it was all there.

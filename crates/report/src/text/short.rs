@@ -19,6 +19,36 @@ pub(crate) fn short_function(name: &str, room: usize) -> String {
     cut_name(rest, room)
 }
 
+/// The whole name in lines, broken between its parts where that is possible: the first of at most `room` columns, the others of
+/// `below`.
+pub(crate) fn broken_name(name: &str, room: usize, below: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = name;
+    let mut room = room;
+    while width(rest) > room {
+        let mut used = 0;
+        let fits = |(_, char): &(usize, char)| {
+            used += width(char.encode_utf8(&mut [0; 4]));
+            used <= room
+        };
+        let end = rest.char_indices().take_while(fits).last().map_or(0, |(at, char)| at + char.len_utf8());
+        // A character that is wider than the room.
+        let end = if end == 0 { rest.chars().next().map_or(rest.len(), char::len_utf8) } else { end };
+        let fallback = if rest[..end].ends_with(':') && rest[end..].starts_with(':') { end - 1 } else { end };
+        // Before a space or a bracket, a path is better.
+        let breaks = ["::", "<", " "].iter().filter_map(|mark| Some(rest[..end].rfind(mark)? + mark.len()));
+        let at = breaks.into_iter().find(|at| *at > end / 3).unwrap_or(fallback.max(1));
+        if at == rest.len() {
+            break;
+        }
+        room = below;
+        lines.push(rest[..at].to_owned());
+        rest = &rest[at..];
+    }
+    lines.push(rest.to_owned());
+    lines
+}
+
 /// A name cut at the end. A start address behind a module is kept: `libcla…+0x12f0`.
 pub(crate) fn cut_name(name: &str, room: usize) -> String {
     let start = name.rfind("+0x").filter(|at| name[at + 3..].bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -96,6 +126,18 @@ mod tests {
         assert_eq!(tail("main"), "main");
         assert_eq!(last_name("a::demo::score::{closure}::{closure}"), "score::{closure}::{closure}");
         assert_eq!(last_name("std::sync::Condvar::wait"), "wait");
+    }
+
+    #[test]
+    fn long_names_are_broken_between_their_parts() {
+        assert_eq!(broken_name("serde_json::de::from_str", 24, 22), ["serde_json::de::from_str"]);
+        assert_eq!(broken_name("serde_json::de::from_str", 18, 16), ["serde_json::de::", "from_str"]);
+        assert_eq!(broken_name("a::<alloc::boxed::Box<b>>", 12, 10), ["a::<alloc::", "boxed::", "Box<b>>"]);
+        assert_eq!(broken_name("app::f::{async block#0}", 18, 16), ["app::f::", "{async block#0}"]);
+        assert_eq!(broken_name("abcd::e", 5, 3), ["abcd", "::e"]);
+        assert_eq!(broken_name("abcdefghij", 4, 2), ["abcd", "ef", "gh", "ij"]);
+        assert_eq!(broken_name("漢字", 1, 0), ["漢", "字"]);
+        assert_eq!(broken_name("", 4, 2), [""]);
     }
 
     #[test]

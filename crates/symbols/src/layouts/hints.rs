@@ -14,6 +14,22 @@ const CRATE: &str = "stackglass\0";
 /// Names of coroutines contain one of them.
 const COROUTINES: [&str; 3] = ["{async_fn_env#", "{async_block_env#", "{async_closure_env#"];
 
+/// Part of the symbols of the module that wraps tasks, as both kinds of mangling have it.
+const WRAPPER: &str = "10stackglass4task";
+
+/// Whether a module may give names to its tasks, by `.task("name")` of the crate stackglass. `true` also for strings that mean
+/// something else.
+pub fn may_name_tasks(module: &Module, options: &Options) -> bool {
+    let files = locate::files_of(module, &Options { debuginfod: None, ..options.clone() });
+    let elves = [&files.program, &files.debug].into_iter().flatten().filter_map(|file| Elf::parse(file).ok());
+    elves.into_iter().any(|elf| {
+        [".strtab", ".debug_str"].into_iter().any(|section| {
+            let strings = load_section(&elf, section).unwrap_or_default();
+            memmem::find(&strings, WRAPPER.as_bytes()).is_some()
+        })
+    })
+}
+
 /// Whether the debug information of a module may describe tasks of tokio. `true` also for strings that mean something else.
 pub fn may_describe_tasks(module: &Module, options: &Options) -> bool {
     has_coroutines_and(module, options, TOKIO)

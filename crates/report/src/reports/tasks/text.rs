@@ -4,13 +4,13 @@ use super::TasksText;
 use super::groups::{TaskGroup, groups, is_library};
 use super::json::target_text;
 use super::{origins, threads, tree};
-use crate::text::columns::{cut_left, pad_right, width, wrap};
+use crate::text::columns::{cut_left, cut_right, pad_right, width, wrap};
 use crate::text::numbers::{counted, duration_text, grouped};
-use crate::text::short::{last_name, short_function};
+use crate::text::short::{broken_name, last_name, short_function};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::harmless;
 use stackglass_profile::task_dump::{
-    AwaitFrame, AwaitPoint, Deadlock, Holder, Lock, SharedKind, TaskDump, TaskState, WaitTarget,
+    AsyncRuntime, AwaitFrame, AwaitPoint, Deadlock, Holder, Lock, SharedKind, TaskDump, TaskState, WaitTarget,
 };
 use std::io::{self, Write};
 
@@ -18,6 +18,10 @@ use std::io::{self, Write};
 pub(super) const PLACE: usize = 18;
 /// Columns before places.
 pub(super) const INDENT: usize = 7;
+/// Columns that a name has, however long the note behind it is.
+const SHORTEST_NAME: usize = 16;
+/// Columns that a name has in the long report, however deep it is.
+const NARROWEST: usize = 12;
 /// Most groups of the short report.
 const GROUPS: usize = 20;
 /// Most ids, deadlocks and locks that are named.
@@ -43,7 +47,7 @@ pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn
     let out = whole_out;
     out.write_all(&begin)?;
     if tree {
-        tree::write(text, &groups, out)?;
+        tree::write(text, dump, &groups, out)?;
         return out.write_all(&end);
     }
     // The line about more groups, an empty line before it, and the shell's prompt.
@@ -100,11 +104,6 @@ fn lines_of(text: &[u8]) -> usize {
 /// `app (1234): 2 003 tasks, 2 001 wait at 2 places · tokio 1.54.1, multi-thread`.
 fn head(text: &TasksText, dump: &TaskDump, groups: usize, out: &mut dyn Write) -> io::Result<()> {
     let tasks = dump.count();
-    let mut line = Line::new();
-    line.push(
-        Paint::Bold,
-        format!("{}: {}", harmless(&dump.program), counted(tasks as u64, "task", "tasks")),
-    );
     let states = [
         (TaskState::Waiting, "waiting"),
         (TaskState::Ready, "ready"),
@@ -118,17 +117,41 @@ fn head(text: &TasksText, dump: &TaskDump, groups: usize, out: &mut dyn Write) -
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("{} {word}", grouped(count as u64)))
         .collect();
-    if !counts.is_empty() {
-        line.plain(format!(" ({})", counts.join(", ")));
+    let first = format!("{}: {}", harmless(&dump.program), counted(tasks as u64, "task", "tasks"));
+    let counts = if counts.is_empty() { String::new() } else { format!(" ({})", counts.join(", ")) };
+    let sentence = format!("{first}{counts} in {}", counted(groups as u64, "group", "groups"));
+    for (number, part) in wrap(&sentence, text.cols).into_iter().enumerate() {
+        let mut line = Line::new();
+        match part.strip_prefix(&first).filter(|_| number == 0) {
+            Some(rest) => line.push(Paint::Bold, &first).plain(rest),
+            None if number == 0 => line.push(Paint::Bold, part),
+            None => line.plain(part),
+        };
+        line.cut(text.cols).write(text.style, out)?;
     }
-    line.plain(format!(" in {}", counted(groups as u64, "group", "groups")));
-    line.cut(text.cols).write(text.style, out)?;
-    let runtimes: Vec<&str> = dump.runtimes.iter().map(|runtime| &*runtime.name).collect();
-    if !runtimes.is_empty() {
-        let pause = format!("; paused for {}", duration_text(dump.pause.0));
-        Line::of(Paint::Grey, runtimes.join("; ") + &pause).cut(text.cols).write(text.style, out)?;
+    if !dump.runtimes.is_empty() {
+        let sentence = format!("{}; paused for {}", runtimes_text(dump), duration_text(dump.pause.0));
+        for line in wrap(&sentence, text.cols) {
+            Line::of(Paint::Grey, line).write(text.style, out)?;
+        }
     }
     Ok(())
+}
+
+/// `tokio 1.54.1, multi-thread; 8 of tokio 1.54.1, current-thread`.
+fn runtimes_text(dump: &TaskDump) -> String {
+    let mut kinds: Vec<(&str, usize)> = Vec::new();
+    for AsyncRuntime { name } in &dump.runtimes {
+        match kinds.iter_mut().find(|(known, _)| known == name) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((name, 1)),
+        }
+    }
+    let texts = kinds.into_iter().map(|(name, count)| match count {
+        1 => name.to_owned(),
+        _ => format!("{} of {name}", grouped(count as u64)),
+    });
+    texts.collect::<Vec<_>>().join("; ")
 }
 
 /// `deadlock: task 12 (app::a) waits for Mutex 0x10, held by task 15 (app::b), which waits …`.
@@ -317,9 +340,7 @@ pub(super) fn write_group(
     } else {
         line.cut(text.cols).write(text.style, out)?;
         if !ids.is_empty() {
-            let line = format!("{:INDENT$}{ids}", "");
-            let most = if text.everything { usize::MAX } else { text.cols };
-            Line::of(Paint::Grey, line).cut(most).write(text.style, out)?;
+            note(text, &ids, out)?;
         }
     }
     write_frames(text, group.stack, "", out)?;
@@ -328,8 +349,14 @@ pub(super) fn write_group(
     write_waits(text, dump, group, out)
 }
 
+/// A sentence about a group.
 pub(super) fn note(text: &TasksText, note: &str, out: &mut dyn Write) -> io::Result<()> {
-    Line::of(Paint::Grey, format!("{:INDENT$}{note}", "")).cut(text.cols).write(text.style, out)
+    let room = text.cols.saturating_sub(INDENT + 2);
+    for (number, part) in wrap(note, room).into_iter().enumerate() {
+        let indent = if number == 0 { INDENT } else { INDENT + 2 };
+        Line::of(Paint::Grey, format!("{:indent$}{part}", "")).cut(text.cols).write(text.style, out)?;
+    }
+    Ok(())
 }
 
 /// `ids 1, 2, 3, …`.
@@ -368,45 +395,88 @@ fn write_frames(text: &TasksText, frames: &[AwaitFrame], stem: &str, out: &mut d
             }
         }
         let lead = Line::of(Paint::Normal, " ".repeat(INDENT));
-        frame_line(text, lead, frame, folded, &own).write(text.style, out)?;
+        let is_grey = is_library(frame);
+        let shown = ShownFrame { frame, is_grey, folded, more: "", own: &own, below: &below };
+        shown.write(text, lead, out)?;
         write_frames(text, &last.children, &below, out)?;
     }
     Ok(())
 }
 
-/// Adds the place and the function of a frame to what leads the line.
-pub(super) fn frame_line(
-    text: &TasksText,
-    mut line: Line,
-    frame: &AwaitFrame,
-    folded: usize,
-    stem: &str,
-) -> Line {
-    let place = match &frame.point {
-        AwaitPoint::Await(Some((file, line))) => place_text(file, *line),
-        AwaitPoint::Await(None) => "?".to_owned(),
-        _ => String::new(),
-    };
-    let place = cut_left(&place, PLACE).into_owned();
-    line.push(if is_library(frame) { Paint::Grey } else { Paint::Normal }, pad_right(&place, PLACE));
-    line.plain(format!(" {stem}"));
-    let (note, paint) = match &frame.point {
-        AwaitPoint::Await(_) if is_library(frame) => (String::new(), Paint::Grey),
-        AwaitPoint::Await(_) => (String::new(), Paint::Normal),
-        AwaitPoint::NotStarted => (" (not polled yet)".to_owned(), Paint::Normal),
-        AwaitPoint::Finished => (" (has returned)".to_owned(), Paint::Grey),
-        AwaitPoint::Leaf => (leaf_note(&frame.function), Paint::Cyan),
-        AwaitPoint::Lost(why) => (format!(" (not followed: {why})"), Paint::Grey),
-    };
-    let note = if folded > 0 { format!("{note} … +{folded}") } else { note };
-    let room = text.cols.saturating_sub(line.width() + width(&note));
-    let function = harmless(&frame.function);
-    let shown = match text.everything {
-        true => function.into_owned(),
-        false => short_function(&function, room),
-    };
-    line.push(paint, shown).push(Paint::Grey, note);
-    line
+/// A frame, and how it is drawn.
+pub(super) struct ShownFrame<'a> {
+    pub frame: &'a AwaitFrame,
+    /// It is of a library.
+    pub is_grey: bool,
+    /// Number of frames that are left out behind it.
+    pub folded: usize,
+    /// What else is said of it.
+    pub more: &'a str,
+    /// Lines of the tree before its name.
+    pub own: &'a str,
+    /// The same, in rows below.
+    pub below: &'a str,
+}
+
+impl ShownFrame<'_> {
+    /// Writes place and function behind what leads the line. In the long report, names are not shortened and may need several
+    /// lines.
+    pub(super) fn write(&self, text: &TasksText, lead: Line, out: &mut dyn Write) -> io::Result<()> {
+        let ShownFrame { frame, is_grey, folded, own, .. } = *self;
+        let place = match &frame.point {
+            AwaitPoint::Await(Some((file, line))) => place_text(file, *line),
+            AwaitPoint::Await(None) => "?".to_owned(),
+            _ => String::new(),
+        };
+        let place = cut_left(&place, PLACE).into_owned();
+        let room_of_lead = lead.width();
+        let mut line = lead;
+        line.push(if is_grey { Paint::Grey } else { Paint::Normal }, pad_right(&place, PLACE));
+        line.plain(format!(" {own}"));
+        let (note, paint) = match &frame.point {
+            AwaitPoint::Await(_) => (String::new(), if is_grey { Paint::Grey } else { Paint::Normal }),
+            AwaitPoint::NotStarted => (" (not polled yet)".to_owned(), Paint::Normal),
+            AwaitPoint::Finished => (" (has returned)".to_owned(), Paint::Grey),
+            AwaitPoint::Leaf => (leaf_note(&frame.function), Paint::Cyan),
+            AwaitPoint::Lost(why) => (format!(" (not followed: {why})"), Paint::Grey),
+        };
+        let note = if folded > 0 { format!("{note} … +{folded}") } else { note };
+        let note = format!("{note}{}", self.more);
+        let function = harmless(&frame.function);
+        let room = text.cols.saturating_sub(line.width());
+        if !text.everything {
+            let of_name = room.saturating_sub(width(&note)).max(SHORTEST_NAME);
+            line.push(paint, short_function(&function, of_name));
+            let left = text.cols.saturating_sub(line.width());
+            line.push(Paint::Grey, cut_right(&note, left));
+            return line.cut(text.cols).write(text.style, out);
+        }
+        let continued = format!("{:1$} {2}  ", "", room_of_lead + PLACE, self.below);
+        // Deep trees leave little room.
+        let below = text.cols.saturating_sub(width(&continued)).max(NARROWEST);
+        let mut room = room.max(NARROWEST);
+        let mut parts = broken_name(&function, room, below);
+        let mut last = parts.pop().unwrap_or_default();
+        for part in parts {
+            line.push(paint, part).write(text.style, out)?;
+            line = Line::of(Paint::Normal, &continued);
+            room = below;
+        }
+        for part in
+            wrap(note.trim_start(), below.saturating_sub(1)).into_iter().filter(|part| !part.is_empty())
+        {
+            if width(&last) + 1 + width(&part) > room {
+                line.push(paint, std::mem::take(&mut last)).write(text.style, out)?;
+                line = Line::of(Paint::Normal, &continued);
+                line.push(Paint::Grey, part);
+            } else {
+                line.push(paint, std::mem::take(&mut last)).push(Paint::Grey, format!(" {part}"));
+            }
+            // The next part needs a line of its own.
+            room = 0;
+        }
+        line.push(paint, last).write(text.style, out)
+    }
 }
 
 /// What a future of a library stands for, where its name does not say it.

@@ -2,15 +2,14 @@
 
 use super::TasksText;
 use super::groups::TaskGroup;
-use super::text::{INDENT, NAMED, PLACE, note, place_text};
+use super::text::{INDENT, NAMED, PLACE, ShownFrame, note};
 use crate::kinds;
-use crate::text::columns::{cut_left, pad_right, wrap};
+use crate::text::columns::wrap;
 use crate::text::json::Object;
 use crate::text::numbers::{counted, duration_text};
-use crate::text::short::short_function;
 use crate::text::style::{Line, Paint};
-use stackglass_profile::task_dump::{PollingThread, TaskDump, TaskState};
-use stackglass_profile::{Frame, Nanos, harmless};
+use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, PollingThread, TaskDump, TaskState};
+use stackglass_profile::{Frame, Nanos};
 use std::io::{self, Write};
 
 /// Own frames of a thread in the short report.
@@ -78,14 +77,27 @@ pub(super) fn write_thread(
         }
         _ => String::new(),
     };
-    for (number, part) in wrap(&(others + &lasts), text.cols.saturating_sub(INDENT + 2)).iter().enumerate() {
-        note(text, &format!("{}{part}", if number == 0 { "" } else { "  " }), out)?;
-    }
+    note(text, &(others + &lasts), out)?;
     write_stack(text, thread, out)
 }
 
 /// Writes a stack, outermost frame first: the innermost frames of the user, and what the last of them calls.
 fn write_stack(text: &TasksText, thread: &PollingThread, out: &mut dyn Write) -> io::Result<()> {
+    let own = thread.stack.iter().filter(|frame| is_own(frame)).count();
+    if !text.everything && own > OWN_FRAMES {
+        let more = counted((own - OWN_FRAMES) as u64, "frame", "frames");
+        note(text, &format!("{:PLACE$} … {more} further out", ""), out)?;
+    }
+    for frame in shown_frames(text, thread) {
+        let lead = Line::of(Paint::Normal, " ".repeat(INDENT));
+        let (frame, is_grey) = (&frame.0, !frame.1);
+        ShownFrame { frame, is_grey, folded: 0, more: "", own: "", below: "" }.write(text, lead, out)?;
+    }
+    Ok(())
+}
+
+/// These frames, outermost first, and whether they are the user's own.
+pub(super) fn shown_frames(text: &TasksText, thread: &PollingThread) -> Vec<(AwaitFrame, bool)> {
     let frames = &thread.stack;
     let own: Vec<usize> = (0..frames.len()).filter(|number| is_own(&frames[*number])).collect();
     let shown: Vec<usize> = match (text.everything, own.first()) {
@@ -95,28 +107,17 @@ fn write_stack(text: &TasksText, thread: &PollingThread, out: &mut dyn Write) ->
             innermost.checked_sub(1).into_iter().chain(own.iter().copied().take(OWN_FRAMES)).collect()
         }
     };
-    if !text.everything && own.len() > OWN_FRAMES {
-        let more = counted((own.len() - OWN_FRAMES) as u64, "frame", "frames");
-        note(text, &format!("{:PLACE$} … {more} further out", ""), out)?;
-    }
-    for number in shown.into_iter().rev() {
-        let frame = &frames[number];
-        let paint = if is_own(frame) { Paint::Normal } else { Paint::Grey };
-        let place = match frame.line {
-            line @ 1.. => place_text(&frame.file, line as u32),
-            _ => String::new(),
+    let frame = |number: usize| {
+        let Frame { func, file, line, .. } = &frames[number];
+        let line = u32::try_from(*line).ok().filter(|line| *line > 0);
+        let frame = AwaitFrame {
+            function: if func.is_empty() { "(unknown function)".into() } else { func.clone() },
+            point: AwaitPoint::Await(line.map(|line| (file.clone(), line))),
+            children: Vec::new(),
         };
-        let mut line = Line::of(Paint::Normal, " ".repeat(INDENT));
-        line.push(paint, pad_right(&cut_left(&place, PLACE), PLACE)).plain(" ");
-        let room = text.cols.saturating_sub(line.width());
-        let function = match &*frame.func {
-            "" => "(unknown function)".into(),
-            name => harmless(name),
-        };
-        let function = if text.everything { function.into_owned() } else { short_function(&function, room) };
-        line.push(paint, function).write(text.style, out)?;
-    }
-    Ok(())
+        (frame, is_own(&frames[number]))
+    };
+    shown.into_iter().rev().map(frame).collect()
 }
 
 /// How long the polls of all tasks of a group last at least.
