@@ -125,7 +125,7 @@ fn read(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (TaskDump, Vec<Pol
         polls.extend(root_names::add(process, &values, frames, &mut dump));
     }
     if dump.tasks.is_empty() {
-        dump.remarks.push(nothing_found(layouts, &cells, version.as_deref()));
+        dump.remarks.insert(0, nothing_found(layouts, &cells, version.as_deref()));
     } else if cells.is_empty() && spawns(layouts) {
         dump.remarks.push(not_understood(version.as_deref()));
     }

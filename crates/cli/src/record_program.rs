@@ -5,7 +5,7 @@ use crate::heap;
 use crate::library;
 use crate::output::Output;
 use crate::recording_observer::RecordingObserver;
-use crate::sampling_flags::SamplingFlags;
+use crate::sampling_flags::{SamplerName, SamplingFlags};
 use stackglass_collect::launch::{self, HeapAtOptions, Options, Program};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,6 +25,14 @@ pub(crate) struct Job {
 /// Records the program, prints the report, and returns the program's exit status.
 pub(crate) fn record(job: Job) -> Outcome {
     let sampling = job.sampling;
+    if let Some(name @ (SamplerName::Perf | SamplerName::Ptrace)) =
+        sampling.sampler.filter(|_| sampling.walltime)
+    {
+        let name = format!("{name:?}").to_lowercase();
+        return Err(Failure::new(format!(
+            "the sampler `{name}` takes no wall-time profiles: leave out --sampler or --walltime"
+        )));
+    }
     let heap_at = sampling.heap_at.map(|at| HeapAtOptions {
         at,
         output: sampling.heap_file.clone(),

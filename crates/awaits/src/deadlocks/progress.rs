@@ -128,8 +128,11 @@ impl<'s> Progress<'s> {
                     Kind::Shared { address, permits, .. } => {
                         let lock = by_address.get(&address);
                         let blockers = lock.map(|lock| blockers(lock, permits, self.is_certain));
-                        let of_lock =
-                            |holder: &Holder| (holder.task, places.get(&(address, holder.task)).copied());
+                        // A guard may have been moved to where other branches of the task find it: what is certain needs all
+                        // of them to wait.
+                        let is_certain = self.is_certain;
+                        let place = |task| places.get(&(address, task)).copied().filter(|_| !is_certain);
+                        let of_lock = |holder: &Holder| (holder.task, place(holder.task));
                         let blockers = blockers.into_iter().flatten().map(of_lock);
                         let before = partial.get(&address).into_iter().flatten();
                         let before = before.filter(|before| **before != (task, id));
@@ -260,13 +263,19 @@ impl<'s> Progress<'s> {
 /// The holders without which a wait does not end.
 fn blockers(lock: &Lock, permits: u64, is_certain: bool) -> Vec<&Holder> {
     let certain = lock.holders.iter().filter(|holder| holder.is_certain);
+    // A guard that is not in a future itself is behind a pointer, and there may be others to it, such as a `Weak`.
+    let is_sure = |holder: &&Holder| holder.is_described || !is_certain;
     match (lock.kind, &lock.holders[..]) {
         // A word with the address of a mutex may be no guard.
-        (SharedKind::Mutex, [holder]) if holder.is_certain || holder.is_described && !is_certain => {
+        (SharedKind::Mutex, [holder])
+            if holder.is_certain && is_sure(&holder) || holder.is_described && !is_certain =>
+        {
             vec![holder]
         }
         // A writer waits for all others, a reader for a writer.
-        (SharedKind::RwLock, _) => certain.filter(|holder| holder.permits > 1 || permits > 1).collect(),
+        (SharedKind::RwLock, _) => {
+            certain.filter(is_sure).filter(|holder| holder.permits > 1 || permits > 1).collect()
+        }
         (SharedKind::FullChannel | SharedKind::Oneshot, [_]) => certain.collect(),
         // Others may add permits to a semaphore or notify.
         _ => Vec::new(),

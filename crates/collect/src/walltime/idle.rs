@@ -2,6 +2,7 @@
 //!
 //! While none has, its tasks are what they were at the last look, and the process is left alone.
 
+use foldhash::HashMap;
 use stackglass_procfs::threads::{self, Files};
 use stackglass_sampling::SchedStat;
 
@@ -29,6 +30,21 @@ impl RunTimes {
             waited = waited.saturating_add(now.waited.saturating_sub(before.waited));
         }
         if ran == 0 { 1.0 } else { ran as f64 / (ran as f64 + waited as f64) }
+    }
+
+    /// How long threads ran, or were ready to, since `earlier`, ns. All of the time of threads that are new counts; that of threads
+    /// that have ended is missing.
+    pub(super) fn ran_since(&self, earlier: &RunTimes) -> u64 {
+        let all = |stat: &SchedStat| stat.ran.saturating_add(stat.waited);
+        let before: HashMap<u32, u64> = earlier.0.iter().map(|(tid, stat)| (*tid, all(stat))).collect();
+        let of =
+            |(tid, stat): &(u32, SchedStat)| all(stat).saturating_sub(before.get(tid).copied().unwrap_or(0));
+        self.0.iter().map(of).fold(0, u64::saturating_add)
+    }
+
+    /// Whether this is one of the threads.
+    pub(super) fn has(&self, tid: u32) -> bool {
+        self.0.iter().any(|(other, _)| *other == tid)
     }
 
     /// Whether none of the threads has run since, and all of them live.
@@ -64,6 +80,8 @@ mod tests {
         let times = |ran, waited| RunTimes::of(vec![(7, SchedStat { ran, waited, turns: 3 })]);
         assert!((times(4000, 1900).cpu_share(&times(1000, 900)) - 0.75).abs() < 1e-9);
         assert!((times(1000, 900).cpu_share(&times(1000, 900)) - 1.0).abs() < 1e-9);
+        assert_eq!(times(4000, 1900).ran_since(&times(1000, 900)), 4000);
+        assert_eq!(times(4000, 1900).ran_since(&RunTimes::default()), 5900);
     }
 
     #[test]

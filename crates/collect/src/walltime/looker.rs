@@ -10,6 +10,7 @@ use super::names::Names;
 use super::rate::{Cost, LookRate};
 use super::types::{Seen, Types};
 use super::view::{Effort, View};
+use super::weights::Weights;
 use crate::image::{self, module_files};
 use stackglass_attach::frozen::FreezeError;
 use stackglass_awaits::WrappedTask;
@@ -87,6 +88,9 @@ pub(super) struct Looker {
     held: VecDeque<Held>,
     /// The moment of the last look.
     last: u64,
+    weights: Weights,
+    /// How much the threads had run before the last look, and since then until this one.
+    ran: (Option<RunTimes>, Option<u64>),
     image: Option<ImageKey>,
     sent_modules: usize,
     idle: Idle,
@@ -102,7 +106,7 @@ struct Idle {
     look: Option<(Look, Instant)>,
     /// How much the threads had run after it.
     after: Option<RunTimes>,
-    /// It had not run before that look either.
+    /// It had not run before that look either, nor during it.
     is_quiet: bool,
 }
 
@@ -119,6 +123,8 @@ impl Looker {
             rate: LookRate::new(delay, now ^ u64::from(pid) << 32),
             held: VecDeque::new(),
             last: now,
+            weights: Weights::new(),
+            ran: (None, None),
             image: None,
             sent_modules: 0,
             idle: Idle::default(),
@@ -137,6 +143,8 @@ impl Looker {
                 Ok(Command::Sample(on)) => {
                     samples = on;
                     self.last = clock::monotonic();
+                    self.weights = Weights::new();
+                    self.ran = (RunTimes::read(self.pid), None);
                     self.idle = Idle::default();
                     continue;
                 }
@@ -170,6 +178,7 @@ impl Looker {
     /// One look. Returns the time until the next.
     fn tick(&mut self) -> Result<Duration, Ended> {
         let before = RunTimes::read(self.pid);
+        self.add_ran(&before);
         if let (Some(before), Some(after)) = (&before, &self.idle.after) {
             self.cpu_share = before.cpu_share(after);
         }
@@ -180,7 +189,7 @@ impl Looker {
             && taken.elapsed() < IDLE
         {
             let look = look.clone();
-            self.hold(clock::monotonic(), false, look);
+            self.hold(clock::monotonic(), false, 0, look);
             return Ok(self.rate.next());
         }
         let needs_registers = self.types.as_ref().is_none_or(Types::wants_all_registers);
@@ -197,7 +206,9 @@ impl Looker {
                 self.has_failed = false;
                 std::thread::sleep(SETTLE);
                 let after = RunTimes::read(self.pid);
-                self.idle = Idle { look: Some((look, Instant::now())), after, is_quiet: is_idle };
+                // If it has run since the look began, the look may not be what it is now.
+                let is_quiet = is_idle && after == before;
+                self.idle = Idle { look: Some((look, Instant::now())), after, is_quiet };
                 Ok(self.rate.next())
             }
             Ok(None) => Ok(RETRY),
@@ -265,7 +276,7 @@ impl Looker {
         let is_whole = process.is_alive() && !(view.is_live() && view.has_run());
         // Threads that wait for a CPU stop late, and would not have run meanwhile.
         let pause = process.pause().whole.mul_f64(self.cpu_share);
-        let is_live = view.is_live();
+        let (is_live, running) = (view.is_live(), view.running());
         drop(view);
         self.types = Some(types);
         // The first look reads the types, which says nothing of the others.
@@ -281,7 +292,7 @@ impl Looker {
         }
         let threads = image.threads.iter().map(|thread| (thread.tid, thread.name.clone())).collect();
         self.send(Message::Threads { at, threads });
-        self.hold(at, true, look.clone());
+        self.hold(at, true, running, look.clone());
         Ok(Ok(look))
     }
 
@@ -304,10 +315,19 @@ impl Looker {
         true
     }
 
-    /// Adds a look, and sends all whose names are known.
-    fn hold(&mut self, at: u64, taken: bool, look: Look) {
-        let time = at.saturating_sub(self.last);
+    /// Adds how long threads have run since this was called last.
+    fn add_ran(&mut self, now: &Option<RunTimes>) {
+        let since = now.as_ref().zip(self.ran.0.as_ref()).map(|(now, before)| now.ran_since(before));
+        // Looks that failed are between this one and the last.
+        let sum = self.ran.1.map_or(since, |sum| since.map(|since| since.saturating_add(sum)));
+        self.ran = (now.clone(), sum);
+    }
+
+    /// Adds a look that found some threads running, and sends all whose names are known.
+    fn hold(&mut self, at: u64, taken: bool, running: usize, look: Look) {
+        let since = at.saturating_sub(self.last);
         self.last = at;
+        let time = self.weights.of_look(since, self.ran.1.take(), running);
         look.want(&mut self.names);
         self.held.push_back(Held { at, time, taken, look });
         if self.names.is_due() || self.held.len() >= MOST_HELD {
@@ -331,6 +351,12 @@ impl Looker {
 
     /// Sends all looks.
     fn flush(&mut self) {
+        let look = self.idle.look.as_ref().map(|(look, _)| look.clone());
+        if let Some(look) = look
+            && let time @ 1.. = self.weights.rest()
+        {
+            self.held.push_back(Held { at: self.last, time, taken: false, look });
+        }
         if !self.held.is_empty() {
             self.names.find();
         }

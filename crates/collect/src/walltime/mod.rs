@@ -4,7 +4,8 @@
 //! look: frozen copy -> lists of tasks -> await stacks, stacks of threads that poll -> names -> samples
 //! ```
 //!
-//! - `program`: whether a program's tasks can be read. `looker`: the thread that looks. `rate`: when.
+//! - `program`: whether a program's tasks can be read. `looker`: the thread that looks. `rate`: when. `weights`: for how much time a
+//!   look stands.
 //! - `view`: the process at one moment. `types`: what is kept from look to look. `named`: the tasks that the program has named. `look`:
 //!   what one look sees. `idle`: whether anything ran. How stacks are made of what is seen: [`task_stacks`](crate::task_stacks).
 //! - `names`: the names that this needs. `samples`: from looks to samples. `children`: the processes that are left out.
@@ -22,6 +23,7 @@ mod record;
 mod samples;
 mod types;
 mod view;
+mod weights;
 
 pub use record::record;
 
@@ -39,6 +41,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long all that was seen is waited for.
 const FLUSH: Duration = Duration::from_secs(3);
 
+/// From so few looks on, shares are worth reading: their error is some 10 %.
+const FEW: u64 = 25;
+
 /// A process whose tasks are looked at.
 pub(crate) struct WallTime {
     commands: Sender<Command>,
@@ -47,6 +52,8 @@ pub(crate) struct WallTime {
     samples: Samples,
     children: Children,
     has_ended: bool,
+    /// Number of looks.
+    looks: u64,
     notes: Vec<String>,
 }
 
@@ -66,6 +73,7 @@ impl WallTime {
             samples: Samples::default(),
             children: Children::of(pid),
             has_ended: false,
+            looks: 0,
             notes: notes.into_iter().collect(),
         }
     }
@@ -115,6 +123,11 @@ impl WallTime {
         drop(recorder.clear_samples());
     }
 
+    /// Whether a look has been taken: first, types are read.
+    pub(crate) fn has_looked(&self) -> bool {
+        self.looks > 0
+    }
+
     /// Whether the process has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
@@ -129,6 +142,13 @@ impl WallTime {
         }
         self.read(recorder);
         self.samples.end(clock::monotonic(), recorder);
+        if (1..FEW).contains(&self.looks) {
+            let looks = if self.looks == 1 { "look" } else { "looks" };
+            recorder.remark(format!(
+                "the shares are rough: there were only {} {looks} at the tasks; record for longer, or on a machine with less load",
+                self.looks
+            ));
+        }
         if let Some(remark) = self.children.remark() {
             recorder.remark(remark);
         }
@@ -140,6 +160,7 @@ impl WallTime {
             Message::Modules(modules) => self.samples.modules(modules, recorder),
             Message::Threads { at, threads } => self.samples.threads(at, &threads, recorder),
             Message::Stacks { at, time, taken, stacks } => {
+                self.looks += 1;
                 self.samples.stacks((at, time, taken), &stacks, recorder);
             }
             Message::Note(line) => {

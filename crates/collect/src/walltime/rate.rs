@@ -10,6 +10,11 @@ use std::time::Duration;
 /// The part of a CPU that the program may lose by what is counted here. It loses half as much again by what is not: caches that
 /// are cold after a stop.
 const SHARE: f64 = 0.015;
+/// On a busy machine a stop lasts long, since this process waits for a CPU meanwhile. Before looks are rarer than [`RARE`], they may
+/// take this part.
+const SHARE_OF_RARE: f64 = 0.05;
+/// Seconds.
+const RARE: f64 = 1.0;
 /// The part of a CPU that this process may use.
 const OWN_SHARE: f64 = 0.1;
 /// Time for a page that the program writes while a copy lives, which the kernel then duplicates.
@@ -78,7 +83,8 @@ impl LookRate {
     /// Mean time between two looks.
     pub(super) fn mean(&self) -> Duration {
         let pause = self.pauses.iter().copied().reduce(f64::min).unwrap_or(0.0) * self.stops;
-        let seconds = ((pause + self.pages) / SHARE).max(self.own / OWN_SHARE).min(60.0);
+        let cost = pause + self.pages;
+        let seconds = (cost / SHARE).min(RARE.max(cost / SHARE_OF_RARE)).max(self.own / OWN_SHARE).min(60.0);
         Duration::from_secs_f64(seconds).max(CLOSEST).max(self.delay)
     }
 
@@ -114,6 +120,13 @@ mod tests {
             rate.count(Cost { pause: millis(1), pages: 2000, own: millis(1) });
         }
         assert!(rate.mean().abs_diff(millis(267)) < millis(3), "{:?}", rate.mean());
+        // Long stops, and very long ones.
+        let after = |pause| {
+            let mut rate = LookRate::new(millis(1), 7);
+            (0..50).for_each(|_| rate.count(Cost { pause: millis(pause), pages: 0, own: millis(3) }));
+            rate.mean()
+        };
+        assert_eq!([after(12), after(40), after(100)], [millis(800), millis(1000), millis(2000)]);
         // One look that costs more hardly changes it.
         let before = rate.mean();
         rate.count(Cost { pause: millis(1), pages: 20_000, own: millis(1) });

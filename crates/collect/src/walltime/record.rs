@@ -14,7 +14,10 @@ use stackglass_procfs::process;
 use stackglass_profile::End;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long the first look is waited for.
+const LONGEST_START: Duration = Duration::from_secs(30);
 
 /// Records a profile by wall time of the process, which goes on running.
 ///
@@ -50,9 +53,19 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
     let info = attached::info(options);
     let writer = GlassWriter::create(&options.output, &info)?;
     let file = RecordingFile::new(&options.output, writer);
-    let limits = Limits { duration: options.duration, ..Limits::default() };
-    let mut recording = RecordingLoop::new(session, signals, Recorder::new(info), file, limits);
+    let mut recorder = Recorder::new(info);
     let mut source = RecordedProcess { pid, tasks: WallTime::begin(pid, options.delay, true) };
+    let mut limits = Limits { duration: options.duration, ..Limits::default() };
+    // The time to record begins when the types have been read.
+    let begun = Instant::now();
+    while !source.tasks.has_looked() && !source.tasks.has_ended() && begun.elapsed() < LONGEST_START {
+        if !attached::wait(&signals, source.tasks.pause()) {
+            limits.duration = Some(Duration::ZERO);
+            break;
+        }
+        source.tasks.read(&mut recorder);
+    }
+    let mut recording = RecordingLoop::new(session, signals, recorder, file, limits);
     recording.run(&mut source, observer);
     let RecordingLoop { mut recorder, file, session, .. } = recording;
     source.tasks.close(&mut recorder);

@@ -64,11 +64,28 @@ impl View {
         self.is_live
     }
 
+    /// How many threads ran, or were ready to.
+    pub(super) fn running(&self) -> usize {
+        let is_running = |thread: &&FrozenThread| {
+            !self.sleepers.has(thread.tid)
+                && thread.registers.is_some_and(|registers| !was_waiting(&registers))
+        };
+        if self.is_live { 0 } else { self.process.threads().iter().filter(is_running).count() }
+    }
+
     /// Whether a thread that was asleep has run.
     pub(super) fn has_run(&self) -> bool {
         // A live process must not have a new thread either: only a running thread makes one.
         !self.sleepers.are_still(self.process.pid())
     }
+}
+
+/// Whether a thread waited in a call of the kernel when it was stopped, by its registers: the call was interrupted.
+fn was_waiting(registers: &[u64; 27]) -> bool {
+    /// `ERESTARTSYS` to `ERESTART_RESTARTBLOCK` (Linux, `include/linux/errno.h`), and `EINTR`, as results.
+    const INTERRUPTED: std::ops::RangeInclusive<i64> = -516..=-512;
+    let (rax, orig_rax) = (registers[10] as i64, registers[15] as i64);
+    orig_rax >= 0 && (INTERRUPTED.contains(&rax) || rax == -i64::from(libc::EINTR))
 }
 
 /// Whether a stop would begin the time-out of a call anew.

@@ -75,6 +75,14 @@ impl TasksText {
         text::write(self, dump, false, out)
     }
 
+    /// Writes the remarks of a dump, which [`TasksText::groups`] leaves out.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn remarks(&self, dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
+        text::write_remarks(self, dump, out)
+    }
+
     /// Writes one group of tasks, with an empty line before it.
     ///
     /// # Errors

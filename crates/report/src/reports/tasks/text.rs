@@ -12,6 +12,7 @@ use stackglass_profile::harmless;
 use stackglass_profile::task_dump::{
     AsyncRuntime, AwaitFrame, AwaitPoint, Deadlock, Holder, Lock, SharedKind, TaskDump, TaskState, WaitTarget,
 };
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 /// Columns of `file.rs:123`.
@@ -161,10 +162,13 @@ fn write_deadlock(
     deadlock: &Deadlock,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let of = match deadlock.tasks.len() {
+    let mut of = match deadlock.tasks.len() {
         1 => "a task waits for itself".to_owned(),
         count => format!("{count} tasks wait for each other"),
     };
+    if !deadlock.is_certain {
+        of += ", unless other code ends a wait";
+    }
     let mut line = Line::new();
     let word = if deadlock.is_certain { "deadlock: " } else { "possible deadlock: " };
     line.push(Paint::Red, word).push(Paint::Bold, of);
@@ -359,6 +363,16 @@ pub(super) fn note(text: &TasksText, note: &str, out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
+/// `note: …`, for each remark.
+pub(super) fn write_remarks(text: &TasksText, dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
+    for remark in &dump.remarks {
+        for line in wrap(&format!("note: {remark}"), text.cols) {
+            Line::of(Paint::Grey, line).write(text.style, out)?;
+        }
+    }
+    Ok(())
+}
+
 /// `ids 1, 2, 3, …`.
 fn ids_text(ids: &[u64], all: bool) -> String {
     let most = if all { usize::MAX } else { NAMED };
@@ -500,9 +514,11 @@ fn write_waits(
 ) -> io::Result<()> {
     let mut targets: Vec<(WaitTarget, usize)> = Vec::new();
     let mut seen = std::collections::HashMap::new();
-    for target in group.tasks.iter().flat_map(|task| &dump.tasks[*task].waits) {
-        let at = *seen.entry(*target).or_insert_with(|| {
-            targets.push((*target, 0));
+    // Several branches of a task may wait for the same.
+    let of_task = |task: &usize| dump.tasks[*task].waits.iter().copied().collect::<BTreeSet<_>>();
+    for target in group.tasks.iter().flat_map(of_task) {
+        let at = *seen.entry(target).or_insert_with(|| {
+            targets.push((target, 0));
             targets.len() - 1
         });
         targets[at].1 += 1;

@@ -1,0 +1,95 @@
+//! How much time a look stands for.
+//!
+//! Looks do not see all states alike: on a busy machine, this process gets a CPU when the program sleeps, and a stop takes longer
+//! while it runs. So looks only tell where the time went. How much time threads ran, or were ready to, the kernel tells exactly.
+
+/// Time that no look stands for yet.
+#[derive(Clone, Debug)]
+pub(super) struct Weights {
+    /// Wall time, ns.
+    time: f64,
+    /// Time of threads that ran or were ready to, ns.
+    ran: f64,
+    /// Mean number of such threads in looks that found some.
+    running: f64,
+}
+
+/// Weight of the last look in the mean.
+const NEWEST: f64 = 1.0 / 16.0;
+
+impl Weights {
+    pub(super) fn new() -> Weights {
+        Weights { time: 0.0, ran: 0.0, running: 1.0 }
+    }
+
+    /// The time, ns, that a look stands for. `time` has passed since the last look. `ran` is how long threads ran in it, or `None` if
+    /// that is not known. `running` is how many threads the look found running.
+    pub(super) fn of_look(&mut self, time: u64, ran: Option<u64>, running: usize) -> u64 {
+        self.time += time as f64;
+        let Some(ran) = ran else { return self.rest() };
+        self.ran += ran as f64;
+        let weight = match running {
+            // What ran is left to looks that find it.
+            0 => (self.time - self.ran / self.running).max(0.0),
+            _ => {
+                let count = running as f64;
+                self.running += (count - self.running) * NEWEST;
+                let weight = (self.ran / count).min(self.time);
+                self.ran -= weight * count;
+                weight
+            }
+        };
+        let weight = weight.floor();
+        self.time -= weight;
+        weight as u64
+    }
+
+    /// All that is left, ns.
+    pub(super) fn rest(&mut self) -> u64 {
+        self.ran = 0.0;
+        std::mem::take(&mut self.time) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The part of the time of looks that found threads running, in a program in which `busy` of `threads` run for 45 of 100 ms.
+    /// Only one of `seen` looks at a running program finds it running.
+    fn share(busy: usize, seen: usize) -> f64 {
+        let mut weights = Weights::new();
+        let (mut found, mut total) = (0, 0);
+        for look in 0..10_000usize {
+            let time = 80_000_000 + (look as u64 * 7919) % 40_000_000;
+            let runs = (look * 37) % 100 < 45;
+            let running = if runs && look % seen == 0 { busy } else { 0 };
+            let weight = weights.of_look(time, Some(time * 45 / 100 * busy as u64), running);
+            total += weight;
+            found += if running > 0 { weight } else { 0 };
+        }
+        total += weights.rest();
+        found as f64 / total as f64
+    }
+
+    #[test]
+    fn time_is_what_the_kernel_tells() {
+        for (busy, seen) in [(1, 1), (1, 3), (2, 1), (2, 5)] {
+            let share = share(busy, seen);
+            assert!((share - 0.45).abs() < 0.01, "{busy} {seen}: {share}");
+        }
+    }
+
+    #[test]
+    fn all_time_is_given() {
+        let mut weights = Weights::new();
+        assert_eq!(weights.of_look(100, None, 3), 100);
+        // Threads that ran for a moment, which no look has found.
+        assert_eq!(weights.of_look(100, Some(30), 0), 70);
+        assert_eq!(weights.of_look(100, Some(0), 0), 100);
+        assert_eq!(weights.of_look(10, Some(10), 1), 40);
+        assert_eq!(weights.of_look(100, Some(500), 2), 100);
+        assert_eq!(weights.of_look(100, None, 0), 100);
+        assert_eq!(weights.rest(), 0);
+    }
+}
