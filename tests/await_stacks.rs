@@ -311,7 +311,9 @@ fn deadlocks_of_tasks_with_branches() {
     for deadlock in tasks["deadlocks"].as_array().expect("deadlocks") {
         let groups: Vec<&str> = deadlock["tasks"].as_array().expect("tasks").iter().map(group).collect();
         assert!(groups.iter().all(|group| *group == groups[0]), "{groups:?} {deadlock}");
-        assert_eq!(deadlock["certain"], groups[0] != "maybe", "{groups:?} {deadlock}");
+        // Beside these, a branch of the holder goes on, or the guard is behind a pointer.
+        let unsure = ["around_join", "beside", "inner", "maybe", "moved", "unpolled", "weak"];
+        assert_eq!(deadlock["certain"], !unsure.contains(&groups[0]), "{groups:?} {deadlock}");
         found.push(groups[0]);
     }
     found.sort_unstable();
@@ -320,7 +322,7 @@ fn deadlocks_of_tasks_with_branches() {
     expected.sort_unstable();
     expected.dedup();
     assert_eq!(found, expected, "{}", host.text(&["--all"]));
-    assert_eq!(expected.len(), 16);
+    assert_eq!(expected.len(), 18);
 }
 
 /// Each `held.X` holds what `waits.X` waits for, and no other task does.

@@ -1,6 +1,7 @@
 //! Tasks with several branches that wait for each other, and tasks that only look so.
 //!
-//! The names of tasks of one cycle begin with the same word. If it is `maybe`, one branch could end the wait by an error.
+//! The names of tasks of one cycle begin with the same word. If it is `maybe`, one branch could end the wait by an error; if it is
+//! `moved` or `weak`, other code can give the lock back.
 
 use crate::{HOUR, start};
 use futures::future::{BoxFuture, FutureExt, join_all, select, select_all};
@@ -78,6 +79,9 @@ pub async fn start_tasks() {
     sleep(Duration::from_millis(20)).await;
     start("again.2", "wr>!Acquire", writes(lock));
     start("unpolled.1", "up>!Acquire", waits_behind_future_that_is_not_polled());
+    // They would go on if the timers ended.
+    start("moved.1", "*", another_branch_has_the_guard());
+    start("weak.1", "*", another_task_can_reach_the_guard());
 
     // Look-alikes.
     with("", "*", &["", "*"], around_select).await;
@@ -464,4 +468,34 @@ async fn list_of_branches_holds(case: Case) {
     let all: Vec<BoxFuture<'static, ()>> =
         vec![holds_and_sleeps(held).boxed(), waits_for_end(handle).boxed()];
     join_all(all).await;
+}
+
+/// A guard in a local variable is moved to where another branch finds it.
+async fn another_branch_has_the_guard() {
+    let lock = Lock::default();
+    let guard = Some(lock.clone().lock_owned().await);
+    sleep(Duration::from_millis(1)).await;
+    let moved = Arc::new(std::sync::Mutex::new(guard));
+    let other = moved.clone();
+    let gives_back = async move {
+        sleeps().await;
+        other.lock().expect("no panic").take();
+    };
+    tokio::join!(gives_back, async { drop(lock.lock().await) });
+    drop(moved);
+}
+
+/// The only strong pointer to a guard is here, but another task has a weak one.
+async fn another_task_can_reach_the_guard() {
+    let lock = Lock::default();
+    let guard = Arc::new(std::sync::Mutex::new(Some(lock.clone().lock_owned().await)));
+    let weak = Arc::downgrade(&guard);
+    tokio::spawn(async move {
+        sleeps().await;
+        if let Some(guard) = weak.upgrade() {
+            guard.lock().expect("no panic").take();
+        }
+    });
+    drop(lock.lock().await);
+    drop(guard);
 }
