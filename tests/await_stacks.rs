@@ -285,10 +285,12 @@ fn deadlocks_through_all_kinds_of_waits() {
     }
     let mut found = Vec::new();
     for deadlock in tasks["deadlocks"].as_array().expect("deadlocks") {
-        assert_eq!(deadlock["certain"], true, "{deadlock}");
         let ids = deadlock["tasks"].as_array().expect("tasks").iter();
         let mut ids: Vec<u64> = ids.map(|id| id.as_u64().expect("an id")).collect();
         ids.sort_unstable();
+        // Of a shadowed variable, it is not known whether it has the guard or something behind it has.
+        let is_certain = expected.get("shadow").is_none_or(|shadow| *shadow != ids);
+        assert_eq!(deadlock["certain"], is_certain, "{deadlock}");
         found.push(ids);
     }
     found.sort();
@@ -312,7 +314,7 @@ fn deadlocks_of_tasks_with_branches() {
         let groups: Vec<&str> = deadlock["tasks"].as_array().expect("tasks").iter().map(group).collect();
         assert!(groups.iter().all(|group| *group == groups[0]), "{groups:?} {deadlock}");
         // Beside these, a branch of the holder goes on, or the guard is behind a pointer.
-        let unsure = ["around_join", "beside", "inner", "maybe", "moved", "unpolled", "weak"];
+        let unsure = ["around_join", "beside", "inner", "maybe", "unpolled", "weak"];
         assert_eq!(deadlock["certain"], !unsure.contains(&groups[0]), "{groups:?} {deadlock}");
         found.push(groups[0]);
     }
@@ -322,7 +324,7 @@ fn deadlocks_of_tasks_with_branches() {
     expected.sort_unstable();
     expected.dedup();
     assert_eq!(found, expected, "{}", host.text(&["--all"]));
-    assert_eq!(expected.len(), 18);
+    assert_eq!(expected.len(), 17);
 }
 
 /// Each `held.X` holds what `waits.X` waits for, and no other task does.

@@ -1,7 +1,7 @@
 //! Tasks with several branches that wait for each other, and tasks that only look so.
 //!
 //! The names of tasks of one cycle begin with the same word. If it is `maybe`, one branch could end the wait by an error; if it is
-//! `moved` or `weak`, other code can give the lock back.
+//! `weak`, another task can give the lock back.
 
 use crate::{HOUR, start};
 use futures::future::{BoxFuture, FutureExt, join_all, select, select_all};
@@ -79,8 +79,8 @@ pub async fn start_tasks() {
     sleep(Duration::from_millis(20)).await;
     start("again.2", "wr>!Acquire", writes(lock));
     start("unpolled.1", "up>!Acquire", waits_behind_future_that_is_not_polled());
-    // They would go on if the timers ended.
-    start("moved.1", "*", another_branch_has_the_guard());
+    // They go on when the timers end.
+    start("moved", "*", another_branch_has_the_guard());
     start("weak.1", "*", another_task_can_reach_the_guard());
 
     // Look-alikes.

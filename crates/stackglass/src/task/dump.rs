@@ -61,13 +61,13 @@ impl TaskDump {
     }
 }
 
-/// As `stackglass tasks` prints it, for 80 columns, after what could not be read and why.
+/// As `stackglass tasks` prints it, for 80 columns, and then what could not be read and why.
 impl fmt::Display for TaskDump {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = Vec::new();
         let printed = TasksText::new();
-        printed.remarks(&self.0, &mut text).map_err(|_| fmt::Error)?;
         printed.groups(&self.0, &mut text).map_err(|_| fmt::Error)?;
+        printed.remarks(&self.0, &mut text).map_err(|_| fmt::Error)?;
         formatter.write_str(&String::from_utf8_lossy(&text))
     }
 }
