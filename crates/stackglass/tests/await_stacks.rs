@@ -299,7 +299,7 @@ async fn two_short_lines(end: Instant, first: Duration, second: Duration) -> [f6
 }
 
 #[test]
-#[ignore = "a measurement: how many short waits are over before they are read"]
+#[ignore = "long: a measurement of how many short waits are over before they are read"]
 fn short_waits() {
     for (first, second) in [(700, 300), (140, 60), (35, 15)] {
         let (first, second) = (Duration::from_micros(first), Duration::from_micros(second));

@@ -61,15 +61,11 @@ pub fn run(extent: Extent) -> Result<Tally> {
     }
     let package = ["package", "--quiet", "--workspace", "--no-verify", "--allow-dirty", "--target-dir"];
     let mut package = cargo(&package);
-    // These build the sources of another package.
-    package.arg(&place).args([
-        "--exclude",
-        "awaits-bare",
-        "--exclude",
-        "awaits-lines",
-        "--exclude",
-        "awaits-wrapped",
-    ]);
+    // Programs for tests, which have the sources or a library of another package.
+    package.arg(&place);
+    for program in ["awaits", "awaits-bare", "awaits-lines", "awaits-wrapped"] {
+        package.args(["--exclude", program]);
+    }
     if !succeeds(&mut package)? {
         bail!("`cargo package --workspace` fails");
     }

@@ -1,6 +1,6 @@
 //! A program saves its own heap: a forked child freezes its parent, reads the frozen copy and writes the file.
 //!
-//! The program itself allocates next to nothing for it, and waits no longer than a time limit. The child: [`forked_child`].
+//! The program itself allocates next to nothing for it, and waits no longer than a time limit. The child: `forked_child`.
 
 use super::{SiteFrames, TakeOptions, take};
 use crate::forked_child::{self, NoAnswer};

@@ -7,7 +7,7 @@
 //! - `program`: whether a program's tasks can be read. `looker`: the thread that looks. `rate`: when. `weights`: for how much time a
 //!   look stands.
 //! - `view`: the process at one moment. `types`: what is kept from look to look. `named`: the tasks that the program has named. `look`:
-//!   what one look sees. `idle`: whether anything ran. How stacks are made of what is seen: [`task_stacks`](crate::task_stacks).
+//!   what one look sees. `idle`: whether anything ran. How stacks are made of what is seen: `task_stacks`.
 //! - `names`: the names that this needs. `samples`: from looks to samples. `children`: the processes that are left out.
 //! - `record`: a process that already runs.
 
