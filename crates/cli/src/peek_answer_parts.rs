@@ -1,7 +1,7 @@
 //! The two parts of an answer that the program itself has written: what its threads do, and the profile. Between them, the peek
 //! has the async tasks, which are read from outside.
 //!
-//! The parts are told apart by the notice before the profile. It comes from the same code as here, or from a program with another
+//! The notice before the profile separates the parts. It comes from the same code as here, or from a program with another
 //! version of the crate: then the tasks follow the answer.
 
 use crate::peek_answer::PeekAnswer;

@@ -9,6 +9,7 @@ pub mod limits;
 pub mod maps;
 mod page_cache;
 pub mod process;
+pub mod smaps;
 pub mod status;
 pub mod threads;
 

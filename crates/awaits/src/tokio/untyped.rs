@@ -1,7 +1,7 @@
 //! Tasks whose type is not known, in a program that has types of others.
 //!
 //! A dependency without debug information may have started such a task, or the linker has merged the functions that poll
-//! several types. A runtime's list has it all the same, so it is told: by its id, its state and, sometimes, its function.
+//! several types. A runtime's list has it all the same, so it is shown by its id, its state and, sometimes, its function.
 
 use super::cells::{Cells, state_of};
 use super::root_names;

@@ -1,6 +1,6 @@
 //! Looks at one wrapped task at a time, for profiles by wall time that a program takes of itself.
 //!
-//! The process is not frozen: whoever looks makes sure that the task has waited all the time, and forgets the result if not.
+//! The process is not frozen: the caller checks that the task has waited all the time, and discards the result if not.
 
 use crate::futures::Futures;
 use crate::memory::Pages;

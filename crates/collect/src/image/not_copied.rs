@@ -4,10 +4,14 @@
 //! that only it holds would count as leaked.
 
 use stackglass_procfs::maps::{self, Mapping};
+use stackglass_procfs::smaps;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+
+/// The flag of mappings that a forked child does not get.
+const EXCLUDED: &str = "dc";
 
 /// Memory that a copy lacks.
 #[derive(Debug, Default)]
@@ -31,7 +35,7 @@ impl NotCopied {
         }
         // Others are new.
         let starts = fs::read_to_string(format!("/proc/{pid}/smaps"));
-        let starts = starts.map_or_else(|_| HashSet::new(), |smaps| excluded_from_forks(&smaps));
+        let starts = starts.map_or_else(|_| HashSet::new(), |smaps| smaps::with_flag(&smaps, EXCLUDED));
         mappings.retain(|mapping| starts.contains(&mapping.range.start));
         match File::open(format!("/proc/{pid}/mem")) {
             Ok(memory) => NotCopied { mappings, memory: Some(memory) },
@@ -54,22 +58,6 @@ impl NotCopied {
 fn is_missing(copied: &[Mapping], range: &Range<u64>) -> bool {
     let behind = copied.partition_point(|mapping| mapping.range.end <= range.start);
     copied.get(behind).is_none_or(|mapping| mapping.range.start >= range.end)
-}
-
-/// Where the mappings begin that a forked child does not get (proc_pid_smaps(5): `dc`).
-fn excluded_from_forks(smaps: &str) -> HashSet<u64> {
-    let mut found = HashSet::new();
-    let mut start = None;
-    for line in smaps.lines() {
-        if let Some(flags) = line.strip_prefix("VmFlags:") {
-            found.extend(start.take().filter(|_| flags.split_whitespace().any(|flag| flag == "dc")));
-        } else if let Some((first, _)) = line.split_once('-')
-            && let Ok(address) = u64::from_str_radix(first, 16)
-        {
-            start = Some(address);
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Reads the await stacks of waiting tasks of this process, while it runs.
 //!
-//! A task that waits does not change. Whoever asks can tell whether it has waited all the time: only then the result counts. All
+//! A task that waits does not change. The caller can tell whether it has waited all the time: only then the result counts. All
 //! reads are made by the kernel ([`own`](crate::image::own)), so a pointer that is not valid does no harm.
 
 use crate::image::{module_files, own};

@@ -9,7 +9,6 @@ use foldhash::HashMap;
 use stackglass_profile::{
     AwaitKind, AwaitLocation, Location, LocationId, ModuleIndex, Recording, StackId, TASKS_MODULE, Task,
 };
-use stackglass_symbols::is_coroutine_body;
 use std::sync::Arc;
 
 /// The functions of the wrapper that poll the wrapped future.
@@ -120,12 +119,7 @@ fn names(recording: &Recording) -> Calls {
     let mut names = Calls::default();
     for (index, location) in recording.stacks.locations().iter().enumerate() {
         let frames = recording.symbols.frames_of(LocationId(index as u32));
-        let calls = frames.map(|frame| Call {
-            function: frame.func.clone(),
-            file: frame.file.clone(),
-            line: u32::try_from(frame.line).unwrap_or(0),
-            is_body: is_coroutine_body(frame),
-        });
+        let calls = frames.map(Call::of);
         names.insert(code(*location), calls.collect());
     }
     names

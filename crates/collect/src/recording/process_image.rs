@@ -406,9 +406,7 @@ impl ProcessImage {
 fn await_stack(stack: &AwaitStack, recorder: &mut Recorder) -> Option<StackId> {
     let mut locations = Vec::with_capacity(stack.frames.len());
     for frame in &stack.frames {
-        let location =
-            Location { module: Some(recorder.add_module(frame.module())?), offset: frame.line.into() };
-        locations.push(recorder.recording_mut().stacks.intern_location(location));
+        locations.push(recorder.add_await_frame(frame)?);
     }
     let stack = recorder.recording_mut().stacks.intern(&locations);
     recorder.check_bound();

@@ -5,8 +5,8 @@
 
 use foldhash::HashMap;
 use stackglass_profile::{
-    Module, ModuleIndex, Process, ProcessIndex, Recording, RecordingInfo, Sample, Stacks, State, Task,
-    Thread, ThreadNumber,
+    AwaitLocation, Location, LocationId, Module, ModuleIndex, Process, ProcessIndex, Recording,
+    RecordingInfo, Sample, Stacks, State, Task, Thread, ThreadNumber,
 };
 
 /// Words of a sample, a thread, a process and a task, without texts.
@@ -181,6 +181,12 @@ impl Recorder {
 
     pub(crate) fn task_mut(&mut self, index: usize) -> &mut Task {
         &mut self.recording.tasks[index]
+    }
+
+    /// The location of a frame without an address; `None` if the recording is full.
+    pub(crate) fn add_await_frame(&mut self, frame: &AwaitLocation) -> Option<LocationId> {
+        let module = Some(self.add_module(frame.module())?);
+        Some(self.recording.stacks.intern_location(Location { module, offset: frame.line.into() }))
     }
 
     pub(crate) fn add_module(&mut self, module: Module) -> Option<ModuleIndex> {

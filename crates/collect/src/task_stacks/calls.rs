@@ -1,6 +1,8 @@
 //! The names of the code on stacks: the calls at each address.
 
 use foldhash::HashMap;
+use stackglass_profile::Frame;
+use stackglass_symbols::is_coroutine_body;
 use std::sync::Arc;
 
 /// An address in a module, by the index of the module; or one in no module.
@@ -20,6 +22,18 @@ pub(crate) struct Call {
     pub line: u32,
     /// It is the body of an `async` function, block or closure.
     pub is_body: bool,
+}
+
+impl Call {
+    /// That of a frame with a name.
+    pub fn of(frame: &Frame) -> Call {
+        Call {
+            function: frame.func.clone(),
+            file: frame.file.clone(),
+            line: u32::try_from(frame.line).unwrap_or(0),
+            is_body: is_coroutine_body(frame),
+        }
+    }
 }
 
 /// The calls at each address, innermost first.

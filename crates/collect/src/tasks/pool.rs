@@ -5,13 +5,16 @@
 
 use stackglass_awaits::WrappedTask;
 use stackglass_procfs::maps::{self, Mapping};
+use stackglass_procfs::{clock, smaps};
 use stackglass_profile::Nanos;
 use stackglass_wire::task::{POOL_BYTES, PoolHead, ReadEntry};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
 const PAGE: u64 = 4096;
+/// The flag of mappings that a forked child finds empty.
+const WIPED: &str = "wf";
 /// Most places in a mapping at which a table is searched.
 const MOST_PLACES: u64 = 1 << 16;
 /// Entries that are read at once.
@@ -69,7 +72,7 @@ impl Pool {
         if large.is_empty() {
             return None;
         }
-        let wiped = wiped_in_forks(&fs::read_to_string(format!("/proc/{pid}/smaps")).ok()?);
+        let wiped = smaps::with_flag(&fs::read_to_string(format!("/proc/{pid}/smaps")).ok()?, WIPED);
         let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
         for mapping in large.iter().filter(|mapping| wiped.contains(&mapping.range.start)) {
             let last = mapping.range.end - POOL_BYTES as u64;
@@ -91,7 +94,7 @@ impl Pool {
     /// Adds its tasks as of now to others, by id. Returns whether it was all there.
     pub fn read_into(&self, tasks: &mut BTreeMap<u64, WrappedTask>) -> bool {
         let Some(head) = head(&self.memory, self.address) else { return false };
-        let now = monotonic();
+        let now = clock::monotonic();
         let mut bytes = vec![0; ENTRIES * ReadEntry::BYTES];
         let entries = head.entries();
         for at in entries.clone().step_by(bytes.len()) {
@@ -133,30 +136,6 @@ fn head(memory: &File, address: u64) -> Option<PoolHead> {
     PoolHead::parse(&bytes)
 }
 
-/// Where the mappings begin that a forked child finds empty (proc_pid_smaps(5): `wf`).
-fn wiped_in_forks(smaps: &str) -> HashSet<u64> {
-    let mut found = HashSet::new();
-    let mut start = None;
-    for line in smaps.lines() {
-        if let Some(flags) = line.strip_prefix("VmFlags:") {
-            found.extend(start.take().filter(|_| flags.split_whitespace().any(|flag| flag == "wf")));
-        } else if let Some((first, _)) = line.split_once('-')
-            && let Ok(address) = u64::from_str_radix(first, 16)
-        {
-            start = Some(address);
-        }
-    }
-    found
-}
-
-/// CLOCK_MONOTONIC now, ns.
-fn monotonic() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is filled by the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,12 +144,5 @@ mod tests {
     fn a_process_without_a_table_is_told_apart() {
         assert!(Pool::find(std::process::id()).is_none());
         assert!(Pool::find(u32::MAX).is_none());
-    }
-
-    #[test]
-    fn wiped_mappings_are_found_by_their_flag() {
-        let smaps = "7f00-7f10 rw-p 0 0:0 0\nSize: 4 kB\nVmFlags: rd wr mr wf\n\
-                     7f10-7f20 rw-p 0 0:0 0\nVmFlags: rd wr dc\n";
-        assert_eq!(wiped_in_forks(smaps), HashSet::from([0x7f00]));
     }
 }

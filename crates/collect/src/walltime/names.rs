@@ -6,7 +6,7 @@
 use crate::task_stacks::calls::{Call, Calls, Code};
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::{AwaitKind, AwaitLocation, Location, LocationId, Module, ModuleIndex, Recording};
-use stackglass_symbols::{Options, is_coroutine_body, symbolize};
+use stackglass_symbols::{Options, symbolize};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -98,12 +98,7 @@ impl Names {
         let options = Options { threads: Some(1), ..Options::default() };
         symbolize(&mut scratch, &options, &mut |_| ());
         for (code, id) in codes.into_iter().zip(ids) {
-            let calls = scratch.symbols.frames_of(id).map(|frame| Call {
-                function: frame.func.clone(),
-                file: frame.file.clone(),
-                line: u32::try_from(frame.line).unwrap_or(0),
-                is_body: is_coroutine_body(frame),
-            });
+            let calls = scratch.symbols.frames_of(id).map(Call::of);
             self.known.insert(code, calls.collect());
         }
         self.pause = (self.pause * 2).max(start.elapsed() * SHARE).min(LONGEST);

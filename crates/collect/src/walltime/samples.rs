@@ -142,15 +142,14 @@ impl Samples {
         let mut locations = Vec::with_capacity(frames.len());
         for frame in frames {
             let location = match frame {
-                TaskFrame::Await(frame) => {
-                    Location { module: Some(recorder.add_module(frame.module())?), offset: frame.line.into() }
-                }
+                TaskFrame::Await(frame) => recorder.add_await_frame(frame)?,
                 TaskFrame::Code(code) => {
                     let module = code.module.and_then(|number| *self.modules.get(number as usize)?);
-                    Location { module, offset: code.offset }
+                    let location = Location { module, offset: code.offset };
+                    recorder.recording_mut().stacks.intern_location(location)
                 }
             };
-            locations.push(recorder.recording_mut().stacks.intern_location(location));
+            locations.push(location);
         }
         Some(locations)
     }
