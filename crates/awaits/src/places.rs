@@ -6,7 +6,8 @@
 //! is interpreted again.
 //!
 //! A branch may also borrow the guard from the function around it, and drop it. So no word of the branches may lead to the variable
-//! that has the guard.
+//! that has the guard. Further pointers are not followed, and a guard that was moved is still described where it was: so a place
+//! only makes a deadlock *possible*. What is certain does not use it.
 
 use crate::drops::{Patch, Patches};
 use crate::needs::{Content, Kind, Needs, NodeId};
@@ -27,8 +28,8 @@ const LOWEST: u64 = 4096;
 /// What the macros await.
 const POLL_FN: &str = "core::future::poll_fn::PollFn<";
 
-/// By the address of a lock and the index of a task: the innermost future that surely holds it. It gives the lock back when it goes on,
-/// or when a future around it goes on, and not before. Without an entry, any future of the task may.
+/// By the address of a lock and the index of a task: the innermost future that holds it, as far as can be seen. It gives the lock back
+/// when it goes on, or when a future around it goes on. Without an entry, any future of the task may.
 pub(crate) type Places = HashMap<(u64, usize), NodeId>;
 
 /// Finds the future that holds something. `guards` are the addresses of its guards, as far as they are described. `holds` is asked
