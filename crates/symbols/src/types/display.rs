@@ -107,8 +107,15 @@ fn node(a_type: &str) -> Option<String> {
 /// Deepest nesting of arguments; deeper ones are cut.
 const DEEPEST: usize = 64;
 
+/// Longest name whose arguments are shown. Each level of arguments is read again for those within it, and nobody reads as much.
+const LONGEST: usize = 16 << 10;
+
 /// A type with the last parts of its paths, without default arguments.
 pub(crate) fn short(a_type: &str) -> String {
+    if a_type.len() > LONGEST {
+        let path = &a_type[..end_of_path(a_type)];
+        return format!("{}<…>", last_names(path));
+    }
     short_inside(a_type, 0)
 }
 
