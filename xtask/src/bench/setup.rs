@@ -1,7 +1,7 @@
 //! The setup of measurements: programs, scratch files, and measured runs.
 
 use super::peers::Peers;
-use crate::run::{output, shown};
+use crate::run::{output, root, shown};
 use crate::tools::Tools;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -83,6 +83,18 @@ impl Setup {
             "--",
         ];
         words.map(str::to_owned).to_vec()
+    }
+
+    /// The floor of `record`, ready for the program and its arguments: `bench/floor/floor.c`, compiled now.
+    ///
+    /// # Errors
+    /// If it does not compile.
+    pub fn floor(&self) -> Result<Vec<String>> {
+        let (source, program) = (root().join("bench/floor/floor.c"), self.scratch("floor"));
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O2", "-o"]).arg(&program).arg(&source);
+        output(&mut compiler)?;
+        Ok(vec![program.display().to_string(), "inherited".to_owned()])
     }
 
     /// Runs a command, measured by `workloads measured`.

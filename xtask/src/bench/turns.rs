@@ -12,6 +12,8 @@ use anyhow::Result;
 
 /// The way without a profiler.
 pub const PLAIN: &str = "plain";
+/// The way with the same events, whose records nobody reads.
+pub const FLOOR: &str = "floor";
 
 /// One way to run the same work: its name and the words that come before the program's.
 pub struct Way {
@@ -37,6 +39,16 @@ pub fn ways(setup: &Setup) -> Vec<Way> {
         ways.push(Way { name: "gperftools (really 250 Hz)", before });
     }
     ways
+}
+
+/// The same, and the floor: a C program that opens the events of `record` and throws the records away.
+///
+/// # Errors
+/// If it cannot be compiled.
+pub fn ways_and_floor(setup: &Setup) -> Result<Vec<Way>> {
+    let mut ways = ways(setup);
+    ways.push(Way { name: FLOOR, before: setup.floor()? });
+    Ok(ways)
 }
 
 /// One turn of one way.

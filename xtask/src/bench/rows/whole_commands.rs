@@ -6,7 +6,7 @@ use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::made_c;
 use crate::bench::setup::{Run, Setup};
 use crate::bench::statistics::{Interval, median};
-use crate::bench::turns::{Slice, added, added_in_parts, compare, rounds, ways};
+use crate::bench::turns::{Slice, added, added_in_parts, compare, rounds, ways, ways_and_floor};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn wall(rounds: &[Vec<Slice>], way: usize) -> f64 {
 
 /// A program run in all ways, `turns` times each; each measure with its name and its bounds.
 fn whole(setup: &Setup, program: &[String], turns: usize, measures: &[Measure<'_>]) -> Result<Vec<Figure>> {
-    let ways = ways(setup);
+    let ways = ways_and_floor(setup)?;
     // The first run of all fills the page cache.
     setup.run(program)?;
     let rounds = rounds(setup, &ways, None, program, turns)?;
