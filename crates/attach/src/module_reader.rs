@@ -5,7 +5,7 @@
 //! stopped.
 
 use stackglass_procfs::PageCache;
-use stackglass_unwind::memory::read_process;
+use stackglass_unwind::memory::{read_file, read_process};
 use stackglass_unwind::{Module, ModuleMemory};
 
 /// Most cached pages: 128 MiB.
@@ -37,12 +37,11 @@ impl ModuleReader {
 
 impl ModuleMemory for ModuleReader {
     fn read(&self, module: &Module, address: u64, into: &mut [u8]) -> usize {
-        let read = |at, into: &mut [u8]| read_process(self.tid as i32, at, into);
         // Code that was generated at run time may change.
         if module.unwind_data().is_empty() && module.build_id().is_empty() {
-            return read(address, into);
+            return read_process(self.tid as i32, address, into);
         }
-        self.pages.read(address, into, read)
+        self.pages.read(address, into, |at, into: &mut [u8]| read_file(self.tid as i32, at, into))
     }
 }
 

@@ -6,7 +6,7 @@ use foldhash::HashSet;
 use object::{Endianness, Object, ObjectSection};
 use stackglass_procfs::maps::Line;
 use stackglass_procfs::process;
-use stackglass_unwind::memory::read_process;
+use stackglass_unwind::memory::read_file;
 use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
 use stackglass_unwind::{Module, ModuleList, RuleTable};
 use std::ffi::OsStr;
@@ -54,7 +54,7 @@ impl Found {
             let code = ProgramHeader { kind, flags, address, size };
             return Module::from_program_headers(bias, std::iter::once(code), |_, _| 0);
         }
-        let module = Module::from_image(self.base, |at, into| read_process(pid as i32, at, into))?;
+        let module = Module::from_image(self.base, |at, into| read_file(pid as i32, at, into))?;
         if module.range().start != self.base {
             return None;
         }

@@ -36,7 +36,7 @@ pub fn holding(address: u64) -> Option<Mapping> {
 }
 
 /// The mapping of process `pid` that holds `address`.
-fn holding_in(pid: i32, address: u64) -> Option<Mapping> {
+pub(crate) fn holding_in(pid: i32, address: u64) -> Option<Mapping> {
     let mut path = [0u8; 32];
     proc_path(pid, b"/maps", &mut path);
     // SAFETY: `path` ends with a zero byte.

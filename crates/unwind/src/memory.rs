@@ -1,9 +1,14 @@
 //! Reads memory of the walked program. All such loads are in this file.
 //!
 //! Stacks are read word by word ([`StackMemory`]), code and unwind tables in small pieces ([`ModuleMemory`]). There are
-//! three ways, from fast to safe. Plain loads serve where a mapping is known to stay. `process_vm_readv` returns an
-//! error instead of faulting, and serves for all that can be unmapped. `/proc/PID/mem` serves where a sandbox forbids that
-//! call. All of it may run in a signal handler.
+//! three ways. All of them may run in a signal handler.
+//!
+//! * Plain loads, where a mapping of the own process is known to stay.
+//! * `process_vm_readv`, for other memory of the own process, and for mapped files of other processes ([`read_file`]). It
+//!   returns an error instead of faulting. While a file system delivers a page, it can be killed, and holds no lock of the
+//!   process. But it also waits for a page that the program itself delivers (userfaultfd(2)).
+//! * `/proc/PID/mem`, for all other memory of other processes ([`read_process`]): the kernel fails such a read instead of
+//!   asking the program for the page. Also for the own process where a sandbox forbids `process_vm_readv`.
 
 use crate::mapping::{self, Mapping};
 use crate::modules::Module;
@@ -41,6 +46,8 @@ impl ModuleMemory for OwnModules {
         len
     }
 }
+
+const PAGE: u64 = 4096;
 
 /// Bytes copied at once from outside the mapping of the stack.
 const OUTSIDE: usize = 128;
@@ -109,15 +116,21 @@ impl StackMemory for OwnStack {
 /// meanwhile, or the caller must check the result.
 pub struct ProcessStack<'a> {
     pid: i32,
+    read: fn(i32, u64, &mut [u8]) -> usize,
     buffer: &'a mut [u8],
     at: u64,
     len: usize,
 }
 
 impl<'a> ProcessStack<'a> {
-    /// `pid` may be the own process. Each miss fills the whole buffer, as far as it can be read: 4 to 32 KiB are sensible.
+    /// A stack of another process. Each miss fills the whole buffer, as far as it can be read: 4 to 32 KiB are sensible.
     pub fn new(pid: i32, buffer: &'a mut [u8]) -> ProcessStack<'a> {
-        ProcessStack { pid, buffer, at: 0, len: 0 }
+        ProcessStack { pid, read: read_process, buffer, at: 0, len: 0 }
+    }
+
+    /// A stack of the own process. `tid` is the id of the calling thread.
+    pub fn own(tid: i32, buffer: &'a mut [u8]) -> ProcessStack<'a> {
+        ProcessStack { pid: tid, read: read_by_call, buffer, at: 0, len: 0 }
     }
 }
 
@@ -126,7 +139,7 @@ impl StackMemory for ProcessStack<'_> {
     fn read_u64(&mut self, address: u64) -> Option<u64> {
         let mut from = address.wrapping_sub(self.at);
         if address < self.at || from.saturating_add(8) > self.len as u64 {
-            self.len = read_process(self.pid, address, self.buffer);
+            self.len = (self.read)(self.pid, address, self.buffer);
             self.at = address;
             from = 0;
         }
@@ -145,12 +158,11 @@ pub fn read_own(address: u64, into: &mut [u8]) -> usize {
     // By the id of this thread: the first thread may have exited, and its id then has no memory.
     // SAFETY: no arguments.
     let pid = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
-    read_process(pid, address, into)
+    read_by_call(pid, address, into)
 }
 
 /// Whether all pages of a range of the own process can be read now. One system call for each 16 pages.
 pub(crate) fn is_readable(range: Range<u64>) -> bool {
-    const PAGE: u64 = 4096;
     const PAGES: usize = 16;
     // SAFETY: no arguments.
     let pid = unsafe { libc::syscall(libc::SYS_gettid) };
@@ -166,7 +178,7 @@ pub(crate) fn is_readable(range: Range<u64>) -> bool {
         }
         let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: len };
         let (one, no_flags) = (1usize, 0usize);
-        // SAFETY: as in `read_process`: one byte for each of `len` pages.
+        // SAFETY: as in `read_by_call`: one byte for each of `len` pages.
         let got = unsafe {
             let (local, remote) = (&raw const local, remote.as_ptr());
             libc::syscall(libc::SYS_process_vm_readv, pid, local, one, remote, len, no_flags)
@@ -192,8 +204,32 @@ pub(crate) fn keep_errno<T>(act: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Copies memory of a process and returns how many bytes. Another process takes ptrace rights.
+/// Copies memory of another process that it may read itself, and returns how many bytes. It takes ptrace rights.
+///
+/// It does not wait for the program: a page that a thread of it would have to deliver (userfaultfd(2)) is a failed read.
 pub fn read_process(pid: i32, address: u64, into: &mut [u8]) -> usize {
+    let read = read_through_proc(pid, address, into);
+    // The file also shows memory without the right to read, as zeros if it was never written: guard pages of stacks.
+    let mut at = 0;
+    while at < read {
+        let page_end = (PAGE - (address.wrapping_add(at as u64) % PAGE)) as usize;
+        let end = read.min(at + page_end);
+        let is_zero = into[at..end].iter().all(|byte| *byte == 0);
+        if is_zero && !mapping::holding_in(pid, address.wrapping_add(at as u64)).is_some_and(|m| m.readable) {
+            return at;
+        }
+        at = end;
+    }
+    read
+}
+
+/// Copies bytes of a file that another process has mapped, and returns how many. It takes ptrace rights.
+pub fn read_file(pid: i32, address: u64, into: &mut [u8]) -> usize {
+    read_by_call(pid, address, into)
+}
+
+/// Copies memory of a process by process_vm_readv, and returns how many bytes.
+fn read_by_call(pid: i32, address: u64, into: &mut [u8]) -> usize {
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: into.len() };
     // Each argument is a full word. The sixth is passed on the stack, where a 32-bit argument would leave the upper half
@@ -314,6 +350,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn guard_pages_are_no_memory() {
+        let (page, pid) = (PAGE as usize, std::process::id() as i32);
+        let place = map_private(3 * page).unwrap();
+        // SAFETY: the second of the three pages just mapped.
+        unsafe {
+            place.add(page - 1).write(7);
+            assert_eq!(libc::mprotect(place.add(page).cast(), page, libc::PROT_NONE), 0);
+        }
+        let mut bytes = vec![1u8; 3 * page];
+        assert_eq!(read_process(pid, place as u64, &mut bytes), page);
+        assert_eq!(read_process(pid, place as u64 + 5, &mut bytes), page - 5);
+        assert_eq!(read_process(pid, place as u64 + PAGE + 8, &mut bytes), 0);
+        assert_eq!(read_process(pid, place as u64 + 2 * PAGE, &mut bytes[..page]), page);
+        assert!(bytes[..page].iter().all(|byte| *byte == 0));
+        unmap(place, 3 * page);
+    }
+
+    #[test]
     fn reading_ends_where_memory_ends() {
         let page = 4096;
         let place = map_private(2 * page).unwrap();
@@ -324,7 +378,8 @@ mod tests {
         }
         let last = place as u64 + page as u64 - 1;
         let mut bytes = [0u8; 16];
-        for read in [read_own, |a, b: &mut [u8]| read_through_proc(std::process::id() as i32, a, b)] {
+        let process = |a, b: &mut [u8]| read_process(std::process::id() as i32, a, b);
+        for read in [read_own, process, |a, b: &mut [u8]| read_through_proc(std::process::id() as i32, a, b)] {
             bytes.fill(0);
             assert_eq!(read(last, &mut bytes), 1);
             assert_eq!(bytes[0], 7);

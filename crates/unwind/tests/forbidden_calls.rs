@@ -42,7 +42,8 @@ fn works() -> bool {
     let mut buffer = [0u8; 64];
     // SAFETY: no arguments.
     let pid = unsafe { libc::getpid() };
-    let process = ProcessStack::new(pid, &mut buffer).read_u64(address) == Some(value);
+    let process = ProcessStack::new(pid, &mut buffer).read_u64(address) == Some(value)
+        && ProcessStack::own(pid, &mut buffer).read_u64(address) == Some(value);
     let here = Registers::here();
     let mut frames = [0u64; 128];
     let walk = UNWINDER.walk(&here, &mut OwnStack::at(here.sp()), &mut Scratch::new(), &mut frames);

@@ -163,6 +163,7 @@ impl Source for RecordedProcess {
 impl RecordedProcess {
     /// Detaches from the process, then symbolizes and saves the recording.
     fn finish(mut self, recording: RecordingLoop, observer: &mut dyn Observer) {
+        recording.signals.finish();
         let RecordingLoop { mut recorder, file, session, .. } = recording;
         self.attached.stop();
         self.attached.drain(&mut recorder);

@@ -269,6 +269,9 @@ impl RecordedProgram {
     /// Stops all samplers, reads their last events, symbolizes and saves the recording, and waits for the program.
     fn finish(mut self, mut recording: RecordingLoop, options: &Options, observer: &mut dyn Observer) -> End {
         let is_early = self.child.ended().is_none();
+        if !is_early {
+            recording.signals.finish();
+        }
         let kept = self.snapshots.take().map(|snapshots| snapshots.finish(observer));
         if let Some(remark) = kept.as_ref().and_then(|kept| kept.remark()) {
             recording.recorder.remark(remark);

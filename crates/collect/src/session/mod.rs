@@ -6,6 +6,8 @@ pub mod clearing;
 #[cfg(feature = "launch")]
 pub mod folder;
 #[cfg(feature = "launch")]
+mod signal_watch;
+#[cfg(feature = "launch")]
 pub mod signals;
 
 #[cfg(feature = "launch")]

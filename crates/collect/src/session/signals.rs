@@ -2,10 +2,13 @@
 //!
 //! They are blocked and read from a signalfd. The program gets the signal mask that the launcher was started with.
 //! Dispositions do not change, so signals that are ignored (nohup, `&` in a script) stay ignored in the program.
+//! A signal that would end this process and is not read for a second ends it all the same.
 
+use super::signal_watch::{self, Reading};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Signals that are read. SIGCHLD is the first: it is not always read.
@@ -38,6 +41,7 @@ pub struct Signal {
 pub struct Signals {
     fd: OwnedFd,
     before: libc::sigset_t,
+    reading: Arc<Reading>,
 }
 
 impl Signals {
@@ -85,13 +89,21 @@ impl Signals {
                 libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
                 return Err(error);
             }
-            Ok(Signals { fd: OwnedFd::from_raw_fd(fd), before: before.assume_init() })
+            let reading = Arc::<Reading>::default();
+            reading.look();
+            signal_watch::start(Arc::clone(&reading));
+            Ok(Signals { fd: OwnedFd::from_raw_fd(fd), before: before.assume_init(), reading })
         }
     }
 
     /// The signal mask of the program: the one from before.
     pub fn mask_before(&self) -> libc::sigset_t {
         self.before
+    }
+
+    /// No more signals are read, unless [`Signals::next`] is called again: from now on, a new one ends this process.
+    pub fn finish(&self) {
+        self.reading.finish();
     }
 
     /// The next signal; waits at most `patience`.
@@ -101,6 +113,7 @@ impl Signals {
 
     /// Like [`Signals::next`]. Also returns, with `None`, if one of these descriptors becomes readable.
     pub fn next_or(&self, others: &[RawFd], patience: Duration) -> Option<Signal> {
+        self.reading.look();
         if let Some(signal) = self.read() {
             return Some(signal);
         }

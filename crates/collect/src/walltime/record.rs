@@ -67,6 +67,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
     }
     let mut recording = RecordingLoop::new(session, signals, recorder, file, limits);
     recording.run(&mut source, observer);
+    recording.signals.finish();
     let RecordingLoop { mut recorder, file, session, .. } = recording;
     source.tasks.close(&mut recorder);
     let mut recording = recorder.into_recording();

@@ -4,7 +4,7 @@
 //! mapped the module. So each module gets a separate address range.
 
 use crate::{
-    Address, Data, Dictionary, Frame, LocationId, Recording, Sample, TaskId, ThreadNumber, snapshots,
+    Address, Data, Dictionary, Frame, LocationId, Recording, Sample, State, TaskId, ThreadNumber, snapshots,
 };
 use foldhash::HashSet;
 
@@ -49,7 +49,18 @@ impl Addresses {
     }
 }
 
+/// Whether Julia's layout has a word for the state of a sample.
+fn is_expressible(sample: &Sample) -> bool {
+    sample.state != State::Waiting
+}
+
 impl Recording {
+    /// Snapshots that [`Recording::words`] leaves out: of threads that waited for a CPU.
+    pub fn unexpressed(&self) -> u64 {
+        let samples = self.samples.iter().zip(snapshots(self)).filter(|(sample, _)| !is_expressible(sample));
+        samples.map(|(_, count)| count).fold(0, u64::saturating_add)
+    }
+
     /// The task of a sample. A thread outside tasks is its own task: its number with the highest bit set.
     pub fn task_of(&self, sample: &Sample) -> TaskId {
         match sample.task {
@@ -68,15 +79,19 @@ impl Recording {
             let block = u64::from(depths[sample.stack.0 as usize]) + super::OVERHEAD_WORDS as u64;
             block.saturating_mul(count)
         };
-        self.samples.iter().zip(snapshots(self)).map(words).fold(0, u64::saturating_add)
+        let samples = self.samples.iter().zip(snapshots(self)).filter(|(sample, _)| is_expressible(sample));
+        samples.map(words).fold(0, u64::saturating_add)
     }
 
     /// The samples as words in Julia's layout, one block for each snapshot, computed on demand. The snapshots of a sample are
     /// spread evenly over the time it stands for.
+    ///
+    /// Time in which a thread waited for a CPU is left out: the layout has no word for it.
     pub fn words(&self) -> impl Iterator<Item = u64> + '_ {
         let addresses = Addresses::new(self);
         let counts = snapshots(self);
-        self.samples.iter().zip(counts).flat_map(move |(sample, count)| {
+        let samples = self.samples.iter().zip(counts).filter(|(sample, _)| is_expressible(sample));
+        samples.flat_map(move |(sample, count)| {
             let stack: Vec<u64> = self.stacks.walk(sample.stack).map(|id| addresses.of(id).0).collect();
             let step = sample.time.0.checked_div(count).unwrap_or(0);
             let task = self.task_of(sample).0;

@@ -69,7 +69,7 @@ impl SleepReader {
         // SAFETY: `Memory::map` calls `init` before anything else.
         let scratch = unsafe { self.scratch.assume_init_mut() };
         let registers = Registers::new(place.pc, place.sp, None);
-        let mut reader = ProcessStack::new(own_tid as i32, &mut self.stack[..FETCH]);
+        let mut reader = ProcessStack::own(own_tid as i32, &mut self.stack[..FETCH]);
         let walk = UNWINDER.walk(&registers, &mut reader, scratch, &mut self.frames);
         let cached = if walk.lacks_registers() {
             self.cache.lookup(index.0.into(), place, read_own, &mut self.stack, &mut self.frames)
