@@ -46,7 +46,7 @@ pub fn may_trace_children() -> bool {
     const NOBODY: u32 = i32::MAX as u32;
     let is_missing = |error: io::Error| error.raw_os_error() == Some(libc::ESRCH);
     let may_seize = ptrace::seize(NOBODY).err().is_some_and(is_missing);
-    let may_read = try_to_read(std::process::id()).is_ok();
+    let may_read = is_own_memory_readable();
     let capable = Status::own().capabilities & CAN_TRACE != 0;
     may_seize && may_read && (yama_scope() <= 1 || (yama_scope() == 2 && capable))
 }
@@ -80,7 +80,7 @@ fn allowed(pid: u32, driver: Driver) -> Result<(), Refusal> {
     if !std::path::Path::new(&format!("/proc/{pid}/schedstat")).exists() {
         return Err(Refusal::NoAccount { pid });
     }
-    if driver == Driver::Perf || status.tracer != 0 {
+    if driver != Driver::Ptrace || status.tracer != 0 {
         return Ok(());
     }
     match try_to_seize(living) {
@@ -220,7 +220,13 @@ fn reason(
     Refusal::Forbidden { pid, name }
 }
 
-fn yama_scope() -> u32 {
+/// Whether this process may use process_vm_readv(2), tried on itself.
+pub fn is_own_memory_readable() -> bool {
+    try_to_read(std::process::id()).is_ok()
+}
+
+/// `kernel.yama.ptrace_scope`; 0 if the kernel has no Yama.
+pub fn yama_scope() -> u32 {
     let text = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     text.trim().parse().unwrap_or(0)
 }

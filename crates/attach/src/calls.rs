@@ -62,6 +62,8 @@ pub fn may_be_repeated(number: i64) -> bool {
             | libc::SYS_semtimedop
             | libc::SYS_rt_sigtimedwait
             | libc::SYS_io_getevents
+            // It returns the number of submitted entries instead, if there were any.
+            | libc::SYS_io_uring_enter
             | IO_PGETEVENTS
             | libc::SYS_msgsnd
             | libc::SYS_msgrcv
@@ -84,6 +86,38 @@ pub fn may_be_repeated(number: i64) -> bool {
             | libc::SYS_fcntl
             | libc::SYS_futex
     )
+}
+
+/// Whether a stop may be the reason for the result of the call in which it found a thread: the call returns less than was
+/// asked for, or EINTR (`has_failed`), to the program. Calls whose arguments do not tell what was asked for count.
+pub fn may_be_cut_short(registers: &libc::user_regs_struct, has_failed: bool) -> bool {
+    if (registers.orig_rax as i64) < 0 {
+        return false;
+    }
+    let asked = match registers.orig_rax as i64 {
+        libc::SYS_read | libc::SYS_pread64 | libc::SYS_write | libc::SYS_pwrite64 => registers.rdx,
+        libc::SYS_recvfrom | libc::SYS_sendto => registers.rdx,
+        libc::SYS_getrandom => registers.rsi,
+        libc::SYS_sendfile => registers.r10,
+        libc::SYS_splice | libc::SYS_copy_file_range => registers.r8,
+        libc::SYS_tee => registers.rdx,
+        libc::SYS_readv
+        | libc::SYS_writev
+        | libc::SYS_preadv
+        | libc::SYS_pwritev
+        | libc::SYS_preadv2
+        | libc::SYS_pwritev2
+        | libc::SYS_recvmsg
+        | libc::SYS_sendmsg
+        | libc::SYS_vmsplice
+        | libc::SYS_io_uring_enter
+        | libc::SYS_process_vm_readv
+        | libc::SYS_process_vm_writev => u64::MAX,
+        _ => 0,
+    };
+    // A result of 0 is the end of a file.
+    let result = registers.rax as i64;
+    has_failed || result > 0 && (result as u64) < asked
 }
 
 #[cfg(test)]
@@ -110,6 +144,22 @@ mod tests {
             assert!(!resumed(number, [0; 6]), "{number}");
         }
         assert!(!may_be_repeated(libc::SYS_close) && !may_be_repeated(libc::SYS_connect));
+    }
+
+    #[test]
+    fn a_call_that_returns_less_than_was_asked_for_may_be_cut_short() {
+        // SAFETY: a struct of integers.
+        let none: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+        let read = |result: i64, asked| libc::user_regs_struct {
+            orig_rax: libc::SYS_read as u64,
+            rax: result as u64,
+            rdx: asked,
+            ..none
+        };
+        assert!(may_be_cut_short(&read(5, 10), false) && may_be_cut_short(&read(-4, 10), true));
+        assert!(!may_be_cut_short(&read(10, 10), false) && !may_be_cut_short(&read(0, 10), false));
+        let user_code = libc::user_regs_struct { orig_rax: u64::MAX, ..read(5, 10) };
+        assert!(!may_be_cut_short(&user_code, false));
     }
 
     #[test]

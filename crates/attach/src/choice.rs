@@ -1,18 +1,18 @@
-//! Chooses the driver: which one is allowed, which one is better, and why.
+//! Chooses the driver, and says why.
 //!
-//! With perf events no thread is stopped, signals are not delayed, and a process under a debugger can be sampled. But
-//! few users are allowed to use them. ptrace needs no more rights than reading the stacks of sleeping threads. Both
-//! give equally correct stacks of known call chains, 20 to 2 000 frames deep; their cost is in the bench row
-//! `attach`.
+//! With perf events no thread is stopped, so no system call is interrupted. A user may sample own processes by them, in
+//! user code, unless `kernel.perf_event_paranoid` is above 2 or a sandbox refuses the call. ptrace is used only if the
+//! user asks for it.
 
-use super::access::check;
 use super::driver::Driver;
 use super::perf_events::Event;
-use stackglass_procfs::Status;
+use super::perf_refused::PerfRefused;
+use super::refusal::Refusal;
 use stackglass_procfs::process::living_thread;
 
-/// CAP_PERFMON and CAP_SYS_ADMIN as bits.
-const MAY_SAMPLE: u64 = 1 << 38 | 1 << 21;
+/// What sampling by ptrace does to a program, in words.
+pub const RISK: &str =
+    "ptrace interrupts the system calls of running threads: reads and writes may come back short";
 
 /// A driver and the reason for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,41 +23,45 @@ pub struct Choice {
     pub why: String,
 }
 
-/// Chooses the driver for a process; `asked` takes precedence if it is possible.
-pub fn choose(pid: u32, asked: Option<Driver>) -> Choice {
-    let perf = || Event::open(living_thread(pid).unwrap_or(pid), 1_000_000).map(drop);
-    let capable = Status::own().capabilities & MAY_SAMPLE != 0;
+/// Chooses the driver for a process that may be read.
+///
+/// # Errors
+/// If perf events are refused, and no other driver is asked for.
+pub fn choose(pid: u32, asked: Option<Driver>) -> Result<Choice, Refusal> {
+    let choice = |driver, why: &str| Ok(Choice { driver, why: why.into() });
     match asked {
-        Some(Driver::Ptrace) => Choice { driver: Driver::Ptrace, why: "driver ptrace, as asked".into() },
-        Some(Driver::Perf) => match perf() {
-            Ok(()) => Choice { driver: Driver::Perf, why: "driver perf, as asked".into() },
-            Err(error) => Choice {
-                driver: Driver::Ptrace,
-                why: format!(
-                    "driver ptrace: perf events are refused here ({error}); sudo, CAP_PERFMON or \
-                     sysctl kernel.perf_event_paranoid=1 allow them"
-                ),
-            },
-        },
-        None if (capable || paranoid() <= 1) && perf().is_ok() => {
-            let why = match check(pid, Driver::Ptrace) {
-                Ok(()) => {
-                    "driver perf: no thread stands still (--driver ptrace makes each stand for microseconds)"
-                }
-                Err(_) => "driver perf: the process cannot be traced",
-            };
-            Choice { driver: Driver::Perf, why: why.into() }
-        }
-        None => Choice {
-            driver: Driver::Ptrace,
-            why: "driver ptrace: perf events need CAP_PERFMON, or sysctl kernel.perf_event_paranoid=1".into(),
+        Some(Driver::Ptrace) => choice(Driver::Ptrace, &format!("sampled by ptrace, as asked. {RISK}")),
+        Some(Driver::Asleep) => choice(Driver::Asleep, "only sleeping threads have stacks"),
+        Some(Driver::Perf) | None => match perf(pid) {
+            Ok(()) => choice(Driver::Perf, "sampled by perf events: no thread is stopped"),
+            Err(refused) => Err(Refusal::NoPerf(refused)),
         },
     }
 }
 
-fn paranoid() -> i32 {
-    let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
-    text.trim().parse().unwrap_or(4)
+/// The driver for a peek: where perf events are refused, only sleeping threads are read, unless the user has `asked`.
+///
+/// # Errors
+/// If perf events are asked for and refused.
+pub fn choose_for_peek(pid: u32, asked: Option<Driver>) -> Result<Choice, Refusal> {
+    match (choose(pid, asked), asked) {
+        (Err(Refusal::NoPerf(refused)), None) => Ok(Choice {
+            driver: Driver::Asleep,
+            why: format!(
+                "{refused}: threads that run have no stack, as nothing else takes it without interrupting their \
+                 system calls (`stackglass doctor` says how to get it; --sampler ptrace takes the risk)"
+            ),
+        }),
+        (chosen, _) => chosen,
+    }
+}
+
+/// Whether perf events can sample a process, so that nothing needs to stop it.
+///
+/// # Errors
+/// Why not.
+pub fn perf(pid: u32) -> Result<(), PerfRefused> {
+    Event::open(living_thread(pid).unwrap_or(pid), 1_000_000, false).map(drop).map_err(PerfRefused::new)
 }
 
 #[cfg(test)]
@@ -65,13 +69,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_done_and_said() {
-        let choice = choose(std::process::id(), Some(Driver::Ptrace));
-        assert_eq!((choice.driver, choice.why.as_str()), (Driver::Ptrace, "driver ptrace, as asked"));
-        let choice = choose(std::process::id(), None);
-        let name = if choice.driver == Driver::Perf { "driver perf: " } else { "driver ptrace: " };
-        assert!(choice.why.starts_with(name), "{choice:?}");
+    fn ptrace_is_used_only_if_asked_for_and_its_risk_is_named() {
+        let choice = choose(std::process::id(), Some(Driver::Ptrace)).unwrap();
+        assert!(choice.driver == Driver::Ptrace && choice.why.contains("may come back short"), "{choice:?}");
         // A process that does not exist: perf events fail whatever this process may do.
-        assert_eq!(choose(u32::MAX >> 2, Some(Driver::Perf)).driver, Driver::Ptrace);
+        let nobody = u32::MAX >> 2;
+        for asked in [None, Some(Driver::Perf)] {
+            assert!(matches!(choose(nobody, asked), Err(Refusal::NoPerf(_))));
+        }
+        assert_eq!(choose_for_peek(nobody, None).unwrap().driver, Driver::Asleep);
+        assert!(choose_for_peek(nobody, Some(Driver::Perf)).is_err());
     }
 }

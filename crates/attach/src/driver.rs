@@ -1,10 +1,12 @@
-//! The two ways to get the stack of a running thread.
+//! The ways to get the stack of a running thread.
 
 /// How the stack of a running thread is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Driver {
-    /// The thread is stopped for some tens of microseconds (ptrace).
+    /// The thread is stopped for some tens of microseconds (ptrace). A system call that it is in is interrupted.
     Ptrace,
     /// The kernel copies registers and stack while the thread goes on (perf events).
     Perf,
+    /// Not at all: only sleeping threads have stacks. Nobody is stopped, and no permission but that to read is needed.
+    Asleep,
 }

@@ -74,12 +74,18 @@ impl PutBack {
         ptrace::set_registers(tid, changed).ok().map(|()| PutBack { before: *registers })
     }
 
+    /// Whether a stopped thread with these registers has not repeated its call yet.
+    pub(crate) fn is_there(self, registers: &libc::user_regs_struct) -> bool {
+        registers.rip == self.before.rip.wrapping_sub(SYSCALL.len() as u64)
+            && registers.rsp == self.before.rsp
+            && registers.orig_rax == u64::MAX
+    }
+
     /// Undoes the step, because a signal with a handler reaches the thread before the thread repeats its call. The signal
     /// came just after the check for pending signals. It would have ended the call, so the call returns EINTR again.
     pub(crate) fn undo(self, tid: u32, signal: i32) {
         let Ok(now) = ptrace::registers(tid) else { return };
-        let is_still_there =
-            now.rip == self.before.rip.wrapping_sub(SYSCALL.len() as u64) && now.orig_rax == u64::MAX;
+        let is_still_there = self.is_there(&now);
         let has_handler = |status: Status| status.caught >> (signal - 1).clamp(0, 63) & 1 == 1;
         if is_still_there && Status::read(tid).is_some_and(has_handler) {
             let _ = ptrace::set_registers(tid, self.before);

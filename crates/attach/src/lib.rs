@@ -4,9 +4,10 @@
 //! process_vm_readv, and takes those of running threads by perf events or ptrace ([`choice`]). It writes the same
 //! events as a sampler inside a program, so recordings, reports and files are the same.
 //!
-//! The process keeps running. It is never sent a signal. A sleeping thread is stopped only where its stack cannot be
-//! read from outside, once per location, and only in calls that the kernel resumes by itself. When this
-//! process ends, for whatever reason, the kernel detaches all threads.
+//! The process keeps running. It is never sent a signal. With perf events no thread is stopped or traced. With
+//! ptrace, running threads are stopped, which interrupts their system calls; a sleeping thread is stopped only where its
+//! stack cannot be read from outside, once per location, and only in calls that the kernel resumes by itself. When
+//! this process ends, for whatever reason, the kernel detaches all threads.
 #![allow(unsafe_code, reason = "system calls, ptrace and a stream in own memory")]
 
 pub mod access;
@@ -14,6 +15,7 @@ mod calls;
 pub mod choice;
 mod clock;
 mod deadlock;
+mod deep_stack;
 mod detach_for_copy;
 mod driver;
 pub mod frozen;
@@ -22,7 +24,9 @@ pub mod leak_check;
 mod module_reader;
 mod modules;
 mod perf_events;
+pub mod perf_refused;
 mod poll;
+pub mod probe;
 mod ptrace;
 mod refusal;
 mod sampled_process;
@@ -121,11 +125,14 @@ impl Attachment {
         mode: AttachMode,
         slow_when_idle: bool,
     ) -> Result<Attachment, Refusal> {
-        let choice = choice::choose(pid, driver);
-        // Perf events need no tracer lock: ptrace is then used for few threads only.
+        if !matches!(driver, Some(Driver::Ptrace)) {
+            access::check(pid, Driver::Perf)?;
+        }
+        let choice = choice::choose(pid, driver)?;
+        // Without ptrace there is no need for the lock.
         let tracer_lock = match choice.driver {
             Driver::Ptrace => Some(TracerLock::take(pid, mode).map_err(|other| access::taken(pid, other))?),
-            Driver::Perf => None,
+            Driver::Perf | Driver::Asleep => None,
         };
         access::check(pid, choice.driver)?;
         stackglass_procfs::threads::allow_many_files();

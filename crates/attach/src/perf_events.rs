@@ -1,18 +1,25 @@
-//! Stacks of running threads by perf events. Each time a thread has run for one period, the kernel copies its
-//! registers and the top of its stack, and the thread continues.
+//! Stacks of threads by perf events. Each time a thread has run for one period, the kernel copies its registers and the
+//! top of its stack, and the thread continues. A breakpoint does the same once, where a sleeping thread will wake up.
+//!
+//! Without privileges only user code is sampled. The count of CPU time is then still that of all code.
 //!
 //! Sources: perf_event_open(2), include/uapi/linux/perf_event.h, arch/x86/include/uapi/asm/perf_regs.h.
 
 use stackglass_perf::attributes::{Attributes, PERF_COUNT_SW_TASK_CLOCK, PERF_TYPE_SOFTWARE, flags, sample};
+use stackglass_perf::breakpoint;
 use stackglass_perf::registers;
 use stackglass_perf::ring::Ring;
 use stackglass_unwind::{Registers, StackMemory};
 use std::io;
 
 /// Bytes of stack that the kernel copies.
-pub const DUMP: usize = 32 << 10;
-/// Bytes of the ring buffer of one thread, a power of two: room for seven samples.
+const DUMP: usize = 32 << 10;
+/// The same for stacks that are deeper: with the rest it fills the largest possible record.
+const DEEP_DUMP: usize = 63 << 10;
+/// Bytes of the ring buffer of one thread, a power of two: room for seven samples, or three deep ones.
 const RING: usize = 256 << 10;
+/// Smallest ring buffer: room for one sample. Users without privileges may lock few pages.
+const LEAST_RING: usize = 64 << 10;
 
 const PERF_RECORD_SAMPLE: u32 = 9;
 const ABI_64: u64 = 2;
@@ -33,25 +40,45 @@ pub struct Sample {
 }
 
 impl Event {
-    /// Samples thread `tid` each time it has run for `period` ns, from now on.
+    /// Samples thread `tid` each time it has run for `period` ns, from now on. For a `deep` stack, more of it is copied.
     ///
     /// # Errors
     /// EACCES or EPERM if that is not allowed, ESRCH if the thread has ended, EMFILE, ENOMEM.
-    pub fn open(tid: u32, period: u64) -> io::Result<Event> {
+    pub fn open(tid: u32, period: u64, deep: bool) -> io::Result<Event> {
         let attributes = Attributes {
             kind: PERF_TYPE_SOFTWARE,
             config: PERF_COUNT_SW_TASK_CLOCK,
             sample_period: period,
-            sample_type: sample::TIME | sample::READ | sample::REGS_USER | sample::STACK_USER,
-            flags: flags::EXCLUDE_HYPERVISOR | flags::USE_CLOCKID,
-            // No wake-up is needed: the buffer is read at each tick.
-            wakeup: u32::MAX,
-            sample_regs_user: registers::mask(),
-            sample_stack_user: DUMP as u32,
-            clockid: libc::CLOCK_MONOTONIC,
-            ..Attributes::default()
+            ..sampling(if deep { DEEP_DUMP } else { DUMP })
         };
-        Ok(Event { ring: Ring::open(&attributes, tid, None, RING)? })
+        match Event::open_with(&attributes, tid, RING) {
+            Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
+                let user_only = Attributes { flags: attributes.flags | flags::EXCLUDE_KERNEL, ..attributes };
+                Event::open_with(&user_only, tid, RING)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Takes one sample of thread `tid`, when it reaches the instruction at `pc`.
+    ///
+    /// # Errors
+    /// As [`Event::open`]; ENOSPC if the thread has no breakpoint left.
+    pub fn at(tid: u32, pc: u64) -> io::Result<Event> {
+        let event = Event::open_with(&breakpoint::once(pc, sampling(DUMP)), tid, LEAST_RING)?;
+        breakpoint::enable_once(&event.ring)?;
+        Ok(event)
+    }
+
+    /// Opens an event with the largest ring that this user may lock in memory.
+    fn open_with(attributes: &Attributes, tid: u32, largest: usize) -> io::Result<Event> {
+        let mut size = largest;
+        loop {
+            match Ring::open(attributes, tid, None, size) {
+                Err(error) if size > LEAST_RING && error.raw_os_error() == Some(libc::EPERM) => size /= 2,
+                opened => return Ok(Event { ring: opened? }),
+            }
+        }
     }
 
     /// Removes the oldest sample and copies its stack to `stack`. Other records are skipped.
@@ -69,6 +96,19 @@ impl Event {
     }
 }
 
+/// What all samples hold. No wake-up is needed: the buffer is read at each tick.
+fn sampling(stack: usize) -> Attributes {
+    Attributes {
+        sample_type: sample::TIME | sample::READ | sample::REGS_USER | sample::STACK_USER,
+        flags: flags::EXCLUDE_HYPERVISOR | flags::USE_CLOCKID,
+        wakeup: u32::MAX,
+        sample_regs_user: registers::mask(),
+        sample_stack_user: stack as u32,
+        clockid: libc::CLOCK_MONOTONIC,
+        ..Attributes::default()
+    }
+}
+
 /// A copy of the top of a stack.
 #[derive(Default)]
 pub struct Dump {
@@ -76,6 +116,27 @@ pub struct Dump {
     bytes: Vec<u8>,
     /// An address beyond its end was read.
     pub passed_end: bool,
+}
+
+impl Dump {
+    /// Copies bytes from `address` on. Returns the number of those that are there.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        let from = usize::try_from(address.wrapping_sub(self.at)).unwrap_or(usize::MAX);
+        let Some(bytes) = self.bytes.get(from..) else { return 0 };
+        let len = bytes.len().min(into.len());
+        into[..len].copy_from_slice(&bytes[..len]);
+        len
+    }
+
+    /// Address of the first byte.
+    pub fn start(&self) -> u64 {
+        self.at
+    }
+
+    /// Address behind the last byte.
+    pub fn end(&self) -> u64 {
+        self.at + self.bytes.len() as u64
+    }
 }
 
 impl StackMemory for Dump {
@@ -149,7 +210,7 @@ mod tests {
 
     #[test]
     fn own_samples_come_where_they_are_allowed() {
-        let Ok(mut event) = Event::open(std::process::id(), 1_000_000) else { return };
+        let Ok(mut event) = Event::open(std::process::id(), 1_000_000, false) else { return };
         // The main thread sleeps during this test, so there are no samples, and `next` returns at once.
         assert!(event.next(&mut Dump::default()).is_none());
     }

@@ -1,7 +1,7 @@
 //! Looks at one thread at a tick: finds out what it did, and does what [`Observation::next_step`] says.
 //!
 //! These steps occur here: reuse or read the stack of a sleeping thread, read the state, request a stack, and leave a
-//! thread to perf events. A thread whose stop is pending is not looked at, and a stop reaches a thread on any CPU or
+//! thread to perf events. Only the driver ptrace requests stops. A thread whose stop is pending is not looked at, and a stop reaches a thread on any CPU or
 //! none, so no step awaits a stack or checks for a CPU. A thread that waits for a CPU needs no action: the kernel's
 //! account says later how long it waited.
 
@@ -11,7 +11,7 @@ use super::clock::monotonic;
 use super::perf_events::Event;
 use super::ptrace;
 use super::sampled_process::SampledProcess;
-use super::thread::{KernelSampling, StopRequest};
+use super::thread::{KernelSampling, StopRequest, WakeUp};
 use stackglass_procfs::Status;
 use stackglass_sampling::{LastStack, Observation, SchedStat, Sleep, SleepPlace, Stack, Step, ThreadState};
 use stackglass_unwind::Registers;
@@ -112,7 +112,8 @@ pub(crate) fn update_with(process: &mut SampledProcess, index: usize, now: u64, 
     thread.time.push_waiting(sink, now, waited);
 }
 
-/// Reads the stack of a sleeping thread from outside. If only a stop shows the whole stack, requests one, once per location.
+/// Reads the stack of a sleeping thread from outside. If that does not show the whole stack, requests it once per location:
+/// by a stop, or by a breakpoint for the next time that the thread wakes up there.
 fn read_sleeping(process: &mut SampledProcess, index: usize, now: u64, sleep: Sleep) {
     let Sleep { place, call } = sleep;
     let walk = process.stacks.walk(&Registers::new(place.pc, place.sp, None));
@@ -130,31 +131,48 @@ fn read_sleeping(process: &mut SampledProcess, index: usize, now: u64, sleep: Sl
     process.events.count(counter);
     let stack = Stack { frames: process.stacks.frames(len), cut, task: 0 };
     thread.time.push_sleeping(&mut process.events.of(thread.number), now, stack);
-    if cached.is_none()
-        && walk.lacks_registers()
-        && !process.stacks.was_tried(tid, place)
-        && call.is_none_or(|call| calls::is_resumed(&call))
-    {
-        request(process, index, Some(place));
+    if cached.is_some() || !walk.lacks_registers() || process.stacks.was_tried(tid, place) {
+        return;
+    }
+    match process.driver {
+        Driver::Perf => watch_wakeup(process, index, place.pc),
+        Driver::Ptrace if call.is_none_or(|call| calls::is_resumed(&call)) => {
+            request(process, index, Some(place));
+        }
+        Driver::Ptrace | Driver::Asleep => {}
     }
 }
 
-/// Requests a thread's stack: by a perf event where that works for a running thread, else by a stop. False if the thread is
-/// gone.
+/// Sets a breakpoint behind the system call in which the thread sleeps. The thread is not stopped; if no breakpoint is
+/// left, the rest of its stack stays unknown.
+fn watch_wakeup(process: &mut SampledProcess, index: usize, pc: u64) {
+    let thread = &mut process.threads[index];
+    if thread.wakeup.as_ref().is_none_or(|wakeup| wakeup.pc != pc) {
+        // The old one first: a thread has four.
+        thread.wakeup = None;
+        thread.wakeup = Event::at(thread.tid, pc).ok().map(|event| WakeUp { event, pc });
+    }
+}
+
+/// Requests a thread's stack: by a perf event of a running thread, or by a stop, as the driver says. False if the thread
+/// is gone.
 fn request(process: &mut SampledProcess, index: usize, asleep_at: Option<SleepPlace>) -> bool {
     let thread = &mut process.threads[index];
-    if thread.is_refused {
+    if thread.is_refused || process.driver == Driver::Asleep {
         return push_refused(process, index);
     }
-    if process.driver == Driver::Perf && asleep_at.is_none() && !thread.needs_stop {
-        match Event::open(thread.tid, process.delay) {
+    if process.driver == Driver::Perf {
+        return match Event::open(thread.tid, process.delay, thread.deep.is_some()) {
             Ok(event) => {
                 thread.sampling = Some(KernelSampling { event, ran_before: thread.stat.ran });
-                return true;
+                true
             }
-            Err(error) if is_gone(&error) => return false,
-            Err(_) => thread.needs_stop = true,
-        }
+            Err(error) if is_gone(&error) => false,
+            Err(_) => {
+                thread.is_refused = true;
+                push_refused(process, index)
+            }
+        };
     }
     if !thread.is_seized {
         match process.orders.seizing.seize(thread.tid) {
@@ -186,7 +204,7 @@ fn request(process: &mut SampledProcess, index: usize, asleep_at: Option<SleepPl
     ptrace::interrupt(thread.tid).is_ok()
 }
 
-/// The thread runs and cannot be traced: its time is unsampled, and not sleep.
+/// The thread runs and is neither traced nor sampled: its time is unsampled, and not sleep.
 fn push_refused(process: &mut SampledProcess, index: usize) -> bool {
     let now = monotonic();
     update(process, index, now);

@@ -1,5 +1,6 @@
 //! Why a process cannot be sampled, or its heap read: one line for the user, with the remedy.
 
+use super::perf_refused::PerfRefused;
 use super::tracer_lock::AttachMode;
 use std::io;
 
@@ -37,7 +38,7 @@ pub enum Refusal {
     /// Another process traces it.
     #[error(
         "process {pid} ({name}) is traced by {tracer_name} (pid {tracer}), and only one can: end that one first \
-         (samples can also be taken with --driver perf, where that is allowed)"
+         (samples can also be taken without --sampler ptrace, where perf events are allowed)"
     )]
     Traced {
         /// Its id.
@@ -109,7 +110,7 @@ pub enum Refusal {
     /// Another Stackglass traces it.
     #[error(
         "process {pid} ({name}) is being read by another stackglass, and only one can trace it: wait for its \
-         end (samples can also be taken with --driver perf)"
+         end (samples can also be taken without --sampler ptrace, where perf events are allowed)"
     )]
     Taken {
         /// Its id.
@@ -165,6 +166,9 @@ pub enum Refusal {
         /// The error.
         error: io::Error,
     },
+    /// Perf events are refused, and nothing else samples a running thread without interrupting it.
+    #[error("{0}, so running threads cannot be sampled without interrupting their system calls")]
+    NoPerf(PerfRefused),
     /// The sampling thread cannot be started.
     #[error("no thread can be started: {0}")]
     Thread(io::Error),

@@ -2,6 +2,7 @@
 
 use super::module_reader::ModuleReader;
 use super::modules::Modules;
+use super::perf_events::Dump;
 use super::stream::EventWriter;
 use stackglass_sampling::{CachedStack, SPAN, SleepCache, SleepEntry, SleepPlace};
 use stackglass_unwind::memory::read_process;
@@ -20,7 +21,7 @@ pub(crate) struct StackReader {
     living: u32,
     modules: Modules,
     reader: ModuleReader,
-    /// Stacks that took a stop. Most programs need none, so the memory is allocated with the first one.
+    /// Stacks that could not be read from a sleeping thread alone. Most programs need none, so the memory is allocated with the first one.
     cache: Option<Box<Cache>>,
     scratch: Box<Scratch>,
     frames: Vec<u64>,
@@ -117,15 +118,30 @@ impl StackReader {
         self.cache.as_ref().is_some_and(|cache| cache.stacks.was_tried(tid, place))
     }
 
-    /// Stores the last walk as the stack of a thread that sleeps at this place.
+    /// Stores the last walk as the stack of a stopped thread that sleeps at this place.
     pub(crate) fn store(&mut self, tid: u32, place: SleepPlace, walk: &Walk) {
+        let read = read_of(self.living);
+        self.store_read(tid, place, walk, read);
+    }
+
+    /// Stores the last walk as the stack of a thread that slept at this place, with a copy of that stack.
+    pub(crate) fn store_copied(&mut self, tid: u32, place: SleepPlace, walk: &Walk, copy: &Dump) {
+        self.store_read(tid, place, walk, |address, into| copy.read(address, into));
+    }
+
+    fn store_read(
+        &mut self,
+        tid: u32,
+        place: SleepPlace,
+        walk: &Walk,
+        read: impl FnOnce(u64, &mut [u8]) -> usize,
+    ) {
         let cache = self.cache.get_or_insert_with(|| {
             let stacks = SleepCache::new(vec![SleepEntry::default(); STORED]);
             Box::new(Cache { stacks, room: [0; SPAN] })
         });
         let Cache { stacks, room } = &mut **cache;
-        let frames = &self.frames[..walk.len];
-        stacks.insert(tid, place, frames, walk.end.code(), read_of(self.living), room);
+        stacks.insert(tid, place, &self.frames[..walk.len], walk.end.code(), read, room);
     }
 }
 

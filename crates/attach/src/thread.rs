@@ -1,5 +1,6 @@
 //! One thread that is tracked.
 
+use super::deep_stack::DeepStack;
 use super::interrupted_call::PutBack;
 use super::perf_events::Event as PerfEvent;
 use stackglass_procfs::threads::Files;
@@ -25,8 +26,10 @@ pub(crate) struct Thread {
     /// It cannot be traced.
     pub(crate) is_refused: bool,
     pub(crate) sampling: Option<KernelSampling>,
-    /// Perf events do not work for it: they are refused, or its stack is deeper than what they copy.
-    pub(crate) needs_stop: bool,
+    /// What is below its samples, since one of them did not hold the whole stack.
+    pub(crate) deep: Option<Box<DeepStack>>,
+    /// Takes its stack when it wakes up, if it could not be read in full while the thread slept.
+    pub(crate) wakeup: Option<WakeUp>,
     /// Tick of the next look.
     pub(crate) due: u64,
     /// Ticks between two looks.
@@ -40,6 +43,12 @@ pub(crate) struct StopRequest {
     pub(crate) at: u64,
     /// Where the thread slept then, if it slept.
     pub(crate) asleep_at: Option<SleepPlace>,
+}
+
+/// A breakpoint at the instruction behind the system call in which a thread sleeps.
+pub(crate) struct WakeUp {
+    pub(crate) event: PerfEvent,
+    pub(crate) pc: u64,
 }
 
 /// A perf event that takes the thread's stacks while it runs.

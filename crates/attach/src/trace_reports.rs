@@ -1,6 +1,8 @@
 //! Receives what tracees report: stops that were requested, signals, group stops and exits. Also reads perf samples.
 
+use super::calls;
 use super::clock::{self, monotonic};
+use super::deep_stack::WholeStack;
 use super::interrupted_call::{InterruptedCall, PutBack};
 use super::poll::{update, update_with};
 use super::ptrace::{self, TraceReport};
@@ -68,6 +70,9 @@ fn receive(process: &mut SampledProcess) -> Awaited {
         if process.threads[i].sampling.is_some() {
             read_samples(process, i);
         }
+        if process.threads[i].wakeup.is_some() {
+            read_wakeup(process, i);
+        }
         let thread = &process.threads[i];
         let report = if thread.is_seized { report_of(process, thread.tid) } else { None };
         if let Some(TraceReport::Ended) = report {
@@ -134,7 +139,6 @@ fn handle(process: &mut SampledProcess, index: usize, report: TraceReport) {
 /// Takes the stack of a stopped thread, and resumes the thread.
 fn read_stopped(process: &mut SampledProcess, index: usize, stop: StopRequest) {
     let tid = process.threads[index].tid;
-    process.threads[index].put_back = None;
     let Ok(registers) = ptrace::registers(tid) else {
         let _ = ptrace::resume(tid, 0);
         return;
@@ -143,8 +147,19 @@ fn read_stopped(process: &mut SampledProcess, index: usize, stop: StopRequest) {
     let call = InterruptedCall::of(tid, &registers);
     let now = monotonic();
     update(process, index, now);
-    if matches!(call, Some(InterruptedCall::Failed | InterruptedCall::Confined)) {
-        process.threads[index].put_back = PutBack::new(process.stacks.living(), tid, &registers);
+    // A thread may be stopped again before it has repeated its call: a signal must still be able to end that call.
+    let is_put_back = process.threads[index].put_back.is_some_and(|before| before.is_there(&registers));
+    if !is_put_back {
+        process.threads[index].put_back = match call {
+            Some(InterruptedCall::Failed | InterruptedCall::Confined) => {
+                PutBack::new(process.stacks.living(), tid, &registers)
+            }
+            _ => None,
+        };
+        let is_whole = process.threads[index].put_back.is_some();
+        if calls::may_be_cut_short(&registers, call == Some(InterruptedCall::Failed) && !is_whole) {
+            process.events.count(Counter::CallsCutShort);
+        }
     }
     let _ = ptrace::resume(tid, 0);
     // The stop took time in which the thread was ready to run.
@@ -178,8 +193,16 @@ fn read_samples(process: &mut SampledProcess, index: usize) {
     let mut is_too_deep = false;
     let mut dump = std::mem::take(&mut process.dump);
     while let Some(sample) = event.next(&mut dump) {
-        let walk = process.stacks.walk_in(&sample.registers, &mut dump);
-        is_too_deep |= dump.passed_end && walk.end == End::Cut(Cut::UnreadableStack);
+        let mut walk = process.stacks.walk_in(&sample.registers, &mut dump);
+        if dump.passed_end && walk.end == End::Cut(Cut::UnreadableStack) {
+            is_too_deep = true;
+            let living = process.stacks.living();
+            if let Some(deep) = &mut process.threads[index].deep
+                && let Some(below) = deep.below(living, sample.at, &dump)
+            {
+                walk = process.stacks.walk_in(&sample.registers, &mut WholeStack { dump: &mut dump, below });
+            }
+        }
         let stat = stat.unwrap_or(process.threads[index].stat);
         // The kernel's account lags behind by up to one of its ticks; two clocks also differ a little.
         let ran = (*ran_before + sample.ran).clamp(stat.ran, stat.ran + ACCOUNT_LAG);
@@ -189,6 +212,25 @@ fn read_samples(process: &mut SampledProcess, index: usize) {
     }
     process.dump = dump;
     let thread = &mut process.threads[index];
-    thread.needs_stop |= is_too_deep;
-    thread.sampling = (!is_too_deep).then_some(sampling);
+    // With the next sample, more of the stack is copied.
+    let may_copy_more = is_too_deep && thread.deep.is_none();
+    if may_copy_more {
+        thread.deep = Some(Box::default());
+    }
+    thread.sampling = (!may_copy_more).then_some(sampling);
+}
+
+/// Reads the stack that a thread had when it woke up, for the next time that it sleeps there.
+fn read_wakeup(process: &mut SampledProcess, index: usize) {
+    let Some(mut wakeup) = process.threads[index].wakeup.take() else { return };
+    let mut dump = std::mem::take(&mut process.dump);
+    match wakeup.event.next(&mut dump) {
+        Some(sample) => {
+            let walk = process.stacks.walk_in(&sample.registers, &mut dump);
+            let place = SleepPlace { pc: sample.registers.pc(), sp: sample.registers.sp() };
+            process.stacks.store_copied(process.threads[index].tid, place, &walk, &dump);
+        }
+        None => process.threads[index].wakeup = Some(wakeup),
+    }
+    process.dump = dump;
 }

@@ -52,7 +52,8 @@ fn track(process: &mut SampledProcess, tid: u32, now: u64) {
         put_back: None,
         is_refused: false,
         sampling: None,
-        needs_stop: false,
+        deep: None,
+        wakeup: None,
         due: process.tick,
         interval: 1,
     });

@@ -1,7 +1,7 @@
 //! The command line: all verbs. The flags of a verb are in the file of that verb.
 
 use crate::{
-    allocs, annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, diff,
+    allocs, annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, diff, doctor,
     flamegraph, heap, hot, info, man, peek, print, record, report_help, run, save, tasks, top,
 };
 use clap::builder::Styles;
@@ -32,6 +32,7 @@ Examples:
   stackglass heap show app.heapsnapshot   what is alive, and what holds it
   stackglass convert rg.glass rg.folded   for other tools
   cargo stackglass --bin server           build with line tables, then record
+  stackglass doctor                       what works here, and what is refused
   stackglass help report                  what the words of a report mean
 
 Exit status: that of the program (128+N if signal N killed it).
@@ -67,6 +68,7 @@ pub(crate) enum Verb {
     Info(info::Flags),
     Save(save::Flags),
     Clear(clear::Flags),
+    Doctor(doctor::Flags),
     Demo(demo::Flags),
     #[command(hide = true)]
     DemoWorkload(demo_workload::Flags),

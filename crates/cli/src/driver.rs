@@ -1,30 +1,44 @@
-//! `--driver`: how running threads of another process are sampled.
+//! `--sampler` of `peek` and `top`: how running threads of another process are sampled.
 
+use crate::message;
 use clap::{Args, ValueEnum};
-use stackglass_attach::Driver;
+use stackglass_attach::choice::{RISK, perf};
+use stackglass_attach::{Driver, access};
 
 /// The flag.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DriverFlag {
-    /// How running threads of another process are sampled [default: perf where it is allowed]
-    #[arg(long, value_name = "DRIVER")]
-    driver: Option<Name>,
+    /// How running threads are sampled [default: perf]
+    #[arg(long = "sampler", alias = "driver", value_name = "SAMPLER")]
+    name: Option<Name>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Name {
-    /// Each thread stops for some tens of microseconds; needs permission to trace
-    Ptrace,
-    /// The kernel copies the stack; needs root, CAP_PERFMON or kernel.perf_event_paranoid <= 1
+    /// The kernel copies the stack (perf events); no thread is stopped
     Perf,
+    /// Where perf events are refused: each thread is stopped. This interrupts system calls: reads and writes may come back short
+    Ptrace,
 }
 
 impl DriverFlag {
     /// The driver that was given, if any.
     pub(crate) fn driver(&self) -> Option<Driver> {
-        self.driver.map(|name| match name {
+        self.name.map(|name| match name {
             Name::Ptrace => Driver::Ptrace,
             Name::Perf => Driver::Perf,
         })
+    }
+}
+
+/// The driver for a process, if the user has `asked` for one: not ptrace where perf events are allowed.
+pub(crate) fn harmless_driver(pid: u32, asked: Option<Driver>) -> Option<Driver> {
+    let is_needless = || access::check(pid, Driver::Perf).is_ok() && perf(pid).is_ok();
+    match asked {
+        Some(Driver::Ptrace) if is_needless() => {
+            message::print(&format!("perf events are used, as they are allowed here: {RISK}"));
+            Some(Driver::Perf)
+        }
+        asked => asked,
     }
 }

@@ -17,6 +17,7 @@ mod convert;
 mod demo;
 mod demo_workload;
 mod diff;
+mod doctor;
 mod driver;
 mod failure;
 mod flamegraph;
@@ -35,6 +36,7 @@ mod peek_answer;
 mod peek_answer_parts;
 mod peek_tasks;
 mod peek_text;
+mod perf_refused;
 mod print;
 mod record;
 mod record_pid;
@@ -89,6 +91,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
         Verb::Info(flags) => info::run(&flags),
         Verb::Save(flags) => save::run(&flags),
         Verb::Clear(flags) => clear::run(&flags),
+        Verb::Doctor(flags) => doctor::run(&flags),
         Verb::Demo(flags) => demo::run(&flags),
         Verb::DemoWorkload(flags) => Ok(demo_workload::run(&flags)),
         Verb::Report(flags) => report_help::run(&flags),

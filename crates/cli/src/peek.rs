@@ -1,12 +1,13 @@
 //! `stackglass peek PID`: what each thread of a process is doing now, then a short profile.
 
-use crate::driver::DriverFlag;
+use crate::driver::{DriverFlag, harmless_driver};
 use crate::failure::{Failure, Outcome};
 use crate::heap;
 use crate::message;
 use crate::peek_answer_parts::AnswerParts;
 use crate::peek_tasks::{self, PeekTasks};
 use crate::peek_text;
+use crate::perf_refused;
 use crate::terminal::{Layout, LayoutFlags};
 use crate::values::{delay, positive_duration, process_id};
 use clap::Args;
@@ -39,12 +40,11 @@ Examples:
 Works on any process, without preparation. The process runs on and receives no
 signal. Exception: a program that answers peeks itself
 (stackglass::peek::install, which knows async tasks), or that runs under
-`stackglass run`, is asked by SIGUSR1. A sleeping thread is left alone, except
-once per location where its stack cannot be read from outside, and then only in
-calls that the kernel resumes by itself. Peeks at one process run one after
-another, so yours may have to wait. Threads that are ready to run count as
-running, as in Julia: \"running R of N\" and Utilization include threads that
-wait for a CPU.
+`stackglass run`, is asked by SIGUSR1. No thread is stopped. Where perf events
+are refused, threads that run have no stack; --sampler ptrace stops them, at
+the risk that their reads and writes come back short. Threads that are ready
+to run count as running, as in Julia: \"running R of N\" and Utilization include
+threads that wait for a CPU.
 
 If the process uses tokio, and its own crate has full debug information
 (`debug = 2`), its async tasks follow, as of `stackglass tasks`: it is copied
@@ -102,7 +102,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         pid,
         duration: flags.duration.unwrap_or(DURATION),
         delay: flags.delay.unwrap_or(DELAY),
-        driver: flags.driver.driver(),
+        driver: harmless_driver(pid, flags.driver.driver()),
     };
     if flags.json {
         return write_json(&options);
@@ -131,7 +131,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             written = made.and_then(|()| out.write_all(&text)).and_then(|()| out.flush());
         }
     })
-    .map_err(Failure::new)?;
+    .map_err(|error| perf_refused::of_process(&error))?;
     written?;
     if early.is_none() && peek_text::wants_heap_snapshot() {
         heap::save_at_peek(pid, &mut |line| message::print(line));
@@ -150,7 +150,7 @@ fn ask(pid: u32, options: &PeekOptions, layout: &Layout) -> Outcome {
     let elsewhere = |why: &dyn std::fmt::Display| {
         message::print(&format!(
             "process {pid} answers peeks on its own stderr, or on that of the stackglass that runs it \
-             ({why}; --driver ptrace samples it from here)"
+             ({why}; --sampler perf samples it from here)"
         ));
         Ok(NO_ANSWER)
     };
@@ -209,7 +209,7 @@ fn write_json(options: &OutsidePeek) -> Outcome {
         PeekPart::Report { recording, .. } => profile = Some(recording.clone()),
         PeekPart::Nothing { why } => message::print(why),
     })
-    .map_err(Failure::new)?;
+    .map_err(|error| perf_refused::of_process(&error))?;
     let tasks = tasks.take(early.is_some());
     let mut out = io::stdout().lock();
     stackglass_report::peek::write_json(options.pid, threads, tasks.as_ref(), profile.as_ref(), &mut out)?;

@@ -1,6 +1,5 @@
 //! `stackglass record`: record a program, or a process that runs already.
 
-use crate::driver::DriverFlag;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, default_output, output_file};
 use crate::record_pid;
@@ -47,9 +46,6 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with_all = ["command", "no_children", "track_allocation"])]
     pid: Option<u32>,
 
-    #[command(flatten)]
-    driver: DriverFlag,
-
     /// Program to run, and its arguments
     #[arg(required_unless_present = "pid", trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -57,7 +53,7 @@ pub(crate) struct Flags {
 
 pub(crate) fn run(flags: Flags) -> Outcome {
     if let Some(pid) = flags.pid {
-        return record_pid::record(pid, flags.output, flags.sampling, flags.driver.driver());
+        return record_pid::record(pid, flags.output, flags.sampling);
     }
     let mut words = flags.command.into_iter();
     let name = words.next().unwrap_or_default();

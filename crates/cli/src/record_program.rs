@@ -4,9 +4,10 @@ use crate::failure::{Failure, OWN_FAILURE, Outcome};
 use crate::heap;
 use crate::library;
 use crate::output::Output;
+use crate::perf_refused;
 use crate::recording_observer::RecordingObserver;
 use crate::sampling_flags::{SamplerName, SamplingFlags};
-use stackglass_collect::launch::{self, HeapAtOptions, Options, Program};
+use stackglass_collect::launch::{self, HeapAtOptions, LaunchError, Options, Program};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -59,9 +60,12 @@ pub(crate) fn record(job: Job) -> Outcome {
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
     let mut observer = RecordingObserver::new(sampling.quiet).tracking(sampling.track);
-    let end = launch::record(&options, &mut observer).map_err(|error| Failure {
-        status: error.program_status().unwrap_or(OWN_FAILURE),
-        line: error.to_string(),
+    let end = launch::record(&options, &mut observer).map_err(|error| match &error {
+        LaunchError::NoPerf(refused) => {
+            let without = "--no-time: record allocations alone, without time";
+            perf_refused::failure(&error, refused, options.allocations.map(|_| without))
+        }
+        _ => Failure { status: error.program_status().unwrap_or(OWN_FAILURE), line: error.to_string() },
     })?;
     Ok(launch::exit_status(end))
 }

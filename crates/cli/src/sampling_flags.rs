@@ -41,8 +41,8 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
     pub(crate) peek_duration: Duration,
 
-    /// How stacks are taken [default: perf, or ptrace where perf is refused; preload for programs that contain the crate, and for wall-time profiles of programs without types]
-    #[arg(long, value_name = "SAMPLER")]
+    /// How stacks are taken [default: perf; preload for programs that contain the crate, and for wall-time profiles of programs without types]
+    #[arg(long, alias = "driver", value_name = "SAMPLER")]
     pub(crate) sampler: Option<SamplerName>,
 
     /// Record allocations: all, each with a probability (0.1), or one sample in a number of bytes (512KiB)
@@ -82,9 +82,9 @@ impl SamplingFlags {
 pub(crate) enum SamplerName {
     /// The kernel copies them (perf events); nothing is added to the program
     Perf,
-    /// Stackglass stops each running thread briefly
+    /// Where perf is refused: each running thread is stopped. This interrupts system calls: reads and writes may come back short
     Ptrace,
-    /// A library inside the program, with one additional thread
+    /// A library inside the program, with one additional thread. Its signals may interrupt system calls as well
     Preload,
 }
 

@@ -1,4 +1,5 @@
-//! Whether a thread reaches an instruction: a hardware breakpoint that counts once and then switches itself off.
+//! Whether a thread reaches an instruction: a hardware breakpoint that counts, or samples, once and then switches
+//! itself off.
 //!
 //! The thread notices nothing. It loses a microsecond when it reaches the instruction for the first time.
 //!
@@ -15,6 +16,32 @@ const PERF_FORMAT_TOTAL_TIME_ENABLED: u64 = 1 << 0;
 const PERF_FORMAT_TOTAL_TIME_RUNNING: u64 = 1 << 1;
 const PERF_EVENT_IOC_REFRESH: u64 = 0x2402;
 
+/// The attributes of a breakpoint at an instruction, with what else an event needs. [`enable_once`] starts it.
+pub fn once(address: u64, attributes: Attributes) -> Attributes {
+    Attributes {
+        kind: PERF_TYPE_BREAKPOINT,
+        sample_period: 1,
+        flags: attributes.flags | flags::DISABLED | flags::EXCLUDE_KERNEL | flags::EXCLUDE_HYPERVISOR,
+        bp_type: HW_BREAKPOINT_X,
+        // `bp_addr` and `bp_len`, which is that of a `long` for instructions.
+        config1: address,
+        config2: 8,
+        ..attributes
+    }
+}
+
+/// Starts an event until it has counted once.
+///
+/// # Errors
+/// Those of the kernel.
+pub fn enable_once(event: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: a request with a number, on an open descriptor.
+    match unsafe { libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_REFRESH, 1) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// A breakpoint of one thread.
 #[derive(Debug)]
 pub struct Breakpoint {
@@ -27,22 +54,10 @@ impl Breakpoint {
     /// # Errors
     /// As [`attributes::open`]; ENOSPC if the thread has no breakpoint left.
     pub fn set(tid: u32, address: u64) -> io::Result<Breakpoint> {
-        let attributes = Attributes {
-            kind: PERF_TYPE_BREAKPOINT,
-            sample_period: 1,
-            read_format: PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-            flags: flags::DISABLED | flags::EXCLUDE_KERNEL | flags::EXCLUDE_HYPERVISOR,
-            bp_type: HW_BREAKPOINT_X,
-            // `bp_addr` and `bp_len`, which is that of a `long` for instructions.
-            config1: address,
-            config2: 8,
-            ..Attributes::default()
-        };
+        let read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+        let attributes = once(address, Attributes { read_format, ..Attributes::default() });
         let event = attributes::open(&attributes, tid, None)?;
-        // SAFETY: a request with a number, on an open descriptor: the event is on until it has counted once.
-        if unsafe { libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_REFRESH, 1) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        enable_once(&event)?;
         Ok(Breakpoint { event: event.into() })
     }
 

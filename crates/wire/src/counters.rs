@@ -77,6 +77,8 @@ counters! {
     /// Due threads that were not signalled, or left without a stack: a sandbox forbids their system calls, or their stack
     /// has no room.
     NotSignalled = "due threads not safe to signal";
+    /// System calls that a stop by ptrace found at their end with less than was asked for, or with EINTR: it may be the reason.
+    CallsCutShort = "system calls that ptrace may have cut short";
 }
 
 /// Room for more counters, so that a new one does not move the fields that follow.

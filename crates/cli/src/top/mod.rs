@@ -16,10 +16,11 @@ mod tasks_reader;
 mod tasks_view;
 mod view;
 
-use crate::driver::DriverFlag;
+use crate::driver::{DriverFlag, harmless_driver};
 use crate::failure::{Failure, Outcome};
 use crate::message;
 use crate::output::output_file;
+use crate::perf_refused;
 use crate::values::{delay, process_id};
 use child::ChildProgram;
 use clap::Args;
@@ -27,7 +28,8 @@ use figures::Figures;
 use full_screen::FullScreen;
 use live_view::{ExitReason, LiveView, SaveTo};
 use model::{Model, WINDOW};
-use stackglass_attach::{AttachMode, Driver, Stopped};
+use stackglass_attach::choice::perf;
+use stackglass_attach::{AttachMode, Driver, Refusal, Stopped};
 use stackglass_collect::attached::Attached;
 use stackglass_collect::session::signals::Signals;
 use stackglass_procfs::process;
@@ -90,6 +92,14 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     let signals = Signals::block_as_onlooker()
         .map_err(|error| Failure::new(format!("cannot receive signals: {error}")))?;
+    let asked = flags.driver.driver();
+    // Before anything starts: whoever may sample itself may sample its child.
+    if !flags.command.is_empty()
+        && asked != Some(Driver::Ptrace)
+        && let Err(refused) = perf(std::process::id())
+    {
+        return Err(perf_refused::of_refusal(&Refusal::NoPerf(refused)));
+    }
     let mut child = match flags.command.split_first() {
         Some((name, arguments)) => Some(ChildProgram::start(name, arguments, &signals)?),
         None => None,
@@ -98,9 +108,12 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         Some(child) => child.pid(),
         None => process_of(flags.pid.unwrap_or_default()),
     };
-    let attached = match Attached::begin(pid, flags.delay, flags.driver.driver(), AttachMode::Long) {
+    let attached = match Attached::begin(pid, flags.delay, harmless_driver(pid, asked), AttachMode::Long) {
         Ok(attached) => attached,
         Err(why) => {
+            if let Refusal::NoPerf(_) = why {
+                return Err(perf_refused::of_refusal(&why));
+            }
             let line = why.to_string();
             return match (Stopped::from(why), &mut child) {
                 // The program ended before it could be sampled.
@@ -116,7 +129,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     };
     let driver = match attached.choice().driver {
         Driver::Ptrace => "ptrace",
-        Driver::Perf => "perf",
+        Driver::Perf | Driver::Asleep => "perf",
     };
     let name = or_process(&executable).file_name().unwrap_or_default().to_string_lossy();
     let head = format!("{} {pid}  by {driver}", harmless(&name));

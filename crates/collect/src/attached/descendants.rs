@@ -1,4 +1,4 @@
-//! Samples a program that we have started, and its descendants, by ptrace: the fallback if perf events are refused.
+//! Samples a program that we have started, and its descendants, by ptrace, if the user asks for it and perf events are refused.
 //!
 //! Each process is sampled as with `--pid`, so static programs and all languages work alike. The kernel does not
 //! report new processes here, so the lists of children in `/proc` are read repeatedly. A process that starts and ends
@@ -177,6 +177,7 @@ impl Descendants {
             attached.stop();
             attached.drain(recorder);
         }
+        super::remark_calls_cut_short(recorder);
         for obstacle in self.obstacles {
             recorder.remark(obstacle);
         }

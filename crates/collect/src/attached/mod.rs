@@ -16,7 +16,7 @@ use crate::recording::StreamDrain;
 use stackglass_attach::{AttachMode, Attachment, Choice, Driver, Refusal, Stopped, Stream};
 use stackglass_procfs::clock;
 use stackglass_profile::Stacks;
-use stackglass_wire::ProcessState;
+use stackglass_wire::{Counter, ProcessState};
 use std::time::Duration;
 
 /// A process that is being sampled. Dropping it detaches from the process.
@@ -110,6 +110,19 @@ impl Attached {
     }
 }
 
+/// Says how many system calls ptrace may have cut short, at the end of a recording.
+fn remark_calls_cut_short(recorder: &mut Recorder) {
+    let label = Counter::CallsCutShort.label();
+    let counts = recorder.recording().processes.iter().filter_map(|process| process.counters.get(label));
+    let calls: u64 = counts.sum();
+    if calls > 0 {
+        recorder.remark(format!(
+            "{calls} system calls returned less than was asked for, or EINTR, when ptrace stopped their thread: the \
+             program may have done less than without stackglass"
+        ));
+    }
+}
+
 /// The stream of one image of the process, and its image in the recording.
 struct Drained {
     stream: Stream,
@@ -153,7 +166,6 @@ impl Drained {
 mod tests {
     use super::*;
     use stackglass_profile::RecordingInfo;
-    use stackglass_wire::Counter;
     use std::sync::atomic::Ordering::{Relaxed, Release};
 
     #[test]

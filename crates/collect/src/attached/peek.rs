@@ -7,7 +7,7 @@ use super::record::AttachError;
 use crate::Recorder;
 use crate::peeks::{PeekPart, activity};
 use crate::session::signals::Signals;
-use stackglass_attach::{AttachMode, Driver, Refusal, Stopped};
+use stackglass_attach::{AttachMode, Driver, Refusal, Stopped, access, choice};
 use stackglass_procfs::{clock, process, threads};
 use stackglass_profile::{Activity, Nanos, ProcessIndex, Recording, RecordingInfo, State};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -120,8 +120,8 @@ pub(crate) fn run_peek(
         delay: Nanos(options.delay.as_nanos() as u64),
         ..RecordingInfo::default()
     };
-    let Some(mut attached) = attach_when_free(options, client)? else { return Ok(None) };
-    client.begin(&attached.choice().why);
+    let Some((mut attached, why)) = attach_when_free(options, client)? else { return Ok(None) };
+    client.begin(&why);
     let mut recorder = Recorder::new(info);
     let began = Instant::now();
     let mut stacks = ThreadStacks::new(Some(options.duration));
@@ -163,10 +163,15 @@ pub(crate) fn run_peek(
 
 /// Attaches to the process, waiting for another Stackglass that traces it. `None` if the client ends the peek
 /// meanwhile.
-fn attach_when_free(options: &OutsidePeek, client: &mut dyn PeekClient) -> Result<Option<Attached>, Refusal> {
+fn attach_when_free(
+    options: &OutsidePeek,
+    client: &mut dyn PeekClient,
+) -> Result<Option<(Attached, String)>, Refusal> {
+    access::check(options.pid, options.driver.unwrap_or(Driver::Perf))?;
+    let choice = choice::choose_for_peek(options.pid, options.driver)?;
     let mut waits = false;
     loop {
-        match Attached::begin(options.pid, options.delay, options.driver, AttachMode::Brief) {
+        match Attached::begin(options.pid, options.delay, Some(choice.driver), AttachMode::Brief) {
             Err(Refusal::Taken { pid, name, mode: AttachMode::Brief }) => {
                 if !std::mem::replace(&mut waits, true) {
                     client.waiting(&format!(
@@ -174,7 +179,7 @@ fn attach_when_free(options: &OutsidePeek, client: &mut dyn PeekClient) -> Resul
                     ));
                 }
             }
-            begun => return Ok(Some(begun?)),
+            begun => return Ok(Some((begun?, choice.why))),
         }
         if matches!(client.next(LONG_PAUSE), PeekControl::Finish | PeekControl::Abandon) {
             return Ok(None);

@@ -69,7 +69,8 @@ pub enum AttachError {
 /// # Errors
 /// Only before anything is recorded; later problems are reported to the observer.
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), AttachError> {
-    access::check(options.pid, choice::choose(options.pid, options.driver).driver)?;
+    access::check(options.pid, options.driver.unwrap_or(Driver::Perf))?;
+    choice::choose(options.pid, options.driver)?;
     let signals = Signals::block_as_onlooker().map_err(AttachError::Signals)?;
     // The session lets `save` and `clear` find this process.
     let session = Session::create().map_err(AttachError::Session)?;
@@ -168,6 +169,8 @@ impl RecordedProcess {
         self.attached.stop();
         self.attached.drain(&mut recorder);
         let has_ended = self.attached.stopped() == Some(Stopped::Gone);
+        drop(self.attached);
+        super::remark_calls_cut_short(&mut recorder);
         let mut recording = recorder.into_recording();
         set_end(&mut recording, (!has_ended).then_some(End::Running), 0);
         file.finish(recording, observer);

@@ -1,14 +1,15 @@
 //! How a program that we start is sampled: from outside by perf events or ptrace, or from inside by the preload
 //! library.
 //!
-//! Outside is the default, because nothing runs inside the program. If perf events are refused, ptrace is used, as
-//! for a process that is already running. The preload library is used for what only the program knows (async tasks of
-//! programs that link the crate, wall-time profiles of programs without types), and if ptrace is refused as well. Wall-time
-//! profiles of programs with types are looks at their tasks from outside ([`walltime`](crate::walltime)).
+//! Outside is the default, because nothing runs inside the program. If perf events are refused, nothing else samples a
+//! running thread without interrupting its system calls, so the user must ask for ptrace or the preload library. The preload
+//! library is also used for what only the program knows (async tasks of programs that link the crate, wall-time profiles of
+//! programs without types). Wall-time profiles of programs with types are looks at their tasks from outside
+//! ([`walltime`](crate::walltime)).
 
 use super::drain::Drain;
 use super::stream_file::PeekableImage;
-use super::{Library, Options};
+use super::{LaunchError, Library, Options};
 use crate::Recorder;
 use crate::attached::descendants::Descendants;
 use crate::outside::Outside;
@@ -16,6 +17,8 @@ use crate::session::Session;
 use crate::walltime::WallTime;
 use crate::walltime::program::TaskTypes;
 use stackglass_attach::access::may_trace_children;
+use stackglass_attach::choice::RISK;
+use stackglass_attach::perf_refused::PerfRefused;
 use stackglass_procfs::elf_names::section_contains;
 use stackglass_profile::Nanos;
 use stackglass_wire::{AGENT_SYMBOL, TASKS_SYMBOL};
@@ -72,10 +75,13 @@ impl Backend {
     /// thread that then starts the program.
     ///
     /// # Errors
-    /// If the preload library is needed and cannot be unpacked: the reason.
-    pub(super) fn choose(options: &Options, session: &Session) -> Result<(Backend, Option<String>), String> {
+    /// If perf events are refused and nothing else is asked for, or the preload library is needed and cannot be unpacked.
+    pub(super) fn choose(
+        options: &Options,
+        session: &Session,
+    ) -> Result<(Backend, Option<String>), LaunchError> {
         let inside = |why: Option<String>| {
-            let library = (options.library)()?;
+            let library = (options.library)().map_err(LaunchError::Library)?;
             let drain = Drain::new(session.folder());
             Ok((Backend::Inside { drain, library: Some(library), fullest: 0.0 }, why))
         };
@@ -98,19 +104,18 @@ impl Backend {
         }
         let at_once = options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
         let traced = || Backend::Traced(Descendants::new(options.delay, options.follow_children, at_once));
-        if options.sampler == Some(Sampler::Ptrace) {
-            return Ok((traced(), Some(format!("sampled by ptrace: {APPROXIMATE}"))));
-        }
+        let asks_for_ptrace = options.sampler == Some(Sampler::Ptrace);
         match Outside::prepare(options.delay, options.follow_children, at_once) {
-            Ok(outside) => Ok((Backend::Outside(Box::new(outside)), None)),
-            Err(error) if may_trace_children() => Ok((
-                traced(),
-                Some(format!("perf events are refused here ({error}), ptrace is used: {APPROXIMATE}")),
+            Ok(outside) => Ok((
+                Backend::Outside(Box::new(outside)),
+                asks_for_ptrace.then(|| format!("perf events are used, as they are allowed here: {RISK}")),
             )),
-            Err(error) => inside(Some(format!(
-                "perf events are refused here ({error}): the program is sampled from inside, and shares of code that \
-                 runs in short bursts are approximate"
-            ))),
+            Err(_) if asks_for_ptrace => {
+                Ok((traced(), Some(format!("sampled by ptrace, as asked. {RISK}; {APPROXIMATE}"))))
+            }
+            // Nothing is sampled, so nothing stops.
+            Err(_) if !options.time => Ok((traced(), None)),
+            Err(error) => Err(LaunchError::NoPerf(PerfRefused::new(error))),
         }
     }
 

@@ -34,6 +34,7 @@ pub use stackglass_attach::frozen::FrozenProcess;
 
 use crate::allocations::AllocationSettings;
 use crate::peeks::request::PeekDefaults;
+use stackglass_attach::perf_refused::PerfRefused;
 use stackglass_files::WriteError;
 use stackglass_profile::End;
 use std::ffi::OsString;
@@ -99,6 +100,9 @@ pub enum LaunchError {
     /// The preload library is needed and cannot be unpacked.
     #[error("{0}")]
     Library(String),
+    /// Perf events are refused, and no other sampler is asked for.
+    #[error("{0}, so running threads cannot be sampled without interrupting their system calls")]
+    NoPerf(PerfRefused),
     /// The sampler reads /proc, and there is none.
     #[error(
         "/proc is not mounted here, and only --sampler perf works without it: `mount -t proc proc /proc`"

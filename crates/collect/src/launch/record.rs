@@ -44,9 +44,12 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     let info = info(options);
     let name = options.program.name.to_string_lossy();
     let start_error = |error| LaunchError::Start { program: options.program.name.clone(), error };
+    // Before there is a file: an older recording of that name stays if nothing can be sampled.
+    let (mut backend, line) = Backend::choose(options, &session)?;
     let writer = match GlassWriter::create(&options.output, &info) {
         Ok(writer) => writer,
         Err(error) if is_full_disk(&error) => {
+            drop(backend);
             observer.note(&format!("{error}; nothing is recorded, the program runs without"));
             let mut child =
                 start::start(options, &session, None, signals.mask_before()).map_err(start_error)?;
@@ -54,7 +57,6 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         }
         Err(error) => return Err(error.into()),
     };
-    let (mut backend, line) = Backend::choose(options, &session).map_err(LaunchError::Library)?;
     if backend.needs_proc() && !stackglass_procfs::is_mounted() {
         remove_empty(&options.output);
         return Err(LaunchError::NoProc);
