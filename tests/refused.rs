@@ -1,13 +1,14 @@
-//! Refused perf events, as in containers: programs are sampled by ptrace, without a library in them.
+//! Refused perf events, as in containers: nothing starts unless the user asks for ptrace, which works as it says.
 
-use whole_programs::{Compare, Language, Outcome, Record, host, host_with};
+use std::process::{Child, Command, Output, Stdio};
+use whole_programs::{Compare, Folder, Language, Outcome, Record, host, host_with, stackglass};
 
 fn refused() -> String {
     host("refused", Language::C).to_str().expect("the path is text").to_owned()
 }
 
 fn record(program: impl AsRef<std::ffi::OsStr>) -> Record {
-    Record::of(program).before(&[&refused()])
+    Record::of(program).before(&[&refused()]).flag("--sampler=ptrace")
 }
 
 #[track_caller]
@@ -15,7 +16,7 @@ fn says_how(outcome: &Outcome) {
     let lines = outcome
         .stderr
         .lines()
-        .filter(|line| line.starts_with("stackglass: perf events are refused here"))
+        .filter(|line| line.starts_with("stackglass: sampled by ptrace, as asked. ptrace interrupts"))
         .count();
     assert_eq!(lines, 1, "{}", outcome.stderr);
     assert!(!outcome.stderr.contains("from inside"), "{}", outcome.stderr);
@@ -44,7 +45,7 @@ fn children_are_seen() {
 /// An exec ends all other threads and waits until their tracer has reaped them.
 #[test]
 fn a_program_of_many_threads_execs() {
-    let visible = Compare::of(host("visible", Language::C)).before(&[&refused()]);
+    let visible = Compare::of(host("visible", Language::C)).before(&[&refused()]).flag("--sampler=ptrace");
     let equal = visible.each_line(|line| {
         let differs = ["TracerPid:", "FDSize:"].iter().any(|name| line.starts_with(name));
         // A thread that has ended is listed until its tracer has reaped it.
@@ -77,4 +78,121 @@ fn a_program_that_checks_for_leaks_ends_as_it_does_alone() {
     let outcome = record(&program).args(["exit"]).run();
     outcome.program_did("working\n", 3);
     assert!(outcome.stderr.contains("checks for leaks at its end"), "{}", outcome.stderr);
+}
+
+/// The command where perf events are refused.
+fn without_perf(folder: &Folder, arguments: &[&str]) -> Output {
+    let mut command = Command::new(refused());
+    command.arg(stackglass()).args(arguments).current_dir(folder.path()).stdin(Stdio::null());
+    command.output().expect("the command can be started")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A program that is ended with the test.
+struct Busy(Child);
+
+impl Busy {
+    fn start(name: &str, arguments: &[&str]) -> Busy {
+        let child = Command::new(name).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+        let child = child.expect("the program can be started");
+        let is_there = || {
+            let name_now = std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap_or_default();
+            name_now.trim() == name
+        };
+        while !is_there() {
+            std::thread::yield_now();
+        }
+        Busy(child)
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[track_caller]
+fn names_the_ways_out(output: &Output) {
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.starts_with("stackglass: perf events are refused here (a seccomp filter"), "{said}");
+    assert_eq!(said.lines().count(), 4, "{said}");
+    for way in ["--cap-add PERFMON", "--security-opt seccomp=", "--sampler ptrace: at your risk"] {
+        assert!(said.contains(way), "{said}");
+    }
+}
+
+#[test]
+fn without_a_choice_nothing_starts() {
+    let folder = Folder::new();
+    std::fs::write(folder.path().join("old.glass"), "precious").expect("a temporary file can be made");
+    let script = "echo started > started";
+    names_the_ways_out(&without_perf(&folder, &["record", "-o", "old.glass", "--", "sh", "-c", script]));
+    names_the_ways_out(&without_perf(&folder, &["top", "--json", "--", "sh", "-c", script]));
+    let busy = Busy::start("sh", &["-c", "while :; do :; done"]);
+    names_the_ways_out(&without_perf(&folder, &["record", "--pid", &busy.pid()]));
+    names_the_ways_out(&without_perf(&folder, &["top", "--json", &busy.pid()]));
+    assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 1, "only the old recording");
+    assert_eq!(std::fs::read(folder.path().join("old.glass")).expect("it is there"), b"precious");
+}
+
+#[test]
+fn a_peek_reads_who_sleeps_and_stops_nobody() {
+    let folder = Folder::new();
+    let sleeps = Busy::start("sleep", &["60"]);
+    let output = without_perf(&folder, &["peek", &sleeps.pid(), "--duration", "100ms"]);
+    assert!(text(&output.stdout).contains("asleep in clock_nanosleep"), "{output:?}");
+    let busy = Busy::start("sh", &["-c", "while :; do :; done"]);
+    let output = without_perf(&folder, &["peek", &busy.pid(), "--duration", "100ms"]);
+    assert!(text(&output.stdout).contains("(no stack could be taken)"), "{output:?}");
+    assert!(text(&output.stderr).contains("threads that run have no stack"), "{output:?}");
+}
+
+#[test]
+fn the_doctor_finds_the_filter() {
+    let folder = Folder::new();
+    let output = without_perf(&folder, &["doctor", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("the output is JSON");
+    assert_eq!(found["record_works"], false);
+    let verdict = |name: &str| {
+        let checks = found["checks"].as_array().expect("a list");
+        let check = checks.iter().find(|check| check["check"] == name).expect("the check is made");
+        check["verdict"].as_str().expect("a text").to_owned()
+    };
+    assert_eq!(
+        (verdict("seccomp"), verdict("perf events"), verdict("ptrace")),
+        ("no".into(), "no".into(), "ok".into())
+    );
+    let wide = without_perf(&folder, &["doctor", "--cols", "80"]);
+    assert!(text(&wide.stdout).lines().all(|line| line.chars().count() <= 80), "{}", text(&wide.stdout));
+    let allowed = Command::new(stackglass()).arg("doctor").output().expect("the command can be started");
+    assert_eq!(allowed.status.code(), Some(0), "{allowed:?}");
+}
+
+/// What ptrace cuts short is counted: writes to a pipe that is read slowly.
+#[test]
+fn what_ptrace_cuts_short_is_said() {
+    let outcome =
+        record(host("bulk", Language::C)).flag("--delay=100us").args(["sendfile", "20000", "700"]).run();
+    let is_short = !outcome.stdout.contains("in all: 0 short, 0 EINTR");
+    let is_said = outcome.stderr.contains("when ptrace stopped their thread");
+    assert!(is_said || !is_short, "{}{}", outcome.stdout, outcome.stderr);
+}
+
+/// A call that reads what has no end is made again.
+#[test]
+fn random_bytes_are_all_read() {
+    let arguments = ["if=/dev/urandom", "of=/dev/null", "bs=8M", "count=12"];
+    let outcome = record("dd").flag("--delay=100us").args(arguments).run();
+    assert!(outcome.stderr.contains("12+0 records in"), "{}", outcome.stderr);
 }

@@ -28,6 +28,7 @@ pub(crate) fn if_wanted(process: &mut SampledProcess) -> Result<(), Stopped> {
     let still_traced = release(process.pid, &traced, &process.orders.seizing);
     for thread in &mut process.threads {
         (thread.stop, thread.put_back, thread.is_refused) = (None, None, false);
+        thread.repeated = None;
         thread.is_seized = still_traced.contains(&thread.tid);
     }
     let mode = lock.as_ref().map(TracerLock::mode);

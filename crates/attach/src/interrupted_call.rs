@@ -43,6 +43,64 @@ pub(crate) fn is_confined(tid: u32) -> bool {
     Status::read(tid).is_none_or(|status| status.confined)
 }
 
+/// How far a thread is that makes a call again from its start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RepeatedCall {
+    /// It will enter the call.
+    Before,
+    /// It is inside.
+    Inside,
+}
+
+impl RepeatedCall {
+    /// Steps the thread back to the start of a call that a stop has cut short, if the call may be made twice: it reads what has
+    /// neither an order nor an end, as /dev/urandom and /dev/zero. If this process is killed meanwhile, the call returns
+    /// its own result. No other call can be completed so: a rest of a `write` would be taken for the whole.
+    ///
+    /// The thread continues to the start of the call.
+    pub(crate) fn begin(memory: u32, tid: u32, registers: &libc::user_regs_struct) -> Option<RepeatedCall> {
+        let is_endless = match registers.orig_rax as i64 {
+            libc::SYS_getrandom => true,
+            libc::SYS_read => is_endless(tid, registers.rdi),
+            _ => false,
+        };
+        let at = registers.rip.wrapping_sub(SYSCALL.len() as u64);
+        let mut bytes = [0; SYSCALL.len()];
+        if !is_endless || read_process(memory as i32, at, &mut bytes) != bytes.len() || bytes != SYSCALL {
+            return None;
+        }
+        let again =
+            libc::user_regs_struct { rax: registers.orig_rax, rip: at, orig_rax: u64::MAX, ..*registers };
+        ptrace::set_options(tid, libc::PTRACE_O_TRACESYSGOOD).ok()?;
+        ptrace::set_registers(tid, again).ok()?;
+        let _ = ptrace::continue_to_call(tid, 0);
+        Some(RepeatedCall::Before)
+    }
+
+    /// The thread has entered or left the call, and continues. `None` if it has left.
+    pub(crate) fn advance(self, tid: u32) -> Option<RepeatedCall> {
+        match self {
+            RepeatedCall::Before => {
+                let _ = ptrace::continue_to_call(tid, 0);
+                Some(RepeatedCall::Inside)
+            }
+            RepeatedCall::Inside => {
+                let _ = ptrace::resume(tid, 0);
+                None
+            }
+        }
+    }
+}
+
+/// Whether a descriptor of a thread is /dev/zero, /dev/random or /dev/urandom.
+fn is_endless(tid: u32, descriptor: u64) -> bool {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    std::fs::metadata(format!("/proc/{tid}/fd/{descriptor}")).is_ok_and(|file| {
+        let number = (libc::major(file.rdev()), libc::minor(file.rdev()));
+        file.file_type().is_char_device() && matches!(number, (1, 5 | 8 | 9))
+    })
+}
+
 /// A thread that was stepped back to the `syscall` instruction of its interrupted call, as if it had stopped just
 /// before the call. A time-out begins anew.
 #[derive(Clone, Copy)]

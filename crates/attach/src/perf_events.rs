@@ -27,6 +27,8 @@ const ABI_64: u64 = 2;
 /// The perf event of one thread.
 pub struct Event {
     ring: Ring,
+    /// CPU time in the kernel is counted and not sampled.
+    pub is_user_only: bool,
 }
 
 /// One sample of a thread.
@@ -54,7 +56,7 @@ impl Event {
         match Event::open_with(&attributes, tid, RING) {
             Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
                 let user_only = Attributes { flags: attributes.flags | flags::EXCLUDE_KERNEL, ..attributes };
-                Event::open_with(&user_only, tid, RING)
+                Ok(Event { is_user_only: true, ..Event::open_with(&user_only, tid, RING)? })
             }
             opened => opened,
         }
@@ -76,7 +78,7 @@ impl Event {
         loop {
             match Ring::open(attributes, tid, None, size) {
                 Err(error) if size > LEAST_RING && error.raw_os_error() == Some(libc::EPERM) => size /= 2,
-                opened => return Ok(Event { ring: opened? }),
+                opened => return Ok(Event { ring: opened?, is_user_only: false }),
             }
         }
     }

@@ -164,7 +164,7 @@ fn request(process: &mut SampledProcess, index: usize, asleep_at: Option<SleepPl
     if process.driver == Driver::Perf {
         return match Event::open(thread.tid, process.delay, thread.deep.is_some()) {
             Ok(event) => {
-                thread.sampling = Some(KernelSampling { event, ran_before: thread.stat.ran });
+                thread.sampling = Some(KernelSampling { event, ran_before: thread.stat.ran, ran_at_last: 0 });
                 true
             }
             Err(error) if is_gone(&error) => false,
@@ -173,6 +173,9 @@ fn request(process: &mut SampledProcess, index: usize, asleep_at: Option<SleepPl
                 push_refused(process, index)
             }
         };
+    }
+    if thread.repeated.is_some() {
+        return true;
     }
     if !thread.is_seized {
         match process.orders.seizing.seize(thread.tid) {

@@ -145,6 +145,8 @@ fn stop(event: i32, signal: i32) -> TraceReport {
         (EVENT_STOP, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {
             TraceReport::GroupStopped
         }
+        // The thread enters or leaves a system call ([`continue_to_call`]).
+        (0, signal) if signal == libc::SIGTRAP | 0x80 => TraceReport::Stopped,
         (0, signal) => TraceReport::Signal(signal),
         _ => TraceReport::Stopped,
     }

@@ -1,7 +1,7 @@
 //! One thread that is tracked.
 
 use super::deep_stack::DeepStack;
-use super::interrupted_call::PutBack;
+use super::interrupted_call::{PutBack, RepeatedCall};
 use super::perf_events::Event as PerfEvent;
 use stackglass_procfs::threads::Files;
 use stackglass_sampling::{SchedStat, SleepPlace, ThreadTime};
@@ -23,6 +23,8 @@ pub(crate) struct Thread {
     pub(crate) stop: Option<StopRequest>,
     /// Its interrupted call was put back when it last stopped.
     pub(crate) put_back: Option<PutBack>,
+    /// It makes a call again that a stop has cut short, and is not stopped until that call returns.
+    pub(crate) repeated: Option<RepeatedCall>,
     /// It cannot be traced.
     pub(crate) is_refused: bool,
     pub(crate) sampling: Option<KernelSampling>,
@@ -56,4 +58,6 @@ pub(crate) struct KernelSampling {
     pub(crate) event: PerfEvent,
     /// What the thread had run when the event was opened, ns.
     pub(crate) ran_before: u64,
+    /// What it had run since then at its last sample, ns.
+    pub(crate) ran_at_last: u64,
 }

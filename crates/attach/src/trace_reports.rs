@@ -3,7 +3,7 @@
 use super::calls;
 use super::clock::{self, monotonic};
 use super::deep_stack::WholeStack;
-use super::interrupted_call::{InterruptedCall, PutBack};
+use super::interrupted_call::{InterruptedCall, PutBack, RepeatedCall};
 use super::poll::{update, update_with};
 use super::ptrace::{self, TraceReport};
 use super::sampled_process::SampledProcess;
@@ -13,7 +13,7 @@ use super::tracking;
 use stackglass_sampling::{SchedStat, SleepPlace, Stack};
 use stackglass_unwind::Registers;
 use stackglass_unwind::walk::{Cut, End};
-use stackglass_wire::Counter;
+use stackglass_wire::{Counter, cut};
 use std::sync::atomic::Ordering::Acquire;
 
 /// How long reports are awaited without sleeping, ns: a wake-up costs the same again.
@@ -123,15 +123,17 @@ fn handle(process: &mut SampledProcess, index: usize, report: TraceReport) {
     match report {
         // At once: a signal that is held here when this process is killed would be lost.
         TraceReport::Signal(signal) => {
+            thread.repeated = None;
             if let Some(put_back) = thread.put_back.take() {
                 put_back.undo(tid, signal);
             }
             drop(ptrace::resume(tid, signal));
         }
         TraceReport::GroupStopped => drop(ptrace::leave_stopped(tid)),
-        TraceReport::Stopped | TraceReport::Ended => match stop {
-            Some(stop) => read_stopped(process, index, stop),
-            None => drop(ptrace::resume(tid, 0)),
+        TraceReport::Stopped | TraceReport::Ended => match (thread.repeated, stop) {
+            (Some(repeated), _) => thread.repeated = repeated.advance(tid),
+            (None, Some(stop)) => read_stopped(process, index, stop),
+            (None, None) => drop(ptrace::resume(tid, 0)),
         },
     }
 }
@@ -158,10 +160,16 @@ fn read_stopped(process: &mut SampledProcess, index: usize, stop: StopRequest) {
         };
         let is_whole = process.threads[index].put_back.is_some();
         if calls::may_be_cut_short(&registers, call == Some(InterruptedCall::Failed) && !is_whole) {
-            process.events.count(Counter::CallsCutShort);
+            let repeated = RepeatedCall::begin(process.stacks.living(), tid, &registers);
+            process.threads[index].repeated = repeated;
+            if repeated.is_none() {
+                process.events.count(Counter::CallsCutShort);
+            }
         }
     }
-    let _ = ptrace::resume(tid, 0);
+    if process.threads[index].repeated.is_none() {
+        let _ = ptrace::resume(tid, 0);
+    }
     // The stop took time in which the thread was ready to run.
     let thread = &mut process.threads[index];
     thread.time.account.add_waited(monotonic().saturating_sub(stop.at));
@@ -188,26 +196,39 @@ fn push_running(events: &mut EventWriter, thread: &mut Thread, at: u64, stack: S
 /// Reads the samples that a thread's perf event has taken.
 fn read_samples(process: &mut SampledProcess, index: usize) {
     let Some(mut sampling) = process.threads[index].sampling.take() else { return };
-    let KernelSampling { event, ran_before } = &mut sampling;
+    let KernelSampling { event, ran_before, ran_at_last } = &mut sampling;
     let stat = process.threads[index].files.stat();
     let mut is_too_deep = false;
     let mut dump = std::mem::take(&mut process.dump);
     while let Some(sample) = event.next(&mut dump) {
         let mut walk = process.stacks.walk_in(&sample.registers, &mut dump);
+        let mut reason = walk.end.code();
         if dump.passed_end && walk.end == End::Cut(Cut::UnreadableStack) {
             is_too_deep = true;
+            reason = cut::DEEP;
             let living = process.stacks.living();
             if let Some(deep) = &mut process.threads[index].deep
                 && let Some(below) = deep.below(living, sample.at, &dump)
             {
                 walk = process.stacks.walk_in(&sample.registers, &mut WholeStack { dump: &mut dump, below });
+                reason = walk.end.code();
             }
         }
         let stat = stat.unwrap_or(process.threads[index].stat);
         // The kernel's account lags behind by up to one of its ticks; two clocks also differ a little.
         let ran = (*ran_before + sample.ran).clamp(stat.ran, stat.ran + ACCOUNT_LAG);
+        // A sample stands for one period. The kernel left out those that it would have taken in its own code.
+        let passed = sample.ran.saturating_sub(std::mem::replace(ran_at_last, sample.ran));
+        let left_out = passed.saturating_sub(process.delay);
+        if event.is_user_only && left_out > process.delay / 2 {
+            let ran = ran.saturating_sub(process.delay);
+            update_with(process, index, sample.at, SchedStat { ran, ..stat });
+            let thread = &mut process.threads[index];
+            let sink = &mut process.events.of(thread.number);
+            thread.time.push_unsampled(sink, sample.at, cut::IN_KERNEL);
+        }
         update_with(process, index, sample.at, SchedStat { ran, ..stat });
-        let stack = Stack { frames: process.stacks.frames(walk.len), cut: walk.end.code(), task: 0 };
+        let stack = Stack { frames: process.stacks.frames(walk.len), cut: reason, task: 0 };
         push_running(&mut process.events, &mut process.threads[index], sample.at, stack);
     }
     process.dump = dump;

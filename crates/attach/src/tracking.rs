@@ -50,6 +50,7 @@ fn track(process: &mut SampledProcess, tid: u32, now: u64) {
         is_seized: process.has_execed && access::is_traced_by_us(tid),
         stop: None,
         put_back: None,
+        repeated: None,
         is_refused: false,
         sampling: None,
         deep: None,

@@ -75,7 +75,7 @@ fn whoever_kills_us_does_not_harm_the_process() {
         random ^= random >> 7;
         random ^= random << 17;
         let mut child = place
-            .stackglass([
+            .stackglass_without_perf([
                 "peek",
                 &target.pid(),
                 "--duration",
@@ -227,7 +227,11 @@ fn an_exec_at_any_moment_leaves_nobody_standing() {
             );
             command.args(["-c", &script]).stdout(Stdio::null()).current_dir(place.path());
             let mut child = command.spawn().unwrap();
-            let mut look = place.stackglass(["record", "-q", "--delay", "250us", "--driver", driver]);
+            let words = ["record", "-q", "--delay", "250us", "--driver", driver];
+            let mut look = match driver {
+                "ptrace" => place.stackglass_without_perf(words),
+                _ => place.stackglass(words),
+            };
             look.args(["-o", "e.glass", "--pid", &child.id().to_string()]).stderr(Stdio::null());
             let mut look = look.spawn().unwrap();
             let until = Instant::now() + Duration::from_secs(20);

@@ -47,13 +47,14 @@ fn a_process_that_is_traced_names_its_tracer() {
     let (place, target) = (Place::new(), Target::start(command));
     let pid = target.pid();
     let mut first = place
-        .stackglass(["record", "-q", "--pid", &pid, "--driver", "ptrace"])
+        .stackglass_without_perf(["record", "-q", "--pid", &pid, "--driver", "ptrace"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     wait_until("the first one", || target.status(&pid, "TracerPid") != "0");
-    let line = refusal(&place.run(["peek", &pid, "--driver", "ptrace"]));
+    let line =
+        refusal(&place.stackglass_without_perf(["peek", &pid, "--driver", "ptrace"]).output().unwrap());
     assert!(line.contains(&format!("is traced by stackglass (pid {})", first.id())), "{line}");
     // Perf events work beside a tracer, if they are allowed.
     let output = place.run(["peek", &pid, "--duration", "300ms", "--driver", "perf"]);
@@ -111,7 +112,8 @@ fn a_closed_stdout_is_a_failure() {
 fn two_who_trace_take_turns() {
     let (place, target) = (Place::new(), Target::start_workload());
     let start = || {
-        let mut command = place.stackglass(["peek", "--driver", "ptrace", "--duration", "400ms"]);
+        let mut command =
+            place.stackglass_without_perf(["peek", "--driver", "ptrace", "--duration", "400ms"]);
         command.arg(target.pid()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let ended: Vec<_> =

@@ -50,6 +50,18 @@ impl Place {
         command
     }
 
+    /// The command where perf events are refused, so that ptrace is used if it is asked for.
+    #[allow(dead_code, reason = "not all tests use it")]
+    pub fn stackglass_without_perf<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Command {
+        let refused = whole_programs::host("refused", whole_programs::Language::C);
+        let mut command = Command::new(refused);
+        command.arg(stackglass()).args(arguments).current_dir(self.path()).env_remove("COLUMNS");
+        command
+    }
+
     /// Runs the command to its end.
     pub fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Output {
         self.stackglass(arguments).stdin(Stdio::null()).output().expect("the command starts")

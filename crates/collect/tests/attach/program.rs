@@ -1,6 +1,6 @@
 //! A program in C that is compiled, started and looked at.
 
-use stackglass_attach::{AttachMode, Driver, Stopped};
+use stackglass_attach::{AttachMode, Driver, Refusal, Stopped};
 use stackglass_collect::Recorder;
 use stackglass_collect::attached::Attached;
 use stackglass_profile::{Recording, RecordingInfo, State};
@@ -155,8 +155,11 @@ impl Seen {
 
     /// The same by a driver; by ptrace where the other one is not allowed.
     pub fn by(driver: Driver, pid: u32, time: Duration) -> Seen {
-        let mut attached =
-            Attached::begin(pid, Duration::from_millis(1), Some(driver), AttachMode::Brief).unwrap();
+        let begin = |driver| Attached::begin(pid, Duration::from_millis(1), Some(driver), AttachMode::Brief);
+        let mut attached = match begin(driver) {
+            Err(Refusal::NoPerf(_)) => begin(Driver::Ptrace).unwrap(),
+            begun => begun.unwrap(),
+        };
         let mut recorder = Recorder::new(RecordingInfo::default());
         let start = Instant::now();
         while start.elapsed() < time && attached.stopped().is_none() {

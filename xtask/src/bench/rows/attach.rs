@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Names of the drivers, and the bounds on their cost.
-const DRIVERS: [(&str, f64); 2] = [("ptrace", 0.06), ("perf", 0.03)];
+const DRIVERS: [(&str, f64); 1] = [("perf", 0.03)];
 
 /// Accuracy, then cost.
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
@@ -47,9 +47,9 @@ fn stacks(setup: &Setup, driver: &str, depth: &str) -> Result<Figure> {
 
 /// The additional time of each driver.
 fn costs(setup: &Setup) -> Result<Vec<Figure>> {
-    let mut rounds: Vec<[Times; 3]> = Vec::new();
+    let mut rounds: Vec<[Times; 2]> = Vec::new();
     for round in 0..setup.either(60, 4) {
-        let mut times = [Times::default(); 3];
+        let mut times = [Times::default(); 2];
         for i in 0..times.len() {
             let which = (i + round) % times.len();
             let driver = which.checked_sub(1).map(|i| DRIVERS[i].0);
@@ -59,7 +59,7 @@ fn costs(setup: &Setup) -> Result<Vec<Figure>> {
         rounds.push(times);
     }
     let added = |which: usize, time: fn(&Times) -> f64| {
-        let added = |rounds: &[[Times; 3]]| {
+        let added = |rounds: &[[Times; 2]]| {
             median(&rounds.iter().map(|r| time(&r[which]) / time(&r[0]) - 1.0).collect::<Vec<_>>())
         };
         Interval::bootstrap(&rounds, added)
