@@ -297,6 +297,23 @@ fn a_program_with_a_sanitizer() {
     compare(program, &["exit"]).is_equal().did("working\n", 3);
 }
 
+/// The C library's allocator bears calls with a stack that is not aligned, and so does the recorder. Its stacks are whole.
+#[test]
+fn stacks_that_are_not_aligned() {
+    let equal = compare(host("misaligned", Language::C), &[]).is_equal();
+    equal.did("every entry, every misalignment\n", 0);
+    let recording = &equal.recording;
+    let mut whole = 0;
+    for group in &recording.allocations.groups {
+        let mut locations = recording.stacks.walk(group.stack);
+        let starts = |name: &str| ["main", "first"].contains(&name);
+        let is_whole = locations.any(|at| recording.symbols.frames_of(at).any(|frame| starts(&frame.func)));
+        whole += if is_whole { group.counts.count } else { 0 };
+    }
+    // 100 rounds of 16 misalignments at 10 entries, and 41 stacks in each of 16 threads.
+    assert!(whole >= 100 * 16 * 10 + 16 * 41, "{whole}");
+}
+
 /// Time is recorded where allocations cannot be, and one line says so.
 #[test]
 fn programs_without_recorded_allocations() {

@@ -125,23 +125,33 @@ pub fn stop() {
     SESSION.store(STOPPED, SeqCst);
     // A thread that is about to enter sees the line above, or is seen to be inside.
     barrier::all_threads();
-    slots::wait_for_all();
+    slots::wait_for_all(u64::MAX);
 }
+
+/// How long other threads are waited for before all are confined, ns. One of them may wait for a lock that the caller holds.
+const LONGEST_WAIT: u64 = 1_000_000_000;
 
 /// Runs `act`, after which the calling thread may make no system calls (`seccomp`), if it succeeds. Its allocations are counted
 /// as lost then, and so are those of threads that begin later. `all`: all threads are confined.
 pub fn confine(all: bool, act: impl FnOnce() -> bool) {
     let word = slots::leave();
     let before = confined::set(all);
+    if all {
+        // As in `stop`. No thread may be about to make a call.
+        barrier::all_threads();
+        let until = system::now() + LONGEST_WAIT;
+        slots::wait_for_all(until);
+        confined::wait_for_calls(until);
+    }
     if !act() {
         confined::restore(before);
         slots::restore(word);
     }
 }
 
-/// The process has reached its end.
+/// The process has reached its end. It must not be confined.
 pub fn end() {
-    if let Some(tables) = tables().filter(|_| fork_guard::is_sampled() && !confined::is_confined()) {
+    if let Some(tables) = tables().filter(|_| fork_guard::is_sampled()) {
         tables.page().end_ns.store(system::now(), Relaxed);
         tables.page().ended.store(1, Release);
     }
@@ -149,7 +159,9 @@ pub fn end() {
 
 /// Modules may have been loaded or unloaded.
 pub fn modules_changed() {
-    if let Some(tables) = tables().filter(|_| fork_guard::is_sampled() && !confined::is_confined()) {
+    if let Some(tables) = tables().filter(|_| fork_guard::is_sampled())
+        && let Some(_calls) = confined::calls()
+    {
         // What is allocated meanwhile on this thread finds the update in progress.
         modules::update(&tables);
     }
@@ -159,7 +171,7 @@ pub fn modules_changed() {
 pub fn after_fork() {
     let tables = TABLES.swap(core::ptr::null_mut(), AcqRel);
     // A child of a signal handler may return into the recorder, which then counts once more in its parent's tables.
-    let is_unused = !slots::is_busy();
+    let is_unused = !slots::is_busy() && !confined::is_confined();
     if !tables.is_null() && is_unused {
         // SAFETY: this thread, the only one of the child, does not use them.
         unsafe { system::munmap(tables.cast(), HEAP_BYTES) };
@@ -253,6 +265,10 @@ unsafe fn hit(at: usize, size: usize, kind: Kind, start: Start) {
     let session = SESSION.load(Relaxed);
     if session == STOPPED {
         return;
+    }
+    // Once more: who confines all threads waits for those that have entered.
+    if confined::are_all_confined() {
+        return lost(&tables);
     }
     if fields.session != session {
         fields.session = session;

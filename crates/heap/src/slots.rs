@@ -123,9 +123,11 @@ pub fn current_or_new(tables: &HeapTables) -> Option<*mut Slot> {
 }
 
 /// Whether the function with an address in `frame` has been left, seen from a function with an address in `here`. It has not if the
-/// caller is a signal handler that interrupted it.
+/// caller is a signal handler that interrupted it. Nor is that known without a system call.
 pub fn has_left(frame: usize, here: usize) -> bool {
-    (frame..frame.saturating_add(SAME_STACK)).contains(&here) && !is_on_alternate_stack()
+    !confined::is_confined()
+        && (frame..frame.saturating_add(SAME_STACK)).contains(&here)
+        && !is_on_alternate_stack()
 }
 
 fn is_on_alternate_stack() -> bool {
@@ -179,6 +181,7 @@ fn make(tables: &HeapTables, word: usize) -> Option<*mut Slot> {
     if confined::is_confined() || is_being_made {
         return None;
     }
+    let _calls = confined::calls()?;
     thread_pointer::set(here | 1);
     let errno = system::errno();
     let slot = take_over(tables).or_else(|| add(tables));
@@ -283,8 +286,8 @@ pub fn for_each(each: &mut dyn FnMut(*mut Slot)) {
     }
 }
 
-/// Waits until no thread is inside the recorder. New calls must have been turned off before.
-pub fn wait_for_all() {
+/// Waits until no thread is inside the recorder, or until the clock is at `until`. New calls must have been turned off before.
+pub fn wait_for_all(until: u64) {
     let own = current().map_or(0, |slot| slot.addr());
     for place in &ALL[..(COUNT.load(Acquire) as usize).min(SLOTS)] {
         let slot = place.load(Acquire);
@@ -293,7 +296,7 @@ pub fn wait_for_all() {
         }
         // SAFETY: slots are never unmapped; both fields are atomic.
         let (busy, tid) = unsafe { (&(*slot).busy, &(*slot).tid) };
-        while busy.load(Acquire) != 0 && system::is_thread(tid.load(Relaxed)) {
+        while busy.load(Acquire) != 0 && system::is_thread(tid.load(Relaxed)) && system::now() < until {
             // SAFETY: no arguments.
             unsafe { libc::sched_yield() };
         }

@@ -12,7 +12,7 @@
 //! [`PEEK_MARK`] in `/proc/PID/maps`, which forked children do not have.
 
 use crate::action::{self, Action, SA_RESTART};
-use crate::{fork_guard, guest, restart, system};
+use crate::{confined, fork_guard, guest, restart, system};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 use stackglass_wire::{PEEK_MARK, PEEK_SYMBOL, Requests};
@@ -131,6 +131,9 @@ pub fn wait_for(seen: u32, time: core::time::Duration) {
 /// Counts a request that came without a signal, and wakes the threads that wait.
 pub fn request() {
     REQUESTS.fetch_add(1, AcqRel);
+    if confined::is_confined() {
+        return;
+    }
     system::wake(&REQUESTS);
     if let Some(guest) = guest::current() {
         guest.wake_sampler();
@@ -150,7 +153,10 @@ unsafe extern "C" fn enter(number: i32, _info: *mut libc::siginfo_t, context: *m
         let kept = *errno;
         let is_request = if let Some(requests) = shared() {
             // A child of `vfork` has its parent's memory and its own process id.
-            requests.add(system::process_id());
+            requests.add(match fork_guard::sampled_process() {
+                Some(process) if confined::is_confined() => process.pid,
+                _ => system::process_id(),
+            });
             true
         } else if fork_guard::is_sampled() && fork_guard::is_own_process() {
             request();
@@ -158,7 +164,9 @@ unsafe extern "C" fn enter(number: i32, _info: *mut libc::siginfo_t, context: *m
         } else {
             false
         };
-        if is_request {
+        if is_request && confined::is_confined() {
+            // An interrupted call stays as it is: the kernel must not be asked what else may have interrupted it.
+        } else if is_request {
             restart::put_back(&mut *context.cast());
         } else {
             // The signal is blocked while this handler runs, and delivered when it returns.

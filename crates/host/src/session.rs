@@ -72,10 +72,11 @@ unsafe fn map<T>(file: &Fd, protection: i32) -> Option<&'static T> {
 
 /// The size of the file, if it belongs to the effective user.
 fn is_ours(file: &Fd) -> Option<i64> {
-    // SAFETY: an all-zero stat is a value, and the kernel fills it; geteuid cannot fail.
+    // SAFETY: an all-zero stat is a value, and the kernel fills it. The user is the one that the kernel told at the start: without a call.
     unsafe {
         let mut stat: libc::stat = core::mem::zeroed();
-        (libc::fstat(file.raw(), &mut stat) == 0 && stat.st_uid == libc::geteuid()).then_some(stat.st_size)
+        (libc::fstat(file.raw(), &mut stat) == 0 && stat.st_uid == libc::getauxval(libc::AT_EUID) as u32)
+            .then_some(stat.st_size)
     }
 }
 

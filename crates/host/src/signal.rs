@@ -16,7 +16,7 @@
 use crate::action::{Action, SA_ONSTACK, SA_RESTART, errno, kernel_action};
 use crate::mailbox::SignalToken;
 use crate::program_actions::{ProgramAction, program_action_of, replace};
-use crate::{fork_guard, handler};
+use crate::{fork_guard, handler, system};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::*};
 
 /// Where the handler runs on threads that have an alternate stack.
@@ -119,6 +119,28 @@ pub fn avoid_alternate_stacks() {
                 let _ = kernel_action(signal, Some(&our_action(program)));
             }
         }
+    }
+}
+
+/// Blocks the sampling signal on the calling thread. Returns the mask before, for `system::set_blocked`.
+pub fn block() -> Option<u64> {
+    let ours = 1u64 << (installed()? - 1);
+    let before = system::blocked();
+    system::set_blocked(before | ours);
+    Some(before)
+}
+
+/// Discards sampling signals on their way to any thread, unless the program uses the signal as well.
+pub fn discard_pending() {
+    let Some(signal) = installed() else { return };
+    let Some(program) = program_action_of(signal) else { return };
+    if program.load().has_handler() {
+        return;
+    }
+    // The kernel discards a signal that is ignored.
+    let ignored = Action::new(libc::SIG_IGN, 0, 0);
+    if kernel_action(signal, Some(&ignored)).is_ok() {
+        let _ = kernel_action(signal, Some(&our_action(program)));
     }
 }
 

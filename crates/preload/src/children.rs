@@ -8,7 +8,7 @@ use crate::own_session::{self, Begin};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use stackglass_host::image::{ProcessImage, Refused};
-use stackglass_host::{UNWINDER, peek};
+use stackglass_host::{UNWINDER, confined, peek};
 use stackglass_wire::{ImageFlags, SessionState};
 
 static WATCHING: AtomicBool = AtomicBool::new(false);
@@ -43,7 +43,7 @@ unsafe extern "C" fn after_fork() {
     allocations::after_fork(follows);
     let is_sampled = session.page.sampled_from_outside.load(Relaxed) == 0
         && SessionState::from_number(session.page.state.load(Acquire)) != SessionState::Ready;
-    if !follows || stopped || !is_sampled {
+    if !follows || stopped || !is_sampled || confined::is_confined() {
         return;
     }
     peek::after_fork();

@@ -4,9 +4,9 @@ use crate::own_session::{self, Begin};
 use crate::{allocations, children, environment, peek_only, threads};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::Refused;
-use stackglass_host::{fork_guard, peek, restart, system};
+use stackglass_host::{confined, fork_guard, peek, restart, system};
 use stackglass_sampler::NotStarted;
-use stackglass_wire::{HEAP_BEING_READ, HEAP_NOT_READ, SessionState};
+use stackglass_wire::{HEAP_BEING_READ, HEAP_NOT_READ, SessionPage, SessionState};
 
 /// Longest wait for the sampler's last tick at the end of the program, ns. The tick takes some 100 µs if the sampler gets a
 /// CPU at once.
@@ -30,8 +30,8 @@ static CONSTRUCTOR: extern "C" fn() = constructor;
 static DESTRUCTOR: extern "C" fn() = destructor;
 
 extern "C" fn constructor() {
-    let begin = Begin::now();
     let Some(session) = own_session::find() else { return allocations::never() };
+    let begin = Begin::now();
     let follow = session.page.follow_children.load(Relaxed) != 0;
     if !follow {
         environment::remove_session();
@@ -76,23 +76,32 @@ extern "C" fn constructor() {
     let _ = peek::install();
 }
 
+/// Makes no system call unless this process has a sampler, or waits for its heap to be read: a filter that this library does not
+/// know of may end the program.
 extern "C" fn destructor() {
+    let samples = stackglass_sampler::is_running();
+    let waits = waits_for_heap_snapshot();
     // A child of `vfork` that calls `exit` runs this with its parent's memory.
-    if fork_guard::is_own_process() {
-        stackglass_sampler::stop(LAST_TICK);
+    if !(samples || waits.is_some()) || confined::is_confined() || !fork_guard::is_own_process() {
+        return;
+    }
+    stackglass_sampler::stop(LAST_TICK);
+    if let Some(page) = waits {
         stackglass_heap::end();
-        wait_for_heap_snapshot();
+        wait_for_heap_snapshot(page);
     }
 }
 
-/// Waits while the launcher saves the heap of this program (`--heap-at`), but not for one that has died.
-fn wait_for_heap_snapshot() {
-    let Some(session) = own_session::get() else { return };
-    let page = session.page;
-    let is_program = page.only_pid.load(Relaxed) == system::process_id();
-    if !is_program || page.allocations.load(Relaxed) == 0 {
-        return;
-    }
+/// The session page, if the launcher saves the heap of this program at its end (`--heap-at`).
+fn waits_for_heap_snapshot() -> Option<&'static SessionPage> {
+    let page = own_session::get()?.page;
+    let is_program = fork_guard::sampled_process().is_some_and(|own| own.pid == page.only_pid.load(Relaxed));
+    let waits = page.heap_at_exit.load(Acquire) != HEAP_NOT_READ && page.allocations.load(Relaxed) != 0;
+    (is_program && waits).then_some(page)
+}
+
+/// Waits while the launcher saves the heap of this program, but not for one that has died.
+fn wait_for_heap_snapshot(page: &SessionPage) {
     let began = system::now();
     let (mut beat, mut beat_at) = (page.beat.load(Relaxed), began);
     loop {

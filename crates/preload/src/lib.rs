@@ -21,6 +21,7 @@ mod environment;
 #[path = "file_status_x86_64.rs"]
 mod file_status;
 mod hooks;
+mod inherited_filters;
 #[cfg(panic = "abort")]
 mod no_unwinder;
 mod own_session;

@@ -1,6 +1,6 @@
 //! The session of this process: its file in the session folder, and its sampler.
 
-use crate::{allocations, environment, real_functions};
+use crate::{allocations, environment, inherited_filters, real_functions};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::{ProcessImage, Refused};
 use stackglass_host::session::{self, Session};
@@ -41,7 +41,13 @@ pub fn find() -> Option<&'static Session> {
     if !allocations::is_in_glibc() {
         return None;
     }
-    let session = environment::session_folder().and_then(session::open)?;
+    let folder = environment::session_folder()?;
+    // Before any other call: it may be one that ends this process.
+    let confinement = inherited_filters::read()?;
+    let session = session::open(folder)?;
+    if confinement != 0 && confinement != session.page.confinement.load(Relaxed) {
+        return None;
+    }
     let is_followed = session.page.follow_children.load(Relaxed) != 0;
     if !is_followed && session.page.only_pid.load(Relaxed) != system::process_id() {
         return None;

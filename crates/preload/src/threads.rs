@@ -8,7 +8,7 @@ use crate::{real_functions, signal_sets};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use stackglass_host::thread_events::ThreadEvent;
-use stackglass_host::{fork_guard, guest, system};
+use stackglass_host::{confined, fork_guard, guest, system};
 
 type Start = extern "C" fn(*mut c_void) -> *mut c_void;
 
@@ -88,7 +88,9 @@ extern "C" fn begun(cell: *mut c_void) -> Begun {
     let begun = Begun { start: cell.start.load(Acquire), argument: cell.argument.load(Acquire) };
     signal_sets::inherit(cell.removed_signals.load(Acquire));
     cell.state.store(FREE, Release);
-    if let Some(guest) = guest::current() {
+    if let Some(guest) = guest::current()
+        && !confined::is_confined()
+    {
         guest.thread_events.push(ThreadEvent::Start { tid: system::thread_id(), at: system::now() });
         if let Some(key) = KEY.load(Acquire).checked_sub(1) {
             // SAFETY: the key exists; any value but null makes the destructor run.
@@ -99,7 +101,8 @@ extern "C" fn begun(cell: *mut c_void) -> Begun {
 }
 
 unsafe extern "C" fn ended(_: *mut c_void) {
-    if let Some(guest) = guest::current().filter(|_| fork_guard::is_own_process()) {
+    if let Some(guest) = guest::current().filter(|_| !confined::is_confined() && fork_guard::is_own_process())
+    {
         let (at, cpu) = (system::now(), system::own_cpu());
         guest.thread_events.push(ThreadEvent::Exit { tid: system::thread_id(), at, cpu });
     }
@@ -124,8 +127,10 @@ pub unsafe extern "C" fn pthread_create(
     argument: *mut c_void,
 ) -> c_int {
     let Some(real) = real_functions::pthread_create() else { return libc::EAGAIN };
-    let sampled =
-        guest::current().is_some() && !stackglass_sampler::is_sampler(start) && fork_guard::is_own_process();
+    let sampled = guest::current().is_some()
+        && !confined::is_confined()
+        && !stackglass_sampler::is_sampler(start)
+        && fork_guard::is_own_process();
     let Some(cell) = sampled.then(take_cell).flatten() else {
         // SAFETY: passed on unchanged.
         return unsafe { real(thread, attributes, start, argument) };

@@ -32,7 +32,9 @@ pub use control::{ControlPage, ImageFlags, ProcessState, TEXT_BYTES};
 pub use counters::{Counter, Counters};
 pub use event::{Event, Malformed, ModuleId, State, ThreadId, ThreadName, text_byte};
 pub use requests::{REQUESTS_FILE, Requests};
-pub use session::{HEAP_BEING_READ, HEAP_NOT_READ, HEAP_TO_BE_READ, SESSION_FILE, SessionPage, SessionState};
+pub use session::{
+    HEAP_BEING_READ, HEAP_NOT_READ, HEAP_TO_BE_READ, SESSION_FILE, SessionPage, SessionState, confinement,
+};
 
 /// Version of all layouts in this crate. Both sides refuse other versions.
 pub const VERSION: u32 = 2;

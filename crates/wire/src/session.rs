@@ -48,6 +48,18 @@ pub struct SessionPage {
     /// Whether the program waits at its end, because its heap is read: [`HEAP_NOT_READ`], [`HEAP_TO_BE_READ`] or
     /// [`HEAP_BEING_READ`].
     pub heap_at_exit: AtomicU32,
+    /// The launcher's own [`confinement`].
+    pub confinement: AtomicU32,
+}
+
+/// How far a thread is confined by seccomp(2), from its `status` file (proc_pid_status(5)), as a number: the mode (0 none, 1
+/// strict, 2 filters), and above it the number of filters (since Linux 5.9).
+pub fn confinement(status: &[u8]) -> u32 {
+    let number = |name: &[u8]| {
+        let value = status.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(name))?;
+        core::str::from_utf8(value.trim_ascii()).ok()?.parse::<u32>().ok()
+    };
+    number(b"Seccomp:").unwrap_or(0) & 3 | number(b"Seccomp_filters:").unwrap_or(0).min(1 << 29) << 2
 }
 
 /// The program ends without waiting.
@@ -104,6 +116,7 @@ impl SessionPage {
             sampled_from_outside: AtomicU32::new(0),
             allocation_asker: AtomicU32::new(0),
             heap_at_exit: AtomicU32::new(0),
+            confinement: AtomicU32::new(0),
         }
     }
 
@@ -124,5 +137,25 @@ impl SessionPage {
 impl Default for SessionPage {
     fn default() -> Self {
         SessionPage::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::confinement;
+
+    #[test]
+    fn another_filter_makes_another_number() {
+        let status = |mode, filters| {
+            confinement(
+                format!("Name:\tx\nSeccomp:\t{mode}\nSeccomp_filters:\t{filters}\nSpeculation:\tx\n")
+                    .as_bytes(),
+            )
+        };
+        assert_eq!(confinement(b"Name:\tx\n"), 0);
+        assert_eq!(status(0, 0), 0);
+        assert_eq!(status(2, 1), status(2, 1));
+        assert_ne!(status(2, 1), status(2, 2));
+        assert_ne!(status(1, 0), status(0, 0));
     }
 }

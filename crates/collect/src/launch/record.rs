@@ -396,6 +396,8 @@ pub(super) fn fill_page(session: &Session, options: &Options, state: SessionStat
     page.launcher.store(std::process::id(), Relaxed);
     page.follow_children.store(options.follow_children.into(), Relaxed);
     page.walltime.store(options.walltime.into(), Relaxed);
+    let status = std::fs::read("/proc/self/status").unwrap_or_default();
+    page.confinement.store(stackglass_wire::confinement(&status), Relaxed);
     session.set_state(state);
     page.publish();
 }

@@ -6,6 +6,7 @@ use crate::real_functions;
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_long, c_ulong, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::*};
+use stackglass_host::{fork_guard, signal, system};
 
 /// prctl(2). The C library's takes a variable number of arguments, in the same registers.
 ///
@@ -22,16 +23,57 @@ pub unsafe extern "C" fn prctl(
     let Some(real) = real_functions::prctl() else { return crate::hooks::fail(libc::ENOSYS) };
     // SAFETY: passed on unchanged.
     let pass_on = || unsafe { real(option, second, third, fourth, fifth) };
-    if option != libc::PR_SET_SECCOMP {
+    let is_filter = second == libc::SECCOMP_MODE_FILTER.into() && third != 0;
+    if option != libc::PR_SET_SECCOMP || !(is_filter || second == libc::SECCOMP_MODE_STRICT.into()) {
         return pass_on();
     }
     let mut answer = -1;
-    stackglass_heap::confine(false, || {
+    let ends = if is_filter { EndOfSampling::Thread } else { EndOfSampling::Process };
+    confine(false, ends, || {
         answer = pass_on();
         answer == 0
     });
     answer
 }
+
+/// Runs `act`, which confines the calling thread or all threads, if it succeeds. This library makes no call for them afterwards.
+fn confine(all: bool, ends: EndOfSampling, act: impl FnOnce() -> bool) {
+    // A child of `vfork` has its parent's memory, and confines itself alone.
+    if !fork_guard::is_own_process() {
+        act();
+        return;
+    }
+    let samples = stackglass_sampler::is_running();
+    let mut mask = None;
+    if samples && ends == EndOfSampling::Process {
+        stackglass_sampler::stop(LONGEST_STOP);
+        signal::discard_pending();
+    } else if samples {
+        // The handler ends with a call. A signal on the way stays pending.
+        mask = signal::block();
+    }
+    let mut is_done = false;
+    stackglass_heap::confine(all, || {
+        is_done = act();
+        is_done
+    });
+    if let Some(mask) = mask.filter(|_| !is_done) {
+        system::set_blocked(mask);
+    }
+}
+
+/// Where the sampler of this library ends when a thread confines itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EndOfSampling {
+    /// On that thread.
+    Thread,
+    /// In the process: the sampler's thread would be confined as well. In strict mode, a thread can end only itself, and the process
+    /// would wait for the sampler's thread for ever.
+    Process,
+}
+
+/// Longest wait for the sampler's last tick, ns.
+const LONGEST_STOP: u64 = 1_000_000_000;
 
 /// The C library's `syscall`, or `own_syscall` if it has not been looked up.
 static SYSCALL: AtomicPtr<c_void> = AtomicPtr::new(own_syscall as *const () as *mut c_void);
@@ -76,11 +118,15 @@ unsafe extern "C" fn confining(
     let real = unsafe { core::mem::transmute::<*mut c_void, Syscall>(SYSCALL.load(Acquire)) };
     // SAFETY: passed on unchanged.
     let pass_on = || unsafe { real(number, operation, flags, argument) };
-    if !matches!(operation as u32, libc::SECCOMP_SET_MODE_STRICT | libc::SECCOMP_SET_MODE_FILTER) {
+    // Programs pass no filter to learn which flags there are.
+    let is_filter = operation as u32 == libc::SECCOMP_SET_MODE_FILTER && argument != 0;
+    if !(is_filter || operation as u32 == libc::SECCOMP_SET_MODE_STRICT) {
         return pass_on();
     }
     let mut answer = -1;
-    stackglass_heap::confine(flags & libc::SECCOMP_FILTER_FLAG_TSYNC != 0, || {
+    let all = flags & libc::SECCOMP_FILTER_FLAG_TSYNC != 0;
+    let ends = if is_filter && !all { EndOfSampling::Thread } else { EndOfSampling::Process };
+    confine(all, ends, || {
         answer = pass_on();
         // A filter with a listener answers with its descriptor.
         answer >= 0

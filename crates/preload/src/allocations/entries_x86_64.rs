@@ -3,6 +3,9 @@
 //! Off, an entry jumps to the next library's function with all arguments in place, so that even its stack looks as without this
 //! library. On, it jumps to the recording function (`hooks`) with two more arguments: the stack pointer, where the return address of the
 //! program lies, and `rbp`. From them the walk begins at the program's function.
+//!
+//! Programs in assembly may call with a stack that is not aligned to 16 bytes, against the calling convention. The allocator bears
+//! that, compiled Rust does not: such a call gets an aligned stack.
 
 use super::{ON, hooks, mappings, real};
 use core::arch::naked_asm;
@@ -27,7 +30,23 @@ macro_rules! entry {
                 "2:",
                 concat!("mov ", $sp, ", rsp"),
                 concat!("mov ", $rbp, ", rbp"),
+                "lea eax, [rsp - 8]",
+                "test al, 15",
+                "jne 3f",
                 "jmp {record}",
+                "3:",
+                "push rbp",
+                ".cfi_adjust_cfa_offset 8",
+                ".cfi_rel_offset rbp, 0",
+                "mov rbp, rsp",
+                ".cfi_def_cfa_register rbp",
+                "and rsp, -16",
+                "call {record}",
+                "mov rsp, rbp",
+                "pop rbp",
+                ".cfi_def_cfa rsp, 8",
+                ".cfi_restore rbp",
+                "ret",
                 ".cfi_endproc",
                 on = sym ON,
                 real = sym $real,

@@ -14,7 +14,7 @@ use stackglass_heap::{Kind, Start};
 #[inline(always)]
 pub(super) unsafe fn caller(sp: *const u64, rbp: u64) -> Start {
     // SAFETY: by the caller.
-    Start { pc: unsafe { *sp }, sp: sp.addr() as u64 + 8, rbp }
+    Start { pc: unsafe { sp.read_unaligned() }, sp: sp.addr() as u64 + 8, rbp }
 }
 
 /// Counts a block.

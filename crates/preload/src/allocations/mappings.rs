@@ -34,15 +34,21 @@ macro_rules! map_entry {
                 "jmp qword ptr [rip + {real}]",
                 "2:",
                 "mov rax, rsp",
-                "push rax",
-                ".cfi_adjust_cfa_offset 8",
                 "push rbp",
                 ".cfi_adjust_cfa_offset 8",
+                ".cfi_rel_offset rbp, 0",
+                "mov r10, rbp",
+                "mov rbp, rsp",
+                ".cfi_def_cfa_register rbp",
+                // The caller's stack may not be aligned.
+                "and rsp, -16",
+                "push r10",
                 "push rax",
-                ".cfi_adjust_cfa_offset 8",
                 "call {record}",
-                "add rsp, 24",
-                ".cfi_adjust_cfa_offset -24",
+                "mov rsp, rbp",
+                "pop rbp",
+                ".cfi_def_cfa rsp, 8",
+                ".cfi_restore rbp",
                 "ret",
                 ".cfi_endproc",
                 on = sym ON,
@@ -70,7 +76,7 @@ unsafe extern "C" fn record(
     unsafe {
         let found = real::mmap(at, len, protection, flags, file, offset);
         // An allocator is counted by its blocks.
-        let is_of_allocator = inside::is_nested(sp) || real::is_in_allocator(*sp as usize);
+        let is_of_allocator = inside::is_nested(sp) || real::is_in_allocator(sp.read_unaligned() as usize);
         let is_new = flags & libc::MAP_FIXED == 0 && !is_of_allocator;
         if found != libc::MAP_FAILED && flags & libc::MAP_ANONYMOUS != 0 && len >= LARGE && is_new {
             hooks::count(found, len, Kind::Mapping, sp, rbp);
