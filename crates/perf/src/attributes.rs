@@ -83,6 +83,8 @@ pub mod flags {
     pub const EXCLUDE_KERNEL: u64 = 1 << 5;
     /// Does not count in the hypervisor.
     pub const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+    /// Takes no samples of a CPU that is idle.
+    pub const EXCLUDE_IDLE: u64 = 1 << 7;
     /// Records executable mappings.
     pub const MMAP: u64 = 1 << 8;
     /// Records changes of thread names.
@@ -107,12 +109,15 @@ pub mod flags {
     pub const BUILD_ID: u64 = 1 << 34;
 }
 
+/// In place of a thread's id: all threads that run on a CPU. Needs CAP_PERFMON or `kernel.perf_event_paranoid` 0 or less.
+pub const EVERY_THREAD: u32 = u32::MAX;
+
 const PERF_FLAG_FD_CLOEXEC: u64 = 8;
 const PERF_EVENT_IOC_ENABLE: u64 = 0x2400;
 const PERF_EVENT_IOC_DISABLE: u64 = 0x2401;
 const PERF_EVENT_IOC_PERIOD: u64 = 0x4008_2404;
 
-/// Opens an event for thread `tid` (0: the calling thread), on one CPU or, with `None`, on all.
+/// Opens an event for thread `tid` (0: the calling thread, or [`EVERY_THREAD`]), on one CPU or, with `None`, on all.
 ///
 /// # Errors
 /// EACCES or EPERM if that is not allowed, ESRCH if the thread has ended, EINVAL if this kernel does not know an
@@ -125,7 +130,8 @@ pub fn open(attributes: &Attributes, tid: u32, cpu: Option<u32>) -> io::Result<O
         let fd = libc::syscall(
             libc::SYS_perf_event_open,
             &raw const attributes,
-            i64::from(tid),
+            // `EVERY_THREAD` is -1.
+            i64::from(tid as i32),
             cpu.map_or(-1, i64::from),
             no_group,
             PERF_FLAG_FD_CLOEXEC,

@@ -14,6 +14,7 @@ const PERF_RECORD_SAMPLE: u32 = 9;
 const PERF_RECORD_MMAP2: u32 = 10;
 const PERF_RECORD_LOST_SAMPLES: u32 = 13;
 const PERF_RECORD_SWITCH: u32 = 14;
+const PERF_RECORD_SWITCH_CPU_WIDE: u32 = 15;
 
 const MISC_MODE: u16 = 7;
 const MISC_USER: u16 = 2;
@@ -123,6 +124,17 @@ pub fn time_of(raw: Raw<'_>) -> Option<u64> {
     Some(u64::from_le_bytes(raw.body.get(at..at + 8)?.try_into().ok()?))
 }
 
+/// The process that was running when a record was written, without parsing the rest. `None` for a record of lost ones, and if
+/// the record is too short.
+pub fn process_of(raw: Raw<'_>) -> Option<u32> {
+    let at = match raw.kind {
+        PERF_RECORD_LOST | PERF_RECORD_LOST_SAMPLES => return None,
+        PERF_RECORD_SAMPLE => 0,
+        _ => raw.body.len().checked_sub(16)?,
+    };
+    Some(u32::from_le_bytes(raw.body.get(at..at + 4)?.try_into().ok()?))
+}
+
 /// Parses a record; `None` if it is shorter than its kind requires. With `counted`, samples hold the event's count.
 pub fn parse(raw: Raw<'_>, counted: bool) -> Option<Record<'_>> {
     if raw.kind == PERF_RECORD_SAMPLE {
@@ -134,8 +146,11 @@ pub fn parse(raw: Raw<'_>, counted: bool) -> Option<Record<'_>> {
     let mut body = Bytes(body);
     let mut record = Record { pid, tid, at, what: What::Other };
     record.what = match raw.kind {
-        PERF_RECORD_SWITCH if raw.misc & MISC_SWITCH_OUT == 0 => What::SwitchIn,
-        PERF_RECORD_SWITCH => What::SwitchOut { preempted: raw.misc & MISC_SWITCH_OUT_PREEMPT != 0 },
+        // Events of a whole CPU also name the other thread of a switch, which has a record of its own.
+        PERF_RECORD_SWITCH | PERF_RECORD_SWITCH_CPU_WIDE if raw.misc & MISC_SWITCH_OUT == 0 => What::SwitchIn,
+        PERF_RECORD_SWITCH | PERF_RECORD_SWITCH_CPU_WIDE => {
+            What::SwitchOut { preempted: raw.misc & MISC_SWITCH_OUT_PREEMPT != 0 }
+        }
         PERF_RECORD_FORK | PERF_RECORD_EXIT => {
             record.pid = body.u32()?;
             let parent = body.u32()?;
@@ -263,6 +278,14 @@ mod tests {
         assert_eq!(read(PERF_RECORD_SWITCH, 0, &end), (3, 4, 50, "in".into()));
         assert_eq!(read(PERF_RECORD_SWITCH, 1 << 13, &end), (3, 4, 50, "out false".into()));
         assert_eq!(read(PERF_RECORD_SWITCH, 3 << 13, &end), (3, 4, 50, "out true".into()));
+        let wide = [pair(8, 9), pair(3, 4), 50];
+        assert_eq!(read(PERF_RECORD_SWITCH_CPU_WIDE, 0, &wide), (3, 4, 50, "in".into()));
+        assert_eq!(read(PERF_RECORD_SWITCH_CPU_WIDE, 1 << 13, &wide), (3, 4, 50, "out false".into()));
+        let process = |kind, body: &[u64]| process_of(Raw { kind, misc: 0, body: &words(body) });
+        assert_eq!(process(PERF_RECORD_SWITCH_CPU_WIDE, &wide), Some(3));
+        assert_eq!(process(PERF_RECORD_SAMPLE, &[pair(7, 8), 99]), Some(7));
+        assert_eq!(process(PERF_RECORD_LOST, &[1, 9, pair(3, 4), 50]), None);
+        assert_eq!(process(PERF_RECORD_SWITCH, &[50]), None);
         let fork = [pair(5, 3), pair(6, 4), 49, pair(3, 4), 50];
         assert_eq!(read(PERF_RECORD_FORK, 0, &fork), (5, 6, 49, "fork 3".into()));
         assert_eq!(read(PERF_RECORD_EXIT, 0, &fork), (5, 6, 49, "exit".into()));

@@ -20,3 +20,5 @@ pub const SHORT: u8 = 105;
 pub const BETWEEN_PROGRAMS: u8 = 106;
 /// The stack is deeper than the part that the kernel copies, and its outer part has changed.
 pub const DEEP: u8 = 107;
+/// The kernel took a stack, but it was lost before it could be read.
+pub const LOST: u8 = 108;

@@ -132,6 +132,13 @@ impl Backend {
         !matches!(self, Backend::Outside(_))
     }
 
+    /// The program is about to be started, by the calling thread.
+    pub(super) fn begin(&self) {
+        if let Backend::Outside(outside) = self {
+            outside.begin();
+        }
+    }
+
     /// The program has been started.
     pub(super) fn started(&mut self, pid: u32, program: &Path) {
         match self {

@@ -93,6 +93,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     if let Some(heap) = &options.heap_at {
         page.heap_at_exit.store(HeapSnapshots::wait_at_start(heap.at), Relaxed);
     }
+    backend.begin();
     let child = start::start(options, &session, library, signals.mask_before()).map_err(|error| {
         remove_empty(&options.output);
         start_error(error)

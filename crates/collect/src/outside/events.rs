@@ -1,17 +1,21 @@
-//! The perf events of a recorded program: two on each CPU, opened on the starting thread and inherited by the
-//! program and all its threads and children.
+//! The perf events of a recorded program: two on each CPU.
+//!
+//! Where that is allowed, they are events of the CPUs themselves, whatever runs there. Each moment of CPU time then has the same chance
+//! of a stack, also in lives shorter than a period, and nothing is copied when the program starts threads or children. The
+//! records of other programs are dropped by their process id. Otherwise the events are opened on the starting thread, and
+//! inherited by the program and all its threads and children.
 //!
 //! One event samples: each time a thread has run for a period, the kernel copies its registers and the top of its stack. The
 //! other event counts nothing. It reports what happens to threads: start, exit, exec, mappings of code, and switches. Each has
-//! a separate ring, so that many samples displace no thread events. Both begin with the program's exec.
+//! a separate ring, so that many samples displace no thread events. Inherited events begin with the program's exec.
 
 use stackglass_perf::attributes::{
-    self, Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, flags, sample,
-    set_enabled,
+    self, Attributes, EVERY_THREAD, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, flags,
+    sample, set_enabled,
 };
 use stackglass_perf::records::{self, Record};
 use stackglass_perf::registers;
-use stackglass_perf::ring::Ring;
+use stackglass_perf::ring::{Raw, Ring};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};
@@ -21,6 +25,10 @@ use std::os::fd::{AsRawFd, RawFd};
 pub(super) const DUMP: usize = 63 << 10;
 /// Bytes of a ring of thread events.
 const THREAD_EVENTS: usize = 256 << 10;
+/// The same if it has those of all programs on its CPU.
+const ALL_THREAD_EVENTS: usize = 1 << 20;
+/// Most CPUs that are sampled as a whole. On larger machines, most of them would be sampled for other programs only.
+const MOST_CPUS: usize = 64;
 /// Largest ring of samples, in bytes.
 const MOST_SAMPLES: usize = 4 << 20;
 /// Smallest ring of samples, in bytes: four samples.
@@ -31,10 +39,47 @@ const ALL_SAMPLES: usize = 64 << 20;
 /// How the events sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// CPU time between two samples of a thread, ns.
+    /// Time between two samples of a CPU, ns.
     pub period: u64,
+    /// CPU time between two samples of a thread, ns, where the events are inherited.
+    pub inherited_period: u64,
     /// Sampling begins with the program, and not with [`Events::set_sampling`].
     pub at_once: bool,
+}
+
+/// Where a record comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source {
+    /// Number of the CPU among those that have events.
+    pub cpu: usize,
+    /// It is from the ring of samples.
+    pub is_sample: bool,
+    /// Time of the record, ns.
+    pub at: u64,
+}
+
+/// Whose events they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Scope {
+    /// Those of the CPUs.
+    Cpus,
+    /// Those of the starting thread, which are inherited.
+    Inherited {
+        /// Each thread keeps its own events. Otherwise the kernel swaps the events of related threads at switches. The time
+        /// that a thread has run towards its next sample is then lost when a short-lived thread ends with its event.
+        keeps_events: bool,
+    },
+}
+
+impl Scope {
+    fn target(self) -> u32 {
+        if self == Scope::Cpus { EVERY_THREAD } else { 0 }
+    }
+
+    /// Whether samples hold the event's count.
+    fn counted(self) -> bool {
+        self == Scope::Inherited { keeps_events: true }
+    }
 }
 
 /// All events of a recording.
@@ -43,9 +88,8 @@ pub(super) struct Events {
     samples: Vec<Ring>,
     /// Time in the kernel is sampled as well.
     pub counts_kernel: bool,
-    /// Each thread keeps its own events. Otherwise the kernel swaps the events of related threads at switches. The time that a
-    /// thread has run towards its next sample is then lost when a short-lived thread ends with its event.
-    pub keeps_events: bool,
+    scope: Scope,
+    at_once: bool,
     /// Rings with records, by the time of the oldest one.
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
 }
@@ -56,40 +100,50 @@ impl Events {
     /// # Errors
     /// If perf events are refused, or the kernel does not report switches (before Linux 4.3).
     pub(super) fn open(plan: Plan) -> io::Result<Events> {
-        let kernel_too = match Events::open_with(plan, true, true) {
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Events::open_with(plan, true, false),
-            opened => opened,
-        };
-        match kernel_too {
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
-            opened => return opened,
+        let cpus = online();
+        if cpus.len() <= MOST_CPUS
+            && let Ok(events) = Events::open_with(plan, true, Scope::Cpus, &cpus)
+        {
+            return Ok(events);
         }
-        match Events::open_with(plan, false, true) {
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Events::open_with(plan, false, false),
+        match Events::inherited(plan, true, &cpus) {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                Events::inherited(plan, false, &cpus)
+            }
             opened => opened,
         }
     }
 
-    fn open_with(plan: Plan, counts_kernel: bool, keeps_events: bool) -> io::Result<Events> {
+    fn inherited(plan: Plan, counts_kernel: bool, cpus: &[u32]) -> io::Result<Events> {
+        let open =
+            |keeps_events| Events::open_with(plan, counts_kernel, Scope::Inherited { keeps_events }, cpus);
+        match open(true) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => open(false),
+            opened => opened,
+        }
+    }
+
+    fn open_with(plan: Plan, counts_kernel: bool, scope: Scope, cpus: &[u32]) -> io::Result<Events> {
         let (thread_events, samples, waiting) = (Vec::new(), Vec::new(), BinaryHeap::new());
-        let mut events = Events { thread_events, samples, counts_kernel, keeps_events, waiting };
-        let cpus = online();
+        let at_once = plan.at_once;
+        let mut events = Events { thread_events, samples, counts_kernel, scope, at_once, waiting };
+        let thread_events = if scope == Scope::Cpus { ALL_THREAD_EVENTS } else { THREAD_EVENTS };
         let most = (ALL_SAMPLES / cpus.len().max(1)).next_power_of_two() / 2;
         let mut size = most.clamp(LEAST_SAMPLES, MOST_SAMPLES);
-        for cpu in cpus {
-            let attributes = thread_events_of(counts_kernel);
-            let ring = match Ring::open(&attributes, 0, Some(cpu), THREAD_EVENTS) {
+        for cpu in cpus.iter().copied() {
+            let attributes = thread_events_of(counts_kernel, scope, thread_events);
+            let ring = match Ring::open(&attributes, scope.target(), Some(cpu), thread_events) {
                 // Linux before 5.12 reports no build ids.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                     let older = Attributes { flags: attributes.flags & !flags::BUILD_ID, ..attributes };
-                    Ring::open(&older, 0, Some(cpu), THREAD_EVENTS)
+                    Ring::open(&older, scope.target(), Some(cpu), thread_events)
                 }
                 opened => opened,
             };
             events.thread_events.push(ring?);
             let ring = loop {
-                let samples = samples_of(plan, counts_kernel, keeps_events, size);
-                match Ring::open(&samples, 0, Some(cpu), size) {
+                let samples = samples_of(plan, counts_kernel, scope, size);
+                match Ring::open(&samples, scope.target(), Some(cpu), size) {
                     // The ring is larger than this user may lock in memory.
                     Err(error)
                         if size > LEAST_SAMPLES
@@ -103,6 +157,28 @@ impl Events {
             events.samples.push(ring);
         }
         Ok(events)
+    }
+
+    /// Whether they are events of the CPUs, whatever runs there.
+    pub(super) fn are_of_cpus(&self) -> bool {
+        self.scope == Scope::Cpus
+    }
+
+    /// The program is about to start. Events of CPUs begin here; inherited ones begin with the program's exec.
+    pub(super) fn begin(&self) {
+        if self.are_of_cpus() {
+            self.thread_events.iter().for_each(|ring| set_enabled(ring, true));
+            if self.at_once {
+                self.set_sampling(true);
+            }
+        }
+    }
+
+    /// Sets the period of one CPU. A new period begins.
+    pub(super) fn set_period_of(&self, cpu: usize, period: u64) {
+        if let Some(ring) = self.samples.get(cpu) {
+            attributes::set_period(ring, period);
+        }
     }
 
     /// Sets the period of threads and processes that start from now on. Others keep theirs.
@@ -126,9 +202,15 @@ impl Events {
     }
 
     /// Reads all records up to the moment `until`, in the order of time. Later ones wait for the next call: by then all
-    /// CPUs have written the records before them.
-    pub(super) fn drain(&mut self, until: u64, mut each: impl FnMut(&Record<'_>)) {
-        let counted = self.keeps_events;
+    /// CPUs have written the records before them. Only records that are `wanted` are parsed; `table` is what both functions change.
+    pub(super) fn drain<T>(
+        &mut self,
+        until: u64,
+        table: &mut T,
+        wanted: impl Fn(&mut T, Source, Raw<'_>) -> bool,
+        mut each: impl FnMut(&mut T, Source, &Record<'_>),
+    ) {
+        let counted = self.scope.counted();
         self.waiting.clear();
         for index in 0..self.thread_events.len() + self.samples.len() {
             self.ring(index).refresh();
@@ -138,9 +220,14 @@ impl Events {
             if at > until {
                 break;
             }
+            let cpus = self.thread_events.len();
+            let source = Source { cpu: index % cpus, is_sample: index >= cpus, at };
             let ring = self.ring(index);
-            if let Some(record) = ring.peek().and_then(|raw| records::parse(raw, counted)) {
-                each(&record);
+            if let Some(raw) = ring.peek()
+                && wanted(table, source, raw)
+                && let Some(record) = records::parse(raw, counted)
+            {
+                each(table, source, &record);
             }
             ring.advance();
             self.wait(index);
@@ -164,15 +251,16 @@ impl Events {
     }
 }
 
-fn common(counts_kernel: bool, at_once: bool) -> u64 {
+fn common(counts_kernel: bool, at_once: bool, scope: Scope) -> u64 {
     let mut bits = flags::DISABLED
-        | flags::INHERIT
         | flags::EXCLUDE_HYPERVISOR
         | flags::USE_CLOCKID
         | flags::SAMPLE_ID_ALL
         | flags::WATERMARK;
-    if at_once {
-        bits |= flags::ENABLE_ON_EXEC;
+    match scope {
+        Scope::Cpus => bits |= flags::EXCLUDE_IDLE,
+        Scope::Inherited { .. } if at_once => bits |= flags::INHERIT | flags::ENABLE_ON_EXEC,
+        Scope::Inherited { .. } => bits |= flags::INHERIT,
     }
     if !counts_kernel {
         bits |= flags::EXCLUDE_KERNEL;
@@ -180,20 +268,20 @@ fn common(counts_kernel: bool, at_once: bool) -> u64 {
     bits
 }
 
-fn samples_of(plan: Plan, counts_kernel: bool, keeps_events: bool, size: usize) -> Attributes {
+fn samples_of(plan: Plan, counts_kernel: bool, scope: Scope, size: usize) -> Attributes {
     // Inherited events whose count is in their samples are never swapped (Linux 6.12; refused before).
-    let count = if keeps_events { sample::READ } else { 0 };
+    let count = if scope.counted() { sample::READ } else { 0 };
     Attributes {
         kind: PERF_TYPE_SOFTWARE,
         config: PERF_COUNT_SW_CPU_CLOCK,
-        sample_period: plan.period,
+        sample_period: if scope == Scope::Cpus { plan.period } else { plan.inherited_period },
         sample_type: sample::TID
             | sample::TIME
             | sample::PERIOD
             | count
             | sample::REGS_USER
             | sample::STACK_USER,
-        flags: common(counts_kernel, plan.at_once),
+        flags: common(counts_kernel, plan.at_once, scope),
         wakeup: (size / 4) as u32,
         sample_regs_user: registers::mask(),
         sample_stack_user: DUMP as u32,
@@ -202,13 +290,13 @@ fn samples_of(plan: Plan, counts_kernel: bool, keeps_events: bool, size: usize) 
     }
 }
 
-fn thread_events_of(counts_kernel: bool) -> Attributes {
+fn thread_events_of(counts_kernel: bool, scope: Scope, size: usize) -> Attributes {
     Attributes {
         kind: PERF_TYPE_SOFTWARE,
         config: PERF_COUNT_SW_DUMMY,
         sample_period: 1,
         sample_type: sample::TID | sample::TIME,
-        flags: common(counts_kernel, true)
+        flags: common(counts_kernel, true, scope)
             | flags::MMAP
             | flags::MMAP2
             | flags::BUILD_ID
@@ -216,7 +304,7 @@ fn thread_events_of(counts_kernel: bool) -> Attributes {
             | flags::COMM_EXEC
             | flags::TASK
             | flags::CONTEXT_SWITCH,
-        wakeup: (THREAD_EVENTS / 4) as u32,
+        wakeup: (size / 4) as u32,
         clockid: libc::CLOCK_MONOTONIC,
         ..Attributes::default()
     }

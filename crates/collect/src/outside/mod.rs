@@ -1,6 +1,6 @@
 //! Samples a program and its children from outside: no code is added to the program, and no thread is stopped or signalled.
 //!
-//! Perf events are inherited by every thread and child. They bring the stacks of running threads and report what happens
+//! Perf events of all CPUs, or events that are inherited by every thread and child, bring the stacks of running threads and report what happens
 //! to threads and processes ([`events`]). A table of all processes follows from these reports ([`processes`]). Stacks
 //! are walked with the unwind rules of the mapped files ([`mappings`], [`deep`]). Sleeping threads are read through /proc, at
 //! most once for each sleep ([`sleepers`]). The time of each thread is split among its stacks ([`time`], [`thread`]).
@@ -8,12 +8,15 @@
 //!
 //! `docs/EFFECTS.md` lists what the program can notice.
 
+mod alike;
 mod burst_start;
+mod cpu_periods;
 mod deep;
 mod elf_file;
 mod events;
 mod files;
 mod mappings;
+mod on_cpus;
 mod period;
 mod phase_shift;
 mod process;
@@ -24,6 +27,7 @@ mod time;
 mod walking;
 
 use crate::Recorder;
+use cpu_periods::CpuPeriods;
 use events::{Events, Plan};
 use period::PeriodChoice;
 use phase_shift::PhaseShift;
@@ -53,6 +57,8 @@ pub(crate) struct Outside {
     /// Chooses the moments of drains, so that no program can be in step with them, and the periods of new threads.
     random: Random,
     periods: PeriodChoice,
+    /// The periods of CPUs, if the events are theirs.
+    cpu_periods: Option<CpuPeriods>,
 }
 
 impl Outside {
@@ -65,10 +71,19 @@ impl Outside {
         let (delay, now) = (delay.as_nanos() as u64, monotonic());
         let mut random = Random::new(now);
         let periods = PeriodChoice::new(delay, now);
-        let events = Events::open(Plan { period: periods.first(&mut random), at_once })?;
-        let processes = ProcessTable::new(!events.counts_kernel, at_once, follow_children);
+        let period = CpuPeriods::first(delay, &mut random);
+        let inherited_period = periods.first(&mut random);
+        let events = Events::open(Plan { period, inherited_period, at_once })?;
+        let cpu_periods = events.are_of_cpus().then(|| CpuPeriods::new(delay, period, events.cpus(), now));
+        let processes =
+            ProcessTable::new(!events.counts_kernel, at_once, follow_children, events.are_of_cpus());
         let phase_shift = PhaseShift::new(now);
-        Ok(Outside { events, processes, settled: now, phase_shift, random, periods })
+        Ok(Outside { events, processes, settled: now, phase_shift, random, periods, cpu_periods })
+    }
+
+    /// The program is about to be started.
+    pub(crate) fn begin(&self) {
+        self.events.begin();
     }
 
     /// The program was started, so limits that it would have inherited may change.
@@ -90,8 +105,11 @@ impl Outside {
     /// Reads all records since the last call.
     pub(crate) fn drain(&mut self, recorder: &mut Recorder) {
         self.drain_until(monotonic() - UNORDERED, recorder);
-        let Outside { events, processes, phase_shift, random, periods, .. } = self;
+        let Outside { events, processes, phase_shift, random, periods, cpu_periods, .. } = self;
         let now = monotonic();
+        if let Some(cpu_periods) = cpu_periods {
+            return cpu_periods.renew(now, events, random);
+        }
         if let Some(period) = periods.next(processes.forks(), now, random) {
             events.set_period(period);
         }
@@ -100,9 +118,21 @@ impl Outside {
     }
 
     fn drain_until(&mut self, until: u64, recorder: &mut Recorder) {
-        let Outside { events, processes, .. } = self;
+        let Outside { events, processes, cpu_periods, .. } = self;
         processes.begin_drain(until);
-        events.drain(until, |record| processes.apply(record, recorder));
+        let mut sinks = (&mut *processes, cpu_periods, &mut *recorder);
+        events.drain(
+            until,
+            &mut sinks,
+            |(processes, ..), source, raw| processes.wants(source, raw),
+            |(processes, cpu_periods, recorder), source, record| {
+                if let Some(cpu_periods) = cpu_periods {
+                    cpu_periods.used(source.cpu, source.at);
+                    processes.set_period(cpu_periods.worth(source.cpu, source.at));
+                }
+                processes.apply(source, record, recorder);
+            },
+        );
         processes.recover_lost(recorder);
         processes.read_sleepers(recorder);
     }

@@ -80,6 +80,11 @@ impl Process {
         Process { name, ..Process::new(self.pid, self.parent, start) }
     }
 
+    /// What it runs: its file, or its name if that is not known.
+    pub(super) fn kind(&self) -> Vec<u8> {
+        self.exe.clone().unwrap_or_else(|| self.name.to_vec())
+    }
+
     /// The number of the next thread.
     pub(super) fn next_number(&mut self) -> u32 {
         self.last_number += 1;

@@ -1,18 +1,23 @@
 //! The table of all processes and threads of a recording, updated from the kernel's records.
 
 mod lost;
+mod running;
 mod samples;
 mod sleeping;
 
+use super::alike::Alike;
+use super::events::Source;
 use super::files::Files;
+use super::on_cpus::OnCpus;
 use super::phase_shift::Threads;
 use super::process::Process;
 use super::thread::{Sink, Thread};
-use super::time::{Phase, SwitchCost};
+use super::time::{Phase, SwitchCost, ThreadTime};
 use super::walking::Walking;
 use crate::recording::recorder::Recorder;
-use foldhash::HashMap;
-use stackglass_perf::records::{Record, What};
+use foldhash::{HashMap, HashSet};
+use stackglass_perf::records::{self, Record, What};
+use stackglass_perf::ring::Raw;
 use stackglass_procfs::clock::monotonic;
 use stackglass_wire::{Counter, Event, ThreadId, ThreadName};
 use std::collections::BTreeMap;
@@ -49,6 +54,20 @@ pub(super) struct ProcessTable {
     until: u64,
     /// The recording process.
     own: u32,
+    /// The events are of CPUs, and bring the records of all programs.
+    of_cpus: bool,
+    on_cpus: OnCpus,
+    /// Threads that are ending, and still have a CPU.
+    ending: Vec<u32>,
+    /// Threads that have ended. The kernel may still report them, until their ids are used again.
+    ended: HashSet<u32>,
+    /// The recorded program before its exec, with events of CPUs.
+    starting: Option<u32>,
+    /// What a sample stands for, with events of CPUs, ns.
+    period: Option<u64>,
+    /// Short lives, by the program's file.
+    alike: BTreeMap<Vec<u8>, Alike>,
+    lost_samples: u64,
     lost: u64,
     /// Times that threads went to sleep.
     switches: u64,
@@ -65,7 +84,7 @@ pub(super) struct ProcessTable {
 
 impl ProcessTable {
     /// Nothing known yet.
-    pub(super) fn new(user_only: bool, sampling: bool, follow_children: bool) -> ProcessTable {
+    pub(super) fn new(user_only: bool, sampling: bool, follow_children: bool, of_cpus: bool) -> ProcessTable {
         ProcessTable {
             processes: HashMap::default(),
             threads: HashMap::default(),
@@ -81,6 +100,14 @@ impl ProcessTable {
             drain: 0,
             until: 0,
             own: std::process::id(),
+            of_cpus,
+            on_cpus: OnCpus::default(),
+            ending: Vec::new(),
+            ended: HashSet::default(),
+            starting: None,
+            period: None,
+            alike: BTreeMap::new(),
+            lost_samples: 0,
             lost: 0,
             switches: 0,
             lost_now: false,
@@ -123,38 +150,86 @@ impl ProcessTable {
         self.until = until;
     }
 
+    /// Sets what the next sample stands for, ns.
+    pub(super) fn set_period(&mut self, period: u64) {
+        self.period = Some(period);
+    }
+
+    /// Whether a record may be about the program. Events of CPUs bring those of all programs.
+    pub(super) fn wants(&mut self, source: Source, raw: Raw<'_>) -> bool {
+        if !self.of_cpus {
+            return true;
+        }
+        let pid = records::process_of(raw);
+        let ours = pid.is_none_or(|pid| pid == self.own || self.processes.contains_key(&pid));
+        let wanted = ours || (!source.is_sample && self.on_cpus.thread_on(source.cpu).is_some());
+        if !wanted && !source.is_sample {
+            self.on_cpus.saw(source.cpu, source.at);
+        }
+        wanted
+    }
+
     /// Applies one record.
-    pub(super) fn apply(&mut self, record: &Record<'_>, recorder: &mut Recorder) {
+    pub(super) fn apply(&mut self, source: Source, record: &Record<'_>, recorder: &mut Recorder) {
         let Record { pid, tid, at, .. } = *record;
         if let What::Lost(n) = record.what {
-            self.lost += n;
-            self.lost_now = true;
+            return self.lose(source, at, n);
+        }
+        if let What::Fork { parent } = record.what
+            && self.of_cpus
+            && parent == self.own
+            && pid != self.own
+        {
+            // The command starts no other program while its events are on.
+            self.starting.get_or_insert(pid);
+        } else if pid == self.own {
             return;
         }
-        if pid == self.own || pid == 0 || pid == NO_PROCESS || tid == 0 || tid == NO_PROCESS {
+        let switch = match record.what {
+            What::SwitchIn => Some(Phase::Running),
+            What::SwitchOut { preempted: true } => Some(Phase::Ready),
+            What::SwitchOut { preempted: false } => Some(Phase::Asleep),
+            _ => None,
+        };
+        if let Some(phase) = switch {
+            return self.switch(source.cpu, pid, tid, phase, at, recorder);
+        }
+        if !source.is_sample {
+            self.on_cpus.saw(source.cpu, at);
+        }
+        if !has_id(pid, tid) {
             return;
         }
         // The first process that execs is the program.
         if !self.follow_children && *self.only.get_or_insert(pid) != pid {
             return;
         }
+        let is_new =
+            matches!(record.what, What::Fork { parent } if self.is_ours(parent) || parent == self.own);
+        if !is_new && (!self.is_ours(pid) || self.ended.contains(&tid)) {
+            return;
+        }
         match &record.what {
-            What::SwitchIn => self.enter(pid, tid, Phase::Running, at),
-            What::SwitchOut { preempted } => {
-                let phase = if *preempted { Phase::Ready } else { Phase::Asleep };
-                self.enter(pid, tid, phase, at);
-            }
-            What::Sample(sample) => self.sample(pid, tid, at, sample, recorder),
+            What::Sample(sample) => self.sample(source.cpu, pid, tid, at, sample, recorder),
             What::Fork { parent } => self.fork(pid, tid, *parent, at),
+            What::Exit if self.of_cpus && self.on_cpus.cpu_of(tid).is_some() => self.ending.push(tid),
             What::Exit => self.exit(tid, at, recorder),
-            What::Comm { exec: true, name } => self.exec(pid, tid, at, name_of(name), recorder),
+            What::Comm { exec: true, name } => {
+                self.exec(pid, tid, at, name_of(name), recorder);
+                self.runs_on(source.cpu, tid, at);
+            }
             What::Comm { exec: false, name } => self.rename(pid, tid, at, name_of(name), recorder),
             What::Mmap(map) => {
                 let process = self.processes.entry(pid).or_insert_with(|| Process::new(pid, 0, at));
                 process.insert(map, &mut self.files);
             }
-            What::Lost(_) | What::Other => {}
+            What::Lost(_) | What::Other | What::SwitchIn | What::SwitchOut { .. } => {}
         }
+    }
+
+    /// Whether a process belongs to the program. Inherited events have no others.
+    fn is_ours(&self, pid: u32) -> bool {
+        !self.of_cpus || self.processes.contains_key(&pid)
     }
 
     fn enter(&mut self, pid: u32, tid: u32, phase: Phase, at: u64) {
@@ -203,12 +278,20 @@ impl ProcessTable {
             self.processes.insert(pid, process);
         }
         self.forks += 1;
+        self.ended.remove(&tid);
         self.threads.remove(&tid);
         self.begin(pid, tid, Phase::Ready, at);
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.time = ThreadTime::born(at);
+        }
     }
 
     fn exit(&mut self, tid: u32, at: u64, recorder: &mut Recorder) {
+        self.on_cpus.forget(tid);
         let Some(mut thread) = self.threads.remove(&tid) else { return };
+        if self.of_cpus {
+            self.ended.insert(tid);
+        }
         self.end(&mut thread, at, recorder);
         let Some(process) = self.processes.get_mut(&thread.pid) else { return };
         process.threads = process.threads.saturating_sub(1);
@@ -220,12 +303,18 @@ impl ProcessTable {
 
     /// Ends a thread.
     fn end(&mut self, thread: &mut Thread, at: u64, recorder: &mut Recorder) {
-        let ProcessTable { processes, cost, user_only, sampling, .. } = self;
+        let ProcessTable { processes, sampling, .. } = self;
         let Some(process) = processes.get_mut(&thread.pid) else { return };
         if !*sampling {
             return;
         }
-        settle(thread, process, at, true, cost, *user_only, recorder);
+        let mut settling = Settling {
+            cost: &self.cost,
+            user_only: self.user_only,
+            lost: self.lost_samples > 0,
+            alike: self.of_cpus.then_some(&mut self.alike),
+        };
+        settling.settle(thread, process, at, true, recorder);
         let (thread_id, at, cpu) = (thread.number, thread.time.until(), thread.time.assigned());
         if let Some(image) = process.recorded_image() {
             image.apply(&Event::ThreadEnd { thread: thread_id, at, cpu, flags: 0 }, recorder);
@@ -246,6 +335,7 @@ impl ProcessTable {
             }
         }
         let start = carried.as_ref().map_or(at, |thread| thread.began);
+        self.starting.take_if(|starting| *starting == pid);
         let process = match self.processes.get_mut(&pid) {
             Some(before) => {
                 before.end(at, recorder);
@@ -278,15 +368,22 @@ impl ProcessTable {
     /// Gives all time so far to stacks, for threads that have moved or for `all`.
     pub(super) fn settle(&mut self, all: bool, recorder: &mut Recorder) {
         let until = self.until;
-        let ProcessTable { processes, threads, moved, cost, user_only, sampling, .. } = self;
-        if !*sampling {
+        if !self.sampling {
             return;
         }
+        self.check_running();
+        let ProcessTable { processes, threads, moved, .. } = self;
+        let mut settling = Settling {
+            cost: &self.cost,
+            user_only: self.user_only,
+            lost: self.lost_samples > 0,
+            alike: self.of_cpus.then_some(&mut self.alike),
+        };
         let mut one = |thread: &mut Thread| {
             if let Some(process) = processes.get_mut(&thread.pid)
                 && (all || thread.has_moved())
             {
-                settle(thread, process, until, false, cost, *user_only, recorder);
+                settling.settle(thread, process, until, false, recorder);
             }
         };
         if all {
@@ -295,6 +392,7 @@ impl ProcessTable {
             moved.iter().filter_map(|tid| threads.get_mut(tid).map(&mut one)).count();
         }
         moved.clear();
+        self.alike.values_mut().for_each(|alike| alike.settle(false, recorder));
         self.refresh(recorder);
     }
 
@@ -311,6 +409,7 @@ impl ProcessTable {
     /// Forgets all samples, here and in the recorder.
     pub(super) fn forget_samples(&mut self, recorder: &mut Recorder) {
         let before = recorder.clear_samples();
+        self.alike.clear();
         for process in self.processes.values_mut() {
             if let Some(image) = process.recorded_image() {
                 image.forget_stacks(&before, recorder);
@@ -327,16 +426,26 @@ impl ProcessTable {
 
     /// Ends the recording. Threads that live on have no end.
     pub(super) fn close(&mut self, recorder: &mut Recorder) {
-        let tids: Vec<u32> = self.threads.keys().copied().collect();
         let now = monotonic();
-        for tid in tids {
-            if let Some(mut thread) = self.threads.remove(&tid)
-                && self.sampling
-                && let Some(process) = self.processes.get_mut(&thread.pid)
-            {
-                settle(&mut thread, process, now, true, &self.cost, self.user_only, recorder);
+        for tid in std::mem::take(&mut self.ending) {
+            self.exit(tid, self.until.min(now), recorder);
+        }
+        if self.sampling {
+            self.check_running();
+        }
+        let ProcessTable { processes, threads, .. } = self;
+        let mut settling = Settling {
+            cost: &self.cost,
+            user_only: self.user_only,
+            lost: self.lost_samples > 0,
+            alike: self.of_cpus.then_some(&mut self.alike),
+        };
+        for mut thread in std::mem::take(threads).into_values().filter(|_| self.sampling) {
+            if let Some(process) = processes.get_mut(&thread.pid) {
+                settling.settle(&mut thread, process, now, true, recorder);
             }
         }
+        self.alike.values_mut().for_each(|alike| alike.settle(true, recorder));
         self.refresh(recorder);
         let (switches, ran) = (self.switches, recorder.totals().awake);
         if switches * SWITCH > ran / 20 && switches > MANY_SWITCHES {
@@ -346,11 +455,18 @@ impl ProcessTable {
                  takes the kernel some microseconds, so the program ran several percent longer"
             ));
         }
+        if self.lost_samples > 0 {
+            let lost = self.lost_samples;
+            recorder.remark(format!(
+                "{lost} stacks were lost because this machine was too busy to read them in time: shares are less \
+                 certain, CPU times are not affected; a longer --delay helps"
+            ));
+        }
         if self.lost > 0 {
             let lost = self.lost;
             recorder.remark(format!(
-                "{lost} records were lost because this machine was too busy to read them in time; shares are less \
-                 certain, but each thread's time is the kernel's own count; a longer --delay helps"
+                "{lost} records of what threads did were lost because this machine was too busy to read them in time: \
+                 CPU time that no thread can be shown to have used is [unaccounted]"
             ));
         }
     }
@@ -362,6 +478,7 @@ impl ProcessTable {
     /// Copies counters into the recording.
     fn refresh(&mut self, recorder: &mut Recorder) {
         let how = match self.user_only {
+            false if self.of_cpus => "sampler: perf events on every CPU, in the program and in the kernel",
             false => "sampler: perf events on every thread, in the program and in the kernel",
             true => {
                 "sampler: perf events on every thread, in the program only: the kernel may not be sampled here"
@@ -380,25 +497,43 @@ fn announce(thread: &mut Thread, image: &mut crate::ProcessImage, recorder: &mut
     }
 }
 
-fn settle(
-    thread: &mut Thread,
-    process: &mut Process,
-    at: u64,
-    last: bool,
-    cost: &SwitchCost,
+/// What settling a thread needs besides the thread.
+struct Settling<'a> {
+    cost: &'a SwitchCost,
     user_only: bool,
-    recorder: &mut Recorder,
-) {
-    // Most forked children exec at once. What they ran before belongs to the next image.
-    if process.forked && !process.is_recorded() && !thread.has_hits() && !last {
-        return;
+    lost: bool,
+    /// Short lives, if each moment of CPU time has the same chance of a stack.
+    alike: Option<&'a mut BTreeMap<Vec<u8>, Alike>>,
+}
+
+impl Settling<'_> {
+    fn settle(
+        &mut self,
+        thread: &mut Thread,
+        process: &mut Process,
+        at: u64,
+        last: bool,
+        recorder: &mut Recorder,
+    ) {
+        // Most forked children exec at once. What they ran before belongs to the next image.
+        if process.forked && !process.is_recorded() && !thread.has_hits() && !last {
+            return;
+        }
+        let Some(image) = process.image(recorder) else { return };
+        announce(thread, image, recorder);
+        let Some(no_stack) = image.intern(&[], recorder) else { return };
+        let Some(number) = image.thread(thread.number) else { return };
+        let alike =
+            self.alike.as_mut().filter(|_| last).map(|alike| alike.entry(process.kind()).or_default());
+        let (user_only, lost) = (self.user_only, self.lost);
+        let mut sink = Sink { recorder, thread: number, no_stack, user_only, alike, lost };
+        thread.settle(at, last, self.cost, &mut sink);
     }
-    let Some(image) = process.image(recorder) else { return };
-    announce(thread, image, recorder);
-    let Some(no_stack) = image.intern(&[], recorder) else { return };
-    if let Some(number) = image.thread(thread.number) {
-        thread.settle(at, last, cost, &mut Sink { recorder, thread: number, no_stack, user_only });
-    }
+}
+
+/// Whether a record is about a thread that still has an id.
+fn has_id(pid: u32, tid: u32) -> bool {
+    ![0, NO_PROCESS].contains(&pid) && ![0, NO_PROCESS].contains(&tid)
 }
 
 fn name_of(text: &[u8]) -> ThreadName {

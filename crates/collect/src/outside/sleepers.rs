@@ -23,6 +23,7 @@ pub(super) fn read(
     cost: &mut SwitchCost,
 ) -> Option<Walked> {
     let account = thread.files.stat()?;
+    let at = monotonic();
     let ThreadState::Asleep(sleep) = thread.files.state() else { return None };
     let Walking { scratch, frames, fetched } = walking;
     let registers = Registers::new(sleep.place.pc, sleep.place.sp, None);
@@ -38,6 +39,6 @@ pub(super) fn read(
     if thread.files.stat() != Some(account) {
         return None;
     }
-    thread.time.read(account.ran, cost);
+    thread.time.read(account.ran, at, cost);
     Some(Walked { len: walk.len, cut: walk.end.code() })
 }

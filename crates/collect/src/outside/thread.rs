@@ -6,6 +6,7 @@
 //! with programs that keep their own account, a hit in user code is worth 0.93 to 1.08 periods under all conditions
 //! tried, while shares of all hits are wrong by up to a third.
 
+use super::alike::{Alike, Owed};
 use super::burst_start::BurstStart;
 use super::time::{Phase, SwitchCost, ThreadTime};
 use crate::recording::recorder::Recorder;
@@ -92,6 +93,10 @@ pub(super) struct Sink<'a> {
     pub no_stack: StackId,
     /// Time in the kernel is not sampled.
     pub user_only: bool,
+    /// Each moment of CPU time has the same chance of a stack, also in short lives: the threads that run the same program.
+    pub alike: Option<&'a mut Alike>,
+    /// Samples were lost in this recording.
+    pub lost: bool,
 }
 
 impl Sink<'_> {
@@ -151,6 +156,12 @@ impl Thread {
         (self.sleep, self.sleeps_since) = (Sleep::Unknown, self.time.until());
     }
 
+    /// Records were lost: what it did after the moment `certain` is not known.
+    pub(super) fn doubt(&mut self, certain: u64) {
+        self.time.doubt(certain);
+        (self.sleep, self.sleeps_since) = (Sleep::Unknown, self.time.until());
+    }
+
     /// The thread was found to sleep on this stack.
     pub(super) fn asleep_on(&mut self, stack: Stack) {
         self.sleep = Sleep::On(stack);
@@ -200,20 +211,36 @@ impl Thread {
         let pending = self.time.pending(cost).max(0) as u64;
         let start = &mut self.burst_start;
         self.hits.retain(|hit| !hit.at_start || !start.is_surplus(hit.period));
-        let (times, mut rest) = shares(pending, &self.hits, last);
+        self.hits.iter_mut().for_each(|hit| hit.at_start = false);
         let ran = self.time.clock(cost);
+        let is_short = match self.hits.last() {
+            Some(hit) => ran < SHORT_LIFE * hit.period,
+            None => self.last_awake.is_none(),
+        };
+        if last && sink.alike.is_some() && is_short {
+            return self.settle_short_life(at, pending, sink);
+        }
+        // Stacks wait until the thread's clock has reached what they stand for.
+        let waiting = if last { Vec::new() } else { self.hits.split_off(covered(pending, &self.hits)) };
+        let (times, mut rest) = shares(pending, &self.hits, last);
         for (hit, time) in self.hits.iter().zip(&times) {
             sink.add(hit.stack, hit.at, *time, State::Awake, 1);
             self.last_awake = Some(hit.stack);
         }
         self.time.give(times.iter().sum());
         let period = self.hits.last().map_or(1_000_000, |hit| hit.period);
-        self.hits.clear();
+        self.hits = waiting;
+        if !self.hits.is_empty() {
+            return;
+        }
         // If a thread ran for a few periods only, the time may be its own code's or the kernel's.
         let in_kernel = sink.user_only && rest > 4 * period && ran > 20 * period;
         let stack = match self.last_awake {
             _ if in_kernel => Stack { id: sink.no_stack, cut: cut::IN_KERNEL },
             Some(stack) if last && rest <= period => stack,
+            _ if last && sink.lost && ran > SHORT_LIFE * period => {
+                Stack { id: sink.no_stack, cut: cut::LOST }
+            }
             _ if last => Stack { id: sink.no_stack, cut: cut::SHORT },
             _ => return,
         };
@@ -225,6 +252,31 @@ impl Thread {
             sink.add(stack, at, rest, State::Awake, 0);
             self.time.give(rest);
         }
+    }
+
+    /// Gives all CPU time of a thread that has ended after a few periods. Its stacks get what they stand for, if it ran as much. Time
+    /// without a stack, and stacks without time, are balanced among all threads of the program that ended as soon.
+    fn settle_short_life(&mut self, at: u64, pending: u64, sink: &mut Sink<'_>) {
+        let all: u64 = self.hits.iter().map(|hit| hit.period).sum();
+        let mut left = pending;
+        for hit in std::mem::take(&mut self.hits) {
+            let time = match all > pending {
+                true => (u128::from(hit.period) * u128::from(pending) / u128::from(all)) as u64,
+                false => hit.period,
+            };
+            left -= time;
+            sink.add(hit.stack, hit.at, time, State::Awake, 1);
+            self.last_awake = Some(hit.stack);
+            if let Some(alike) = &mut sink.alike {
+                alike.offer(hit.stack, hit.period - time);
+            }
+        }
+        if let Some(alike) = &mut sink.alike
+            && left > 0
+        {
+            alike.owe(Owed { thread: sink.thread, at, time: left, no_stack: sink.no_stack });
+        }
+        self.time.give(pending);
     }
 
     fn settle_waited(&mut self, at: u64, last: bool, sink: &mut Sink<'_>) {
@@ -270,6 +322,20 @@ impl Thread {
 
 /// Most periods that a stack in the kernel stands for.
 const MOST_PERIODS: u64 = 4;
+
+/// Periods up to which a life is short.
+const SHORT_LIFE: u64 = 20;
+
+/// How many of the hits stand for no more than `pending` ns of CPU time, from the first one on.
+fn covered(pending: u64, hits: &[Hit]) -> usize {
+    let mut sum = 0u64;
+    hits.iter()
+        .take_while(|hit| {
+            sum += if hit.in_user_code { hit.period } else { 0 };
+            sum <= pending
+        })
+        .count()
+}
 
 /// The time of each hit if `pending` ns of CPU time are assigned, and the time that is left over.
 fn shares(pending: u64, hits: &[Hit], last: bool) -> (Vec<u64>, u64) {
@@ -319,8 +385,10 @@ mod tests {
         assert_eq!(shares(9000, &hits(&[true, false]), false), (vec![1000, 4000], 4000));
         // Without a stack in the kernel the rest is kept.
         assert_eq!(shares(5000, &hits(&[true, true]), false), (vec![1000, 1000], 3000));
-        // With more hits than time, the clock catches up later, unless the thread has ended.
-        assert_eq!(shares(1500, &hits(&[true, true, false]), false), (vec![1000, 1000, 0], 0));
+        // With more hits than time, the others wait until the clock catches up, unless the thread has ended.
+        assert_eq!(covered(1500, &hits(&[false, true, false, true, false])), 3);
+        assert_eq!(covered(2000, &hits(&[true, true, false])), 3);
+        assert_eq!(covered(500, &hits(&[true])), 0);
         assert_eq!(shares(1500, &hits(&[true, true, false]), true), (vec![750, 750, 0], 0));
         assert_eq!(shares(700, &[], true), (vec![], 700));
         assert_eq!(shares(0, &hits(&[false]), true), (vec![0], 0));

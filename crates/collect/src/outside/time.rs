@@ -20,6 +20,8 @@ pub(super) enum Phase {
     Ready,
     /// It sleeps.
     Asleep,
+    /// Records were lost: not known. Such time is not counted, but read from the kernel's account if that is possible.
+    Unknown,
 }
 
 /// The mean cost of a switch on this machine, learned from threads whose account could be read.
@@ -61,17 +63,25 @@ struct Reading {
 pub(super) struct ThreadTime {
     phase: Phase,
     since: u64,
+    /// When the current phase began.
+    entered: u64,
     /// What it ran between switches.
     ran: u64,
     /// How often it got a CPU.
     switches: u64,
     /// The last reading of the kernel's account.
     reading: Option<Reading>,
+    /// A later reading and its moment, up to which not all records are known yet.
+    early: Option<(u64, u64)>,
+    /// What the last reading says about the cost of switches: ns, and their number.
+    learned: Option<(u64, u64)>,
     /// By how much the account exceeded `ran` at the last reading.
     extra: i64,
     assigned: u64,
     waited: u64,
     slept: u64,
+    /// Records were lost since the last reading: its difference is not the cost of switches.
+    lost: bool,
 }
 
 impl ThreadTime {
@@ -80,14 +90,24 @@ impl ThreadTime {
         ThreadTime {
             phase,
             since: at,
+            entered: at,
             ran: 0,
             switches: 0,
             reading: None,
+            early: None,
+            learned: None,
             extra: 0,
             assigned: 0,
             waited: 0,
             slept: 0,
+            lost: false,
         }
+    }
+
+    /// A thread that begins now: its account begins at zero.
+    pub(super) fn born(at: u64) -> ThreadTime {
+        let reading = Some(Reading { account: 0, ran: 0, switches: 0 });
+        ThreadTime { reading, ..ThreadTime::new(at, Phase::Ready) }
     }
 
     /// Its phase now.
@@ -101,35 +121,72 @@ impl ThreadTime {
         if phase == Phase::Running && self.phase != Phase::Running {
             self.switches += 1;
         }
+        if phase != self.phase {
+            self.entered = self.since;
+        }
         self.phase = phase;
+    }
+
+    /// What the thread did after the moment `certain` is not known. Whatever was counted since is taken back.
+    pub(super) fn doubt(&mut self, certain: u64) {
+        self.advance(certain);
+        let over = self.since - certain.clamp(self.entered, self.since);
+        let counted = match self.phase {
+            Phase::Running => &mut self.ran,
+            Phase::Ready => &mut self.waited,
+            Phase::Asleep => &mut self.slept,
+            Phase::Unknown => return,
+        };
+        self.lost = true;
+        *counted = counted.saturating_sub(over);
+        (self.phase, self.entered) = (Phase::Unknown, self.since - over);
     }
 
     /// Counts the current phase up to `at`.
     pub(super) fn advance(&mut self, at: u64) {
+        self.apply_reading(at);
         let passed = at.saturating_sub(self.since);
         self.since = self.since.max(at);
         match self.phase {
             Phase::Running => self.ran += passed,
             Phase::Ready => self.waited += passed,
             Phase::Asleep => self.slept += passed,
+            Phase::Unknown => {}
         }
     }
 
-    /// Adds a reading of the kernel's account, `account` ns, of a thread that is off its CPU. Later readings count from
-    /// the first one.
-    pub(super) fn read(&mut self, account: u64, cost: &mut SwitchCost) {
-        match self.reading {
-            None => self.extra = cost.of(self.switches) as i64,
-            Some(Reading { account: before, ran, switches }) => {
-                let extra = account.saturating_sub(before) as i64 - (self.ran - ran) as i64;
-                self.extra += extra;
-                cost.learn(extra.max(0) as u64, self.switches - switches);
+    /// Adds a reading of the kernel's account, `account` ns at the moment `at`, of a thread that was off its CPU then. It counts
+    /// as soon as all records up to that moment are known: until then, it may contain time that is still to be counted.
+    /// Later readings count from the first one.
+    pub(super) fn read(&mut self, account: u64, at: u64, cost: &mut SwitchCost) {
+        if let Some((extra, switches)) = self.learned.take() {
+            cost.learn(extra, switches);
+        }
+        if self.reading.is_none() && self.early.is_none() {
+            self.extra = cost.of(self.switches) as i64;
+        }
+        self.early = Some((account, at));
+    }
+
+    /// Applies the last reading if it is from before `at`, up to which all records are known.
+    fn apply_reading(&mut self, at: u64) {
+        let Some((account, read_at)) = self.early.filter(|(_, read_at)| *read_at <= at) else { return };
+        self.early = None;
+        if self.phase == Phase::Running && self.entered <= read_at {
+            return;
+        }
+        if let Some(Reading { account: before, ran, switches }) = self.reading {
+            let extra = account.saturating_sub(before) as i64 - (self.ran as i64 - ran as i64);
+            self.extra += extra;
+            if !self.lost {
+                self.learned = Some((extra.max(0) as u64, self.switches - switches));
             }
         }
+        self.lost = false;
         self.reading = Some(Reading { account, ran: self.ran, switches: self.switches });
     }
 
-    /// Corrects the time after records were lost: the thread cannot have run longer than its whole account says.
+    /// Corrects the time of a running thread: it cannot have run longer than its whole account says.
     pub(super) fn bound(&mut self, account: u64, cost: &SwitchCost) {
         let over = self.clock(cost).saturating_sub(account);
         if over > ACCOUNT_LAG {
@@ -227,20 +284,25 @@ mod tests {
         let mut cost = SwitchCost::default();
         let mut time = ThreadTime::new(0, Phase::Asleep);
         // CPU time before the first reading is not used.
-        time.read(5_000_000, &mut cost);
+        time.read(5_000_000, 0, &mut cost);
         let ran = hundred_turns(&mut time, 0);
         assert_eq!(time.clock(&cost), 1_000_000);
-        time.read(5_000_000 + ran, &mut cost);
+        time.read(5_000_000 + ran, 10_000_000, &mut cost);
+        assert_eq!(time.clock(&cost), 1_000_000, "not all records up to then are known");
+        time.advance(10_000_000);
         assert_eq!(time.clock(&cost), 1_200_000);
+        time.read(5_000_000 + ran, 10_000_001, &mut cost);
         // Another thread, which cannot be read, is counted with what was learned.
         let mut other = ThreadTime::new(0, Phase::Asleep);
         hundred_turns(&mut other, 0);
         assert_eq!(other.clock(&cost), 1_200_000);
         // And one that is read late loses nothing.
-        other.read(77, &mut cost);
+        other.read(77, 10_000_000, &mut cost);
+        other.advance(10_000_000);
         assert_eq!(other.clock(&cost), 1_200_000);
         let ran = hundred_turns(&mut other, 20_000_000);
-        other.read(77 + ran, &mut cost);
+        other.read(77 + ran, 30_000_000, &mut cost);
+        other.advance(30_000_000);
         assert_eq!(other.clock(&cost), 2_400_000);
     }
 
@@ -257,12 +319,51 @@ mod tests {
     }
 
     #[test]
+    fn time_in_doubt_is_the_accounts() {
+        let (mut time, mut cost) = (ThreadTime::born(1000), SwitchCost::default());
+        time.enter(Phase::Running, 2000);
+        time.advance(9_000_000);
+        time.doubt(5_000_000);
+        assert_eq!((time.phase(), time.clock(&cost)), (Phase::Unknown, 4_998_000));
+        time.advance(50_000_000);
+        assert_eq!(time.clock(&cost), 4_998_000);
+        time.read(6_000_000, 50_000_000, &mut cost);
+        time.advance(50_000_000);
+        assert_eq!(time.clock(&cost), 6_000_000);
+        time.enter(Phase::Running, 60_000_000);
+        time.enter(Phase::Asleep, 61_000_000);
+        assert_eq!(time.clock(&cost), 7_000_000);
+        // Nothing of what was certain is taken back.
+        time.doubt(0);
+        assert_eq!((time.clock(&cost), time.slept()), (7_000_000, 0));
+    }
+
+    #[test]
+    fn a_reading_from_after_the_last_record_counts_nothing_twice() {
+        let (mut time, mut cost) = (ThreadTime::born(0), SwitchCost::default());
+        // When it was read, it had run for 300 µs, of which no record is known yet.
+        time.read(300_000, 1_000_000, &mut cost);
+        time.enter(Phase::Running, 500_000);
+        time.enter(Phase::Asleep, 790_000);
+        time.advance(800_000);
+        assert_eq!(time.clock(&cost), 290_000);
+        time.enter(Phase::Running, 2_000_000);
+        assert_eq!(time.clock(&cost), 300_000);
+        // It ran at the moment of this reading, so that the account lagged behind.
+        time.read(300_000, 2_100_000, &mut cost);
+        time.enter(Phase::Asleep, 2_500_000);
+        assert_eq!(time.clock(&cost), 800_000);
+    }
+
+    #[test]
     fn a_jump_of_the_account_is_no_cost_of_switching() {
         let mut cost = SwitchCost::default();
         let mut time = ThreadTime::new(0, Phase::Asleep);
-        time.read(0, &mut cost);
+        time.read(0, 0, &mut cost);
         hundred_turns(&mut time, 0);
-        time.read(60_000_000_000, &mut cost);
+        time.read(60_000_000_000, 10_000_000, &mut cost);
+        time.advance(10_000_000);
+        time.read(60_000_000_000, 10_000_001, &mut cost);
         assert_eq!(cost.of(1000), 0);
     }
 }

@@ -80,6 +80,12 @@ pub(crate) const CUT_REASONS: &[CutReason] = &[
         "on stacks deeper than the 63 KiB that the kernel copies",
         "--sampler preload takes stacks of any depth",
     ),
+    reason(
+        Cut::LOST,
+        "lost",
+        "lost, because this machine was too busy to read its stacks in time",
+        "a longer --delay loses fewer",
+    ),
 ];
 
 /// The reason with this number; `None` for numbers of later versions.

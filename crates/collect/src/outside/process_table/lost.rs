@@ -5,6 +5,7 @@ use super::super::time::Phase;
 use super::ProcessTable;
 use crate::recording::recorder::Recorder;
 use stackglass_procfs::clock::monotonic;
+use stackglass_procfs::process::children;
 use stackglass_sampling::ThreadState;
 
 impl ProcessTable {
@@ -14,6 +15,9 @@ impl ProcessTable {
             return;
         }
         let until = self.until;
+        if self.of_cpus {
+            self.find_lost_children(until);
+        }
         let tids: Vec<u32> = self.threads.keys().copied().collect();
         for tid in tids {
             let Some(thread) = self.threads.get_mut(&tid) else { continue };
@@ -22,12 +26,12 @@ impl ProcessTable {
                 self.exit(tid, until, recorder);
                 continue;
             };
-            match state {
-                ThreadState::Running => thread.enter(Phase::Running, until),
-                ThreadState::Asleep(_) => thread.enter(Phase::Asleep, until),
-                ThreadState::Unknown => {}
+            if thread.time.phase() != Phase::Running {
+                thread.time.read(stat.ran, monotonic(), &mut self.cost);
             }
-            thread.time.bound(stat.ran, &self.cost);
+            if thread.time.phase() == Phase::Unknown && matches!(state, ThreadState::Asleep(_)) {
+                thread.enter(Phase::Asleep, until);
+            }
             let name = thread.files.name().unwrap_or_default();
             self.sleepers.push(tid);
             if pid == tid && self.processes.get(&pid).is_some_and(Process::has_another_file) {
@@ -35,6 +39,25 @@ impl ProcessTable {
             }
             if let Some(process) = self.processes.get_mut(&pid) {
                 process.scan(monotonic(), &mut self.files);
+            }
+        }
+    }
+
+    /// Adds children whose start is among the lost records.
+    fn find_lost_children(&mut self, at: u64) {
+        let mut pids: Vec<u32> = self.processes.keys().copied().collect();
+        while let Some(pid) = pids.pop() {
+            for child in children(pid) {
+                if self.processes.contains_key(&child) {
+                    continue;
+                }
+                let mut process = Process::new(child, pid, at);
+                process.scan(monotonic(), &mut self.files);
+                self.processes.insert(child, process);
+                for tid in stackglass_procfs::threads::list(child) {
+                    self.begin(child, tid, Phase::Unknown, at);
+                }
+                pids.push(child);
             }
         }
     }

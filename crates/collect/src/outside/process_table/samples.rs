@@ -16,12 +16,24 @@ use stackglass_wire::{Counter, cut};
 impl ProcessTable {
     pub(super) fn sample(
         &mut self,
+        cpu: usize,
         pid: u32,
         tid: u32,
         at: u64,
         sample: &Sample<'_>,
         recorder: &mut Recorder,
     ) {
+        // Between fork and exec, the code is this command's.
+        if self.starting == Some(pid) {
+            return;
+        }
+        let is_lost = |phase| phase == Phase::Unknown;
+        if self.on_cpus.thread_on(cpu).is_none()
+            && self.threads.get(&tid).is_some_and(|thread| is_lost(thread.time.phase()))
+        {
+            self.runs_on(cpu, tid, at);
+            self.enter(pid, tid, Phase::Running, at);
+        }
         if self.sampling && self.thread(pid, tid, Phase::Running, at).is_some() {
             self.push_stack(tid, at, sample, recorder);
         }
@@ -30,7 +42,8 @@ impl ProcessTable {
     /// Adds a stack to a thread in the table.
     fn push_stack(&mut self, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
         let ProcessTable { processes, threads, walking, files, drain, worth, .. } = self;
-        let period = (sample.period as f64 * *worth) as u64;
+        // The kernel keeps the first period of an event in its samples.
+        let period = self.period.unwrap_or((sample.period as f64 * *worth) as u64);
         let Some(thread) = threads.get_mut(&tid) else { return };
         let Some(process) = processes.get_mut(&thread.pid) else { return };
         let Walked { len, cut } = walk(process, thread, at, *drain, sample, walking, files);
