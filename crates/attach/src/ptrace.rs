@@ -210,6 +210,32 @@ pub fn detach(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_DETACH, tid, 0, 0)
 }
 
+/// Ends tracing of a thread in a stop before a signal is delivered: it is delivered, unless it is 0.
+///
+/// # Errors
+/// ESRCH if it is not stopped or was killed.
+pub fn detach_with(tid: u32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_DETACH, tid, 0, signal as usize)
+}
+
+/// The `siginfo_t` of the signal that is about to be delivered to a stopped thread.
+///
+/// # Errors
+/// ESRCH if it is not stopped or was killed, EINVAL if it has stopped for another reason.
+pub fn signal_info(tid: u32) -> io::Result<[u8; 128]> {
+    let mut info = [0u8; 128];
+    request(libc::PTRACE_GETSIGINFO, tid, 0, info.as_mut_ptr().addr())?;
+    Ok(info)
+}
+
+/// Starts to trace a task that ends with the calling thread.
+///
+/// # Errors
+/// As [`seize`].
+pub fn seize_until_exit(tid: u32) -> io::Result<()> {
+    request(libc::PTRACE_SEIZE, tid, 0, libc::PTRACE_O_EXITKILL as usize)
+}
+
 /// Sets the options (`PTRACE_O_*`) of a stopped thread.
 ///
 /// # Errors

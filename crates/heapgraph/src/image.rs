@@ -31,9 +31,9 @@ impl ThreadRegisters {
         ThreadRegisters(registers)
     }
 
-    /// Whether all but the program counter and the stack pointer are unknown.
+    /// Whether all but the program counter, the stack pointer and the thread pointer are unknown.
     pub fn are_of_sleeper(&self) -> bool {
-        self.0.iter().enumerate().all(|(place, value)| matches!(place, 16 | 19) || *value == UNKNOWN)
+        self.0.iter().enumerate().all(|(place, value)| matches!(place, 16 | 19 | 21) || *value == UNKNOWN)
     }
 
     /// Frame pointer.

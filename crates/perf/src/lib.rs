@@ -11,3 +11,4 @@ pub mod breakpoint;
 pub mod records;
 pub mod registers;
 pub mod ring;
+pub mod user_stop;

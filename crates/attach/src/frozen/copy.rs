@@ -1,10 +1,11 @@
 //! Makes the copy by an injected clone(2), and ends it.
 //!
-//! The copy shares the program's table of descriptors: what the program closes is closed. It has no exit signal, so the
+//! The copy has no descriptors: what the program closes is closed. It has no exit signal, so the
 //! program gets no SIGCHLD and does not find it by wait(2). A process that is no reaper of orphans lets a short-lived task
 //! create the copy, so that the copy becomes a child of the reaper, which reaps it. A reaper itself is its parent, and must be
 //! made to reap it ([`reap`]).
 
+use super::code::BorrowedCode;
 use super::error::FreezeError;
 use super::inject::{Borrowed, CallEnd, Injection};
 use super::stop::StoppedThreads;
@@ -12,6 +13,7 @@ use crate::ptrace;
 use stackglass_procfs::status::namespace_pids;
 use std::fs;
 use std::io;
+use std::time::Duration;
 
 /// `PR_GET_CHILD_SUBREAPER` of prctl(2).
 const GET_CHILD_SUBREAPER: u64 = 37;
@@ -25,13 +27,23 @@ pub(super) struct Copy {
     pub(super) inner_pid: u32,
     /// It is a child of the program, which must reap it.
     pub(super) is_child: bool,
+    /// Seccomp confines its calls, so it can make none without the tracer that has made it.
+    pub(super) is_confined: bool,
+    /// The frame that ends it.
+    end: u64,
+}
+
+/// A copy, and the bytes of its stack that the making of it has overwritten.
+pub(super) struct Made {
+    pub(super) copy: Copy,
+    pub(super) overwritten: (u64, Vec<u8>),
 }
 
 /// Copies a stopped process.
 ///
 /// # Errors
 /// If no thread can make the call, or the call fails. The process is as it was.
-pub(super) fn make(borrowed: &Borrowed<'_>, stopped: &StoppedThreads<'_>) -> Result<Copy, FreezeError> {
+pub(super) fn make(borrowed: &Borrowed<'_>, stopped: &StoppedThreads<'_>) -> Result<Made, FreezeError> {
     let mut injection = Injection::prepare(borrowed, stopped)?;
     let made = make_by(borrowed, &mut injection);
     let made = match made {
@@ -41,36 +53,34 @@ pub(super) fn make(borrowed: &Borrowed<'_>, stopped: &StoppedThreads<'_>) -> Res
         }
         made => made,
     };
-    if let Ok(copy) = &made {
-        // The copy is of the moment before its making.
-        let (start, bytes) = injection.overwritten();
-        if let Ok(memory) = super::memory::ProcessMemory::open_writable(copy.pid) {
-            let _ = memory.write(start, bytes);
-        }
-    }
+    let overwritten = injection.overwritten();
+    let overwritten = (overwritten.0, overwritten.1.to_vec());
     injection.restore();
-    made
+    made.map(|copy| Made { copy, overwritten })
 }
 
 fn make_by(borrowed: &Borrowed<'_>, injection: &mut Injection<'_>) -> Result<Copy, FreezeError> {
+    let (is_confined, end_frame) = (injection.is_confined, injection.end);
     if adopts_orphans(borrowed, injection)? {
         let end = injection.clone_task(libc::CLONE_FILES)?;
         let pid = created(borrowed, end)?;
+        close_files(injection, pid);
         protect(pid);
-        return Ok(Copy { pid, inner_pid: inner_pid(borrowed.pid, pid), is_child: true });
+        return Ok(Copy { pid, inner_pid: inner_pid(borrowed.pid, pid), is_child: true, is_confined, end: end_frame });
     }
     // It shares the memory, so making it is cheap.
     let middle = created(borrowed, injection.clone_task(libc::CLONE_VM | libc::CLONE_FILES)?)?;
     let inner_middle = inner_pid(borrowed.pid, middle);
     let end = injection.clone_task_in(middle, libc::CLONE_FILES);
     if let Ok(CallEnd::Created(pid)) = end {
+        close_files(injection, pid);
         protect(pid);
     }
     kill_and_reap(middle);
     let is_reaped = injection
         .call(libc::SYS_wait4, [u64::from(inner_middle), 0, (libc::__WALL | libc::WNOHANG) as u64, 0]);
     match (end.and_then(|end| created(borrowed, end)), is_reaped) {
-        (Ok(pid), Ok(_)) => Ok(Copy { pid, inner_pid: inner_pid(borrowed.pid, pid), is_child: false }),
+        (Ok(pid), Ok(_)) => Ok(Copy { pid, inner_pid: inner_pid(borrowed.pid, pid), is_child: false, is_confined, end: end_frame }),
         (Ok(pid), Err(error)) => {
             self::end(pid);
             Err(error)
@@ -112,6 +122,55 @@ fn created(borrowed: &Borrowed<'_>, end: CallEnd) -> Result<u32, FreezeError> {
             error: io::Error::from_raw_os_error(code.unsigned_abs() as i32),
         }),
     }
+}
+
+/// Gives a copy an empty table of descriptors instead of the program's. A shared one would cost the program its record locks
+/// (fcntl(2)) when it executes another program. Kernels before 5.9 cannot do that.
+fn close_files(injection: &mut Injection<'_>, copy: u32) {
+    const UNSHARE: u64 = 2;
+    // A failure leaves the table shared.
+    let _ = injection.call_in(copy, libc::SYS_close_range, [0, u64::from(u32::MAX), UNSHARE, 0]);
+}
+
+impl Made {
+    /// The copy is of the moment before its making.
+    pub(super) fn put_stack_back(&self) {
+        if let Ok(memory) = super::memory::ProcessMemory::open_writable(self.copy.pid) {
+            let _ = memory.write(self.overwritten.0, &self.overwritten.1);
+        }
+    }
+}
+
+/// Leaves a stopped copy to another tracer. Until that comes, the copy sleeps in a call of its own; then it ends. (A copy that
+/// a signal stops would be reported to its parent.)
+pub(super) fn hand_over(copy: Copy, code: BorrowedCode) -> io::Result<()> {
+    const LONGEST: u64 = 5000;
+    let mut registers = ptrace::registers(copy.pid)?;
+    (registers.rip, registers.rsp) = (code.syscall, copy.end);
+    (registers.rax, registers.orig_rax) = (libc::SYS_poll as u64, u64::MAX);
+    (registers.rdi, registers.rsi, registers.rdx) = (0, 0, LONGEST);
+    ptrace::set_registers(copy.pid, registers)?;
+    ptrace::block_signals(copy.pid, u64::MAX)?;
+    ptrace::set_options(copy.pid, 0)?;
+    ptrace::detach(copy.pid)
+}
+
+/// Takes a copy over. `false` if it has ended.
+pub(super) fn hold(made: &Made) -> bool {
+    let pid = made.copy.pid;
+    if ptrace::seize_until_exit(pid).is_err() || ptrace::interrupt(pid).is_err() {
+        return false;
+    }
+    loop {
+        match ptrace::next_stop(pid) {
+            Ok(Some(stop)) if stop.is_requested() => break,
+            Ok(Some(_)) => drop(ptrace::resume(pid, 0)),
+            Ok(None) => std::thread::sleep(Duration::from_micros(50)),
+            Err(_) => return false,
+        }
+    }
+    made.put_stack_back();
+    true
 }
 
 /// The copy ends with this process. If memory runs out, it goes before the program does.

@@ -79,6 +79,39 @@ pub enum FreezeError {
         /// The error of clone(2).
         error: io::Error,
     },
+    /// A thread waits for children of all kinds, and would find the task that makes the copy.
+    #[error(
+        "process {pid} ({name}) waits for all kinds of children (__WALL) and would see the task that copies it: use --stop to \
+         read it while it is stopped"
+    )]
+    WaitsForCopies {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// A monitor of its page faults would be told of the copy.
+    #[error(
+        "process {pid} ({name}) uses userfaultfd, whose monitor would notice a copy: use --stop to read it while it is \
+         stopped"
+    )]
+    Watched {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Perf events are refused, and a thread computes.
+    #[error(
+        "process {pid} runs, and this user may not stop it without cutting its system calls short ({error}): use \
+         `sudo sysctl kernel.perf_event_paranoid=2` (Linux 5.13 or later), sudo, or --interrupt-calls and its risk"
+    )]
+    NoUserStops {
+        /// The process.
+        pid: u32,
+        /// The error of perf_event_open(2).
+        error: io::Error,
+    },
     /// A thread did not stop in time.
     #[error("thread {tid} of process {pid} does not stop: try again")]
     NotStopped {

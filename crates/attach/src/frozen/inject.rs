@@ -46,13 +46,13 @@ pub(super) struct Injection<'a> {
     borrowed: &'a Borrowed<'a>,
     pub(super) tid: u32,
     /// Seccomp confines the thread, and the tasks that it creates.
-    is_confined: bool,
+    pub(super) is_confined: bool,
     continues_with: libc::user_regs_struct,
     mask: u64,
     /// The frame that continues the thread.
     resume: u64,
     /// The frame that ends a new task.
-    end: u64,
+    pub(super) end: u64,
     /// First address of the overwritten stack, and its bytes.
     overwritten: (u64, Vec<u8>),
     /// Threads to detach if a call takes too long.
@@ -194,6 +194,19 @@ impl<'a> Injection<'a> {
         self.clone_task_by(task, self.end, flags)
     }
 
+    /// A call by a task that was created before.
+    ///
+    /// # Errors
+    /// As [`Injection::call`].
+    pub(super) fn call_in(
+        &mut self,
+        task: u32,
+        number: i64,
+        arguments: [u64; 4],
+    ) -> Result<CallEnd, FreezeError> {
+        self.call_by(task, self.end, number, arguments)
+    }
+
     fn clone_task_by(&mut self, tid: u32, frame: u64, flags: i32) -> Result<CallEnd, FreezeError> {
         // The lowest byte is the exit signal: none.
         self.call_by(tid, frame, libc::SYS_clone, [flags as u64, self.end, 0, 0])
@@ -305,15 +318,15 @@ impl<'a> Injection<'a> {
     }
 }
 
-/// Order in which threads are asked: the main thread, whose stack has room; those outside of a call; last those with a call
-/// that only the kernel can continue.
+/// Order in which threads are asked: those outside of a call, of them first the main thread, whose stack has room; last those
+/// with a call that only the kernel can continue.
 fn rank(pid: u32, thread: &TracedThread) -> u32 {
     let by_call = match thread.registers {
         Some(registers) if (registers.orig_rax as i64) < 0 => 0,
         Some(registers) if registers.rax as i64 == ERESTART_RESTARTBLOCK => 2,
         _ => 1,
     };
-    by_call + if thread.tid == pid { 0 } else { 4 }
+    2 * by_call + u32::from(thread.tid != pid)
 }
 
 impl Borrowed<'_> {

@@ -6,17 +6,22 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 const PAGE: u64 = 4096;
 /// Bytes of an entry of `pagemap` (proc_pid_pagemap(5)), and the bits 62 and 63 in its last byte.
 const ENTRY: usize = 8;
 const PRESENT_OR_SWAPPED: u8 = 0xc0;
 
-/// The memory of a process. Clones share one open file.
+/// The memory of a process. Clones share the open files.
 #[derive(Clone, Debug)]
 pub struct ProcessMemory {
-    file: Arc<File>,
+    files: Arc<RwLock<Files>>,
+}
+
+#[derive(Clone, Debug)]
+struct Files {
+    memory: Arc<File>,
     /// Which pages there are (`pagemap`), if that can be read.
     pages: Option<Arc<File>>,
 }
@@ -25,13 +30,25 @@ impl ProcessMemory {
     /// Opens the memory of the process with the thread `tid`.
     pub(super) fn open(tid: u32) -> io::Result<ProcessMemory> {
         let pages = File::open(format!("/proc/{tid}/pagemap")).ok().map(Arc::new);
-        Ok(ProcessMemory { file: Arc::new(File::open(format!("/proc/{tid}/mem"))?), pages })
+        let memory = Arc::new(File::open(format!("/proc/{tid}/mem"))?);
+        Ok(ProcessMemory { files: Arc::new(RwLock::new(Files { memory, pages })) })
     }
 
     /// Opens it for writing as well.
     pub(super) fn open_writable(tid: u32) -> io::Result<ProcessMemory> {
         let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{tid}/mem"))?;
-        Ok(ProcessMemory { file: Arc::new(file), pages: None })
+        let files = Files { memory: Arc::new(file), pages: None };
+        Ok(ProcessMemory { files: Arc::new(RwLock::new(files)) })
+    }
+
+    /// Continues to read from another process with the same memory, in all clones.
+    pub(super) fn continue_from(&self, other: &ProcessMemory) {
+        let files = other.files();
+        *self.files.write().unwrap_or_else(PoisonError::into_inner) = files;
+    }
+
+    fn files(&self) -> Files {
+        self.files.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Copies as many bytes from `address` on as can be read, and returns how many: 0 once the process has ended.
@@ -40,9 +57,10 @@ impl ProcessMemory {
     /// allocates page tables for what is read.
     pub fn read(&self, address: u64, into: &mut [u8]) -> usize {
         let mut done = 0;
+        let memory = self.files().memory;
         while done < into.len() {
             let Some(at) = address.checked_add(done as u64) else { break };
-            match self.file.read_at(&mut into[done..], at) {
+            match memory.read_at(&mut into[done..], at) {
                 Ok(0) => break,
                 Ok(read) => done += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -56,7 +74,7 @@ impl ProcessMemory {
     /// does not say.
     pub fn resident(&self, address: u64, pages: &mut [bool]) {
         pages.fill(true);
-        let Some(file) = &self.pages else { return };
+        let Some(file) = self.files().pages else { return };
         let mut entries = vec![0; pages.len() * ENTRY];
         let read = file.read_at(&mut entries, address / PAGE * ENTRY as u64).unwrap_or(0);
         for (page, entry) in pages.iter_mut().zip(entries[..read].chunks_exact(ENTRY)) {
@@ -66,6 +84,6 @@ impl ProcessMemory {
 
     /// Writes bytes that must all be mapped.
     pub(super) fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, address)
+        self.files().memory.write_all_at(bytes, address)
     }
 }

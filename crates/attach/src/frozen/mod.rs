@@ -19,8 +19,11 @@ mod inject;
 mod memory;
 mod own_copies;
 mod request;
+mod sleeper;
 mod stop;
+mod task;
 mod tracer;
+mod user_code;
 
 pub use error::FreezeError;
 pub use memory::ProcessMemory;
@@ -39,11 +42,13 @@ pub struct Options {
     pub wait: Duration,
     /// Threads that are not stopped for a copy, because they sleep. Whether they have run meanwhile is for the caller to check.
     pub leave: Vec<u32>,
+    /// Threads are stopped wherever they are. Their calls may return early, with less data than asked for.
+    pub interrupt_calls: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { wait: Duration::from_secs(5), leave: Vec::new() }
+        Options { wait: Duration::from_secs(5), leave: Vec::new(), interrupt_calls: false }
     }
 }
 

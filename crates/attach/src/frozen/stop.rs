@@ -1,13 +1,17 @@
 //! Stops all threads of a process, and lets them go.
 //!
-//! A stop ends the wait of a sleeping thread. The kernel makes most calls again; others return EINTR although no handler ran.
-//! A thread with such a call is put back to the instruction of its call, at once after the stop: should this process die,
-//! the program notices nothing.
+//! No thread is interrupted inside a system call: it stops in user code, or is left alone in its call
+//! ([`user_code`](super::user_code)).
+//!
+//! On request, all threads are interrupted ([`Method::Interrupt`]). That ends the wait of a sleeping thread. The kernel makes most
+//! calls again; others return EINTR although no handler ran. A thread with such a call is put back to the instruction of its
+//! call, at once after the stop: should this process die, the program notices nothing. Calls that move data return early.
 //!
 //! The kernel continues a sleep with a time-out by restart_syscall(2). A seccomp filter that lacks it would end the program, so
 //! a thread under a filter is put back as well.
 
 use super::error::FreezeError;
+use super::user_code::{self, Armed, Sleeping};
 use crate::access;
 use crate::clock::monotonic;
 use crate::deadlock::Seizing;
@@ -26,6 +30,15 @@ const LONGEST_IN_KERNEL: Duration = Duration::from_millis(3);
 /// Rounds in which new threads are found. Threads that are being created appear in the second.
 const MOST_ROUNDS: usize = 10_000;
 
+/// How threads are stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Method {
+    /// In user code. Those in system calls are left alone.
+    UserCode,
+    /// Wherever they are: calls may return early.
+    Interrupt,
+}
+
 /// What a traced thread does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
@@ -33,8 +46,10 @@ pub(super) enum State {
     Running,
     /// It is stopped.
     Stopped,
-    /// It did not stop: it waits in the kernel, and stops before it returns to the program.
+    /// It did not stop: it is in a long call of the kernel, and stops when it returns to the program.
     InKernel,
+    /// It is left alone in its call, where it sleeps.
+    Asleep,
     /// It is not traced any more.
     Gone,
 }
@@ -50,6 +65,10 @@ pub(super) struct TracedThread {
     pub(super) continues_with: Option<libc::user_regs_struct>,
     /// Seccomp confined its calls when it began to be traced.
     pub(super) is_confined: bool,
+    /// What stops it in user code.
+    pub(super) armed: Option<Armed>,
+    /// Where it sleeps, if it is left alone.
+    pub(super) sleeping: Option<Sleeping>,
     /// It repeats its interrupted call.
     is_put_back: bool,
     /// It is the main thread of a program that this process has started and waits for.
@@ -58,10 +77,11 @@ pub(super) struct TracedThread {
 
 /// All threads of a process. The thread that stopped them must detach from them. When it ends, the kernel does that.
 pub(super) struct StoppedThreads<'a> {
-    pid: u32,
+    pub(super) pid: u32,
     pub(super) threads: Vec<TracedThread>,
     known: HashSet<u32>,
     seizing: &'a Seizing,
+    method: Method,
 }
 
 impl<'a> StoppedThreads<'a> {
@@ -72,10 +92,11 @@ impl<'a> StoppedThreads<'a> {
     pub(super) fn seize(
         pid: u32,
         leave: &[u32],
+        method: Method,
         seizing: &'a Seizing,
     ) -> Result<StoppedThreads<'a>, FreezeError> {
         let known = leave.iter().copied().collect();
-        let mut process = StoppedThreads { pid, threads: Vec::new(), known, seizing };
+        let mut process = StoppedThreads { pid, threads: Vec::new(), known, seizing, method };
         process.seize_new()?;
         match process.threads.is_empty() {
             true => Err(FreezeError::Gone { pid }),
@@ -83,23 +104,10 @@ impl<'a> StoppedThreads<'a> {
         }
     }
 
-    /// Starts to trace the main thread, or another if it has ended.
-    ///
-    /// # Errors
-    /// As [`StoppedThreads::seize`].
-    pub(super) fn seize_one(pid: u32, seizing: &'a Seizing) -> Result<StoppedThreads<'a>, FreezeError> {
-        let mut process = StoppedThreads { pid, threads: Vec::new(), known: HashSet::new(), seizing };
-        for tid in threads::list(pid) {
-            if process.seize_thread(tid)? {
-                return Ok(process);
-            }
-        }
-        Err(FreezeError::Gone { pid })
-    }
-
     /// Threads that this thread traces already.
     fn adopt(pid: u32, traced: &[u32], seizing: &'a Seizing) -> StoppedThreads<'a> {
-        let mut process = StoppedThreads { pid, threads: Vec::new(), known: HashSet::new(), seizing };
+        let (known, method) = (HashSet::new(), Method::Interrupt);
+        let mut process = StoppedThreads { pid, threads: Vec::new(), known, seizing, method };
         traced.iter().for_each(|tid| process.add(*tid, String::new(), false));
         process
     }
@@ -113,6 +121,8 @@ impl<'a> StoppedThreads<'a> {
             registers: None,
             continues_with: None,
             is_confined,
+            armed: None,
+            sleeping: None,
             is_put_back: false,
             is_own_child: tid == self.pid
                 && Status::read(tid).is_some_and(|status| status.parent == std::process::id()),
@@ -146,29 +156,45 @@ impl<'a> StoppedThreads<'a> {
         Ok(true)
     }
 
-    /// Stops all threads, also those that begin meanwhile. Threads that wait in the kernel stay there.
+    /// Stops all threads, also those that begin meanwhile. Threads that sleep or are busy in the kernel stay there.
     ///
     /// # Errors
-    /// If a thread keeps running, or none could be stopped.
+    /// If a thread keeps running.
     pub(super) fn stop(&mut self) -> Result<(), FreezeError> {
-        let mut done = 0;
+        self.stop_from_on(0)?;
+        match self.threads.iter().any(|thread| !matches!(thread.state, State::Gone | State::InKernel)) {
+            true => Ok(()),
+            false => Err(self.none_stopped()),
+        }
+    }
+
+    /// Stops threads that have begun meanwhile.
+    fn stop_new(&mut self) -> Result<(), FreezeError> {
+        let done = self.threads.len();
+        match self.seize_new()? {
+            0 => Ok(()),
+            _ => self.stop_from_on(done),
+        }
+    }
+
+    fn stop_from_on(&mut self, first: usize) -> Result<(), FreezeError> {
+        let mut done = first;
         for _ in 0..MOST_ROUNDS {
-            self.stop_from(done)?;
+            match self.method {
+                Method::UserCode => user_code::stop(self, done)?,
+                Method::Interrupt => self.stop_from(done)?,
+            }
             done = self.threads.len();
             if self.seize_new()? == 0 {
                 break;
             }
         }
-        self.check_stopped()
+        Ok(())
     }
 
-    /// Stops the threads that are traced already.
-    ///
-    /// # Errors
-    /// As [`StoppedThreads::stop`].
-    pub(super) fn stop_traced(&mut self) -> Result<(), FreezeError> {
-        self.stop_from(0)?;
-        self.check_stopped()
+    /// Whether a thread has stopped in user code, so that it can make calls.
+    pub(super) fn can_call(&self) -> bool {
+        self.threads.iter().any(|thread| thread.state == State::Stopped)
     }
 
     fn stop_from(&mut self, first: usize) -> Result<(), FreezeError> {
@@ -179,14 +205,32 @@ impl<'a> StoppedThreads<'a> {
         (first..self.threads.len()).try_for_each(|index| self.wait_for(index))
     }
 
-    fn check_stopped(&self) -> Result<(), FreezeError> {
-        match self.threads.iter().any(|thread| thread.state == State::Stopped) {
-            true => Ok(()),
-            false => Err(self.none_stopped()),
-        }
+    /// Whether a thread is in a call that does not sleep.
+    pub(super) fn some_in_kernel(&self) -> bool {
+        self.threads.iter().any(|thread| thread.state == State::InKernel)
     }
 
-    fn none_stopped(&self) -> FreezeError {
+    /// Whether a thread waits for children of any kind: the task that makes the copy would be one.
+    pub(super) fn some_wait_for_all_children(&self) -> bool {
+        const ANY_KIND: u64 = (libc::__WALL | libc::__WCLONE) as u32 as u64;
+        let asleep = self.threads.iter().filter(|thread| thread.state == State::Asleep);
+        asleep.filter_map(|thread| thread.sleeping?.call()).any(|call| match call.number {
+            libc::SYS_wait4 => call.arguments[2] & ANY_KIND != 0,
+            libc::SYS_waitid => call.arguments[3] & ANY_KIND != 0,
+            _ => false,
+        })
+    }
+
+    /// Stops threads that ran during an attempt to copy the process.
+    ///
+    /// # Errors
+    /// As [`StoppedThreads::stop`].
+    pub(super) fn stop_again(&mut self) -> Result<(), FreezeError> {
+        user_code::settle_again(self)?;
+        self.stop_new()
+    }
+
+    pub(super) fn none_stopped(&self) -> FreezeError {
         match self.threads.iter().find(|thread| thread.state == State::InKernel) {
             Some(thread) => FreezeError::NotStopped { pid: self.pid, tid: thread.tid },
             None => FreezeError::Gone { pid: self.pid },
@@ -226,6 +270,9 @@ impl<'a> StoppedThreads<'a> {
     /// Reads the registers of all stopped threads, and puts those back whose calls were interrupted.
     pub(super) fn read_registers(&mut self) {
         for thread in self.threads.iter_mut().filter(|thread| thread.state == State::Stopped) {
+            if thread.registers.is_some() {
+                continue;
+            }
             let Ok(registers) = ptrace::registers(thread.tid) else { continue };
             thread.registers = Some(registers);
             thread.continues_with = Some(registers);
@@ -242,8 +289,22 @@ impl<'a> StoppedThreads<'a> {
         }
     }
 
-    /// Lets all stopped threads go.
+    /// Lets all threads go. Those that did not stop are traced until this thread ends.
     pub(super) fn release(&mut self) {
+        self.let_stopped_go();
+        match self.method {
+            Method::UserCode => user_code::let_go(self),
+            Method::Interrupt => {
+                let start = monotonic();
+                while self.release_late() && monotonic().saturating_sub(start) < LONGEST_STOP.as_nanos() as u64 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        }
+    }
+
+    /// Lets all stopped threads go.
+    pub(super) fn let_stopped_go(&mut self) {
         for thread in self.threads.iter_mut().filter(|thread| thread.state == State::Stopped) {
             // A signal that came meanwhile ends the call.
             if thread.is_put_back
@@ -252,6 +313,8 @@ impl<'a> StoppedThreads<'a> {
             {
                 let _ = ptrace::set_registers(thread.tid, registers);
             }
+            // What could stop it goes first.
+            thread.armed = None;
             let _ = ptrace::detach(thread.tid);
             thread.state = State::Gone;
             self.seizing.ended(thread.tid);
@@ -259,7 +322,7 @@ impl<'a> StoppedThreads<'a> {
     }
 
     /// Lets threads go that waited in the kernel and have stopped since. Returns whether some still wait.
-    pub(super) fn release_late(&mut self) -> bool {
+    fn release_late(&mut self) -> bool {
         for thread in self.threads.iter_mut().filter(|thread| thread.state == State::InKernel) {
             thread.state = State::Running;
             thread.step();
@@ -290,7 +353,8 @@ impl TracedThread {
     }
 
     /// It has ended. Its parent learns of that only after its tracer has.
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
+        self.armed = None;
         self.state = State::Gone;
         if !self.is_own_child {
             ptrace::reap_ended(self.tid);
@@ -303,13 +367,9 @@ impl TracedThread {
 pub(crate) fn release(pid: u32, traced: &[u32], seizing: &Seizing) -> Vec<u32> {
     let mut process = StoppedThreads::adopt(pid, traced, seizing);
     // Those that have ended meanwhile, or do not stop, are not in the way.
-    let _ = process.stop_traced();
+    let _ = process.stop_from(0);
     process.read_registers();
     process.release();
-    let start = monotonic();
-    while process.release_late() && monotonic().saturating_sub(start) < LONGEST_STOP.as_nanos() as u64 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
     let still = process.threads.iter().filter(|thread| thread.state != State::Gone);
     still.map(|thread| thread.tid).collect()
 }

@@ -1,15 +1,22 @@
-//! The thread that traces: it stops the process, keeps the copy, and ends it.
+//! Stops or copies a process, and ends that.
 //!
-//! The kernel ties a traced task to one thread, and detaches or kills it when that thread ends. So one thread does all of
-//! it, and waits in between for the end of the copy's use, of the program, or of the copy.
+//! The kernel ties a traced task to one task of the tracer. A thread that was not stopped is let go only when that task ends.
+//! So a task of its own ([`task`](super::task)) stops the process, makes the copy, and ends. The copy is then traced by
+//! a thread ([`Job`]), which waits for the end of its use, of the program, or of the copy.
+//!
+//! If all threads sleep in system calls, nobody can make the copy, and nothing changes the memory. The process itself is
+//! read then. The first thread that returns is caught before its first instruction, and makes the copy, which is read from there on.
 
 use super::code::BorrowedCode;
-use super::copy::{self, Copy};
+use super::copy::{self, Copy, Made};
 use super::error::FreezeError;
 use super::inject::Borrowed;
 use super::memory::ProcessMemory;
 use super::request::CopyRequest;
-use super::stop::{State, StoppedThreads};
+use super::stop::{Method, State, StoppedThreads};
+use super::sleeper;
+use super::task;
+use super::user_code;
 use super::{FrozenThread, Options, Pause, View};
 use crate::access;
 use crate::clock::monotonic;
@@ -18,13 +25,13 @@ use crate::driver::Driver;
 use crate::refusal::Refusal;
 use crate::tracer_lock::{AttachMode, TracerLock};
 use stackglass_procfs::maps;
-use stackglass_procfs::{ImageKey, Status, process, threads};
+use stackglass_procfs::{ImageKey, Status, process, smaps, threads};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -35,6 +42,16 @@ const LONGEST_TAKE: Duration = Duration::from_secs(60);
 /// Attempts to have the program reap its copy, and the time between two.
 const REAP_ATTEMPTS: u32 = 20;
 const REAP_DELAY: Duration = Duration::from_millis(50);
+/// Time in which a thread of the program must come to user code to reap its copy.
+const REAP_WAIT: Duration = Duration::from_millis(500);
+/// Time between two checks whether a thread was caught, or the stop is over.
+const CAUGHT_CHECK: Duration = Duration::from_micros(200);
+/// A thread in a call that keeps a processor busy for longer makes no copy.
+const LONGEST_CALL: Duration = Duration::from_secs(5);
+/// Copies that are made until no thread has run meanwhile.
+const MOST_COPIES: u32 = 5;
+/// Flags of mappings whose faults a monitor handles (userfaultfd(2)), in `smaps`.
+const WATCHED: [&str; 3] = ["um", "uw", "ui"];
 /// CAP_SYS_ADMIN as a bit.
 const SYS_ADMIN: u64 = 1 << 21;
 
@@ -100,6 +117,7 @@ impl Tracer {
             pid,
             kind,
             leave: options.leave.clone(),
+            method: if options.interrupt_calls { Method::Interrupt } else { Method::UserCode },
             use_end: tracer_end,
             is_alive: is_alive.clone(),
             seizing: seizing.clone(),
@@ -161,104 +179,118 @@ struct Job {
     kind: Kind,
     /// Threads that are not stopped.
     leave: Vec<u32>,
+    method: Method,
     /// Its other end is closed when the copy is no longer used.
     use_end: UnixStream,
     is_alive: Arc<AtomicBool>,
     seizing: Arc<Seizing>,
 }
 
+/// What the task that stops the process reports.
+enum Report {
+    /// The process stands still, or all of its threads sleep.
+    Still(View),
+    /// There is a copy. `view` is `None` if it continues what stood still.
+    Copied { view: Option<View>, made: Made, code: BorrowedCode },
+    Failed(FreezeError),
+}
+
 impl Job {
     fn run(self, lock: TracerLock, answer: Sender<Result<View, FreezeError>>) {
-        let mut stopped = match StoppedThreads::seize(self.pid, &self.leave, &self.seizing) {
-            Ok(stopped) => stopped,
-            Err(error) => return drop(answer.send(Err(error))),
+        let image = ImageKey::read(self.pid);
+        let (sender, reports) = mpsc::channel();
+        let end = Arc::new(AtomicBool::new(false));
+        let stopping = Stopping {
+            pid: self.pid,
+            kind: self.kind,
+            leave: self.leave.clone(),
+            method: self.method,
+            seizing: self.seizing.clone(),
+            end: end.clone(),
+            reports: sender,
         };
-        match self.kind {
-            Kind::Stop => {
-                let image = ImageKey::read(self.pid);
-                let view = self.stop(&mut stopped);
-                let is_stopped = view.is_ok();
-                if answer.send(view).is_ok() && is_stopped {
-                    self.wait(None, image, &mut stopped);
-                }
-                stopped.release();
+        let seizing = self.seizing.clone();
+        let task = match task::spawn(self.pid, seizing, move |task| stopping.run(task)) {
+            Ok(task) => task,
+            Err(error) => {
+                let what = "no thread can be started";
+                return drop(answer.send(Err(FreezeError::Io { what, error })));
             }
-            Kind::Copy => match self.copy(&mut stopped) {
-                Ok((view, copy, code, image)) => {
-                    // Others may trace the process from here on.
-                    drop(lock);
-                    if answer.send(Ok(view)).is_ok() {
-                        self.wait(Some(copy), image, &mut stopped);
-                    }
-                    copy::end(copy.pid);
-                    drop(stopped);
-                    if copy.is_child {
-                        self.have_reaped(copy, code);
-                    }
+        };
+        let first = reports.recv().unwrap_or(Report::Failed(FreezeError::Gone { pid: self.pid }));
+        let mut copied = None;
+        let view = match first {
+            Report::Still(view) => Ok(view),
+            Report::Copied { view, made, code } => {
+                copied = hold(&made).then_some((made.copy, code));
+                view.filter(|_| copied.is_some()).ok_or(FreezeError::Gone { pid: self.pid })
+            }
+            Report::Failed(error) => Err(error),
+        };
+        // A copy is ours now, and needs no task.
+        let mut task = Some(task);
+        let stays = copied.is_some_and(|(copy, _)| copy.is_confined);
+        if copied.is_some() && !stays || view.is_err() {
+            end.store(true, Ordering::Release);
+            // Others may trace the process from here on.
+            drop(task.take().map(JoinHandle::join));
+        }
+        let is_used = view.is_ok();
+        let lock = task.is_some().then_some(lock);
+        if answer.send(view).is_ok() && is_used {
+            self.wait(&mut copied, image, &reports, &end, &mut task, lock);
+        }
+        end.store(true, Ordering::Release);
+        if let Some((copy, _)) = copied.filter(|(copy, _)| !copy.is_confined) {
+            copy::end(copy.pid);
+        }
+        drop(task.take().map(JoinHandle::join));
+        // One that nobody has taken over yet.
+        for report in reports.try_iter() {
+            if let Report::Copied { made, code, .. } = report
+                && hold(&made)
+            {
+                if !made.copy.is_confined {
+                    copy::end(made.copy.pid);
                 }
-                Err(error) => {
-                    stopped.release();
-                    drop(answer.send(Err(error)));
-                }
-            },
+                copied = Some((made.copy, code));
+            }
+        }
+        if let Some((copy, code)) = copied.filter(|(copy, _)| copy.is_child) {
+            self.have_reaped(copy, code);
         }
         self.is_alive.store(false, Ordering::Release);
     }
 
-    /// Stops the process, and looks at it.
-    fn stop(&self, stopped: &mut StoppedThreads<'_>) -> Result<View, FreezeError> {
-        let living = process::living_thread(self.pid).ok_or(FreezeError::Gone { pid: self.pid })?;
-        let memory = ProcessMemory::open(living).map_err(cannot_read)?;
-        let start = monotonic();
-        stopped.stop()?;
-        let whole = since(start);
-        stopped.read_registers();
-        let mappings = maps::read(living).map_err(cannot_read)?;
-        let pause = Pause { stop: whole, clone: Duration::ZERO, whole };
-        Ok(View { pid: self.pid, threads: frozen_threads(stopped), mappings, memory, pause })
-    }
-
-    /// Copies the process.
-    fn copy(
-        &self,
-        stopped: &mut StoppedThreads<'_>,
-    ) -> Result<(View, Copy, BorrowedCode, Option<ImageKey>), FreezeError> {
-        let pid = self.pid;
-        let lender = Lender::find(pid)?;
-        let borrowed = lender.borrowed();
-        let start = monotonic();
-        stopped.stop()?;
-        let stop = since(start);
-        stopped.read_registers();
-        let image = ImageKey::read(pid);
-        if image != lender.image || !borrowed.code.is_intact(borrowed.memory) {
-            return Err(FreezeError::Gone { pid });
-        }
-        let before = monotonic();
-        let made = copy::make(&borrowed, stopped);
-        let clone = since(before);
-        stopped.release();
-        let pause = Pause { stop, clone, whole: since(start) };
-        let copy = made?;
-        let look = || Ok((maps::read(copy.pid)?, ProcessMemory::open(copy.pid)?));
-        match look() {
-            Ok((mappings, memory)) => {
-                let view = View { pid, threads: frozen_threads(stopped), mappings, memory, pause };
-                Ok((view, copy, borrowed.code, image))
-            }
-            Err(error) => {
-                copy::end(copy.pid);
-                Err(cannot_read(error))
-            }
-        }
-    }
-
     /// Waits until the copy is no longer used, or the program or the copy has ended.
-    fn wait(&self, copy: Option<Copy>, image: Option<ImageKey>, stopped: &mut StoppedThreads<'_>) {
+    fn wait(
+        &self,
+        copied: &mut Option<(Copy, BorrowedCode)>,
+        image: Option<ImageKey>,
+        reports: &Receiver<Report>,
+        end: &AtomicBool,
+        task: &mut Option<JoinHandle<()>>,
+        mut lock: Option<TracerLock>,
+    ) {
         let program = open_process(self.pid);
         loop {
-            let some_wait = copy.is_some() && stopped.release_late();
-            let timeout = if some_wait { Duration::from_millis(1) } else { EXEC_CHECK };
+            match reports.try_recv() {
+                Ok(Report::Copied { made, code, .. }) => {
+                    if !hold(&made) {
+                        break;
+                    }
+                    *copied = Some((made.copy, code));
+                    if !made.copy.is_confined {
+                        end.store(true, Ordering::Release);
+                        drop(task.take().map(JoinHandle::join));
+                        lock = None;
+                    }
+                }
+                Ok(Report::Failed(_)) => break,
+                _ => {}
+            }
+            let is_waiting = self.kind == Kind::Copy && copied.is_none();
+            let timeout = if is_waiting { Duration::from_millis(1) } else { EXEC_CHECK };
             let mut files = [
                 libc::pollfd { fd: self.use_end.as_raw_fd(), events: libc::POLLIN, revents: 0 },
                 libc::pollfd {
@@ -273,12 +305,14 @@ impl Job {
                 return;
             }
             let has_ended = ready > 0 && files[1].revents != 0;
-            let copy_has_ended = copy.is_some_and(|copy| crate::ptrace::next_stop(copy.pid).is_err());
+            let copy_has_ended =
+                copied.is_some_and(|(copy, _)| !process::is_alive(copy.pid));
             if has_ended || copy_has_ended || ImageKey::read(self.pid) != image {
-                self.is_alive.store(false, Ordering::Release);
-                return;
+                break;
             }
         }
+        self.is_alive.store(false, Ordering::Release);
+        drop(lock);
     }
 
     /// Has the program reap its copy, which it would never do by itself.
@@ -298,17 +332,229 @@ impl Job {
         let until = Instant::now() + REAP_DELAY;
         let _request = CopyRequest::make(self.pid, until);
         let _lock = wait_for_lock(self.pid, until)?;
-        let lender = Lender::with_code(self.pid, Some(code))?;
-        let borrowed = lender.borrowed();
-        let mut stopped = StoppedThreads::seize_one(self.pid, &self.seizing)?;
-        stopped.stop_traced()?;
+        let (pid, method, seizing) = (self.pid, self.method, self.seizing.clone());
+        let (sender, reaped) = mpsc::channel();
+        let work = move |task: &task::Task| {
+            let _ = sender.send(reap_by_program(pid, method, copy, code, &seizing, task));
+        };
+        let task = task::spawn(pid, self.seizing.clone(), work)
+            .map_err(|error| FreezeError::Io { what: "no thread can be started", error })?;
+        let _ = task.join();
+        reaped.recv().unwrap_or(Err(FreezeError::Gone { pid }))
+    }
+}
+
+/// Takes a copy over from the task that has made it, unless that has to keep it. `false` if it has ended.
+fn hold(made: &Made) -> bool {
+    made.copy.is_confined || copy::hold(made)
+}
+
+/// Makes a thread of the program reap its child, as soon as one runs user code.
+fn reap_by_program(
+    pid: u32,
+    method: Method,
+    copy: Copy,
+    code: BorrowedCode,
+    seizing: &Seizing,
+    task: &task::Task,
+) -> Result<(), FreezeError> {
+    let lender = Lender::with_code(pid, Some(code))?;
+    let borrowed = lender.borrowed();
+    let mut stopped = StoppedThreads::seize(pid, &[], method, seizing)?;
+    let mut result = stopped.stop();
+    let until = Instant::now() + REAP_WAIT;
+    while result.is_ok() && !stopped.can_call() && Instant::now() < until && !task.is_orphan() {
+        std::thread::sleep(CAUGHT_CHECK);
+        user_code::refresh(&mut stopped);
+    }
+    if result.is_ok() {
         stopped.read_registers();
-        let reaped = match borrowed.code.is_intact(borrowed.memory) {
+        result = match borrowed.code.is_intact(borrowed.memory) && stopped.can_call() {
             true => copy::reap(&borrowed, &stopped, copy.inner_pid),
-            false => Err(FreezeError::Gone { pid: self.pid }),
+            false => Err(FreezeError::Gone { pid }),
+        };
+    }
+    stopped.release();
+    result
+}
+
+/// What the task that stops the process works on.
+struct Stopping {
+    pid: u32,
+    kind: Kind,
+    leave: Vec<u32>,
+    method: Method,
+    seizing: Arc<Seizing>,
+    /// The process need not be stopped any more.
+    end: Arc<AtomicBool>,
+    reports: Sender<Report>,
+}
+
+impl Stopping {
+    fn run(&self, task: &task::Task) {
+        if let Err(error) = self.freeze(task) {
+            let _ = self.reports.send(Report::Failed(error));
+        }
+    }
+
+    fn freeze(&self, task: &task::Task) -> Result<(), FreezeError> {
+        let lender = match self.kind {
+            Kind::Copy => Some(Lender::find(self.pid)?),
+            Kind::Stop => None,
+        };
+        let mut stopped = StoppedThreads::seize(self.pid, &self.leave, self.method, &self.seizing)?;
+        let result = match lender {
+            Some(lender) => self.copy(&lender, &mut stopped, task),
+            None => self.stop(&mut stopped, task),
         };
         stopped.release();
-        reaped
+        result
+    }
+
+    fn is_over(&self, task: &task::Task) -> bool {
+        self.end.load(Ordering::Acquire) || task.is_orphan()
+    }
+
+    /// Stops the process, and keeps it so.
+    fn stop(&self, stopped: &mut StoppedThreads<'_>, task: &task::Task) -> Result<(), FreezeError> {
+        let start = monotonic();
+        let _ = self.reports.send(Report::Still(self.view(stopped, start)?));
+        while !self.is_over(task) {
+            std::thread::sleep(CAUGHT_CHECK);
+            user_code::refresh(stopped);
+        }
+        Ok(())
+    }
+
+    /// The process as it is, once nothing in it changes.
+    fn view(&self, stopped: &mut StoppedThreads<'_>, start: u64) -> Result<View, FreezeError> {
+        let living = process::living_thread(self.pid).ok_or(FreezeError::Gone { pid: self.pid })?;
+        let memory = ProcessMemory::open(living).map_err(cannot_read)?;
+        stopped.stop()?;
+        let whole = since(start);
+        stopped.read_registers();
+        let mappings = maps::read(living).map_err(cannot_read)?;
+        let threads = frozen_threads(stopped, &mappings, &memory);
+        let pause = Pause { stop: whole, clone: Duration::ZERO, whole };
+        Ok(View { pid: self.pid, threads, mappings, memory, pause })
+    }
+
+    /// Copies the process as soon as one of its threads can make the copy.
+    fn copy(
+        &self,
+        lender: &Lender,
+        stopped: &mut StoppedThreads<'_>,
+        task: &task::Task,
+    ) -> Result<(), FreezeError> {
+        let pid = self.pid;
+        let borrowed = lender.borrowed();
+        let start = monotonic();
+        stopped.stop()?;
+        let stop = since(start);
+        let longest = start + LONGEST_CALL.as_nanos() as u64;
+        // A thread in a long call can return at any time, so the memory does not stand still.
+        while !stopped.can_call() && stopped.some_in_kernel() {
+            if monotonic() > longest || self.is_over(task) {
+                return Err(stopped.none_stopped());
+            }
+            std::thread::sleep(CAUGHT_CHECK);
+            user_code::look_again(stopped);
+        }
+        stopped.read_registers();
+        if ImageKey::read(pid) != lender.image || !borrowed.code.is_intact(borrowed.memory) {
+            return Err(FreezeError::Gone { pid });
+        }
+        if stopped.some_wait_for_all_children() {
+            return Err(FreezeError::WaitsForCopies { pid, name: borrowed.name.to_owned() });
+        }
+        let mut still = None;
+        if !stopped.can_call() {
+            let view = self.view_of_sleepers(stopped, stop)?;
+            still = Some(view.memory.clone());
+            let _ = self.reports.send(Report::Still(view));
+            while !stopped.can_call() {
+                if self.is_over(task) {
+                    return Ok(());
+                }
+                if user_code::may_have_run(stopped) {
+                    return Err(FreezeError::Gone { pid });
+                }
+                std::thread::sleep(CAUGHT_CHECK);
+                user_code::refresh(stopped);
+            }
+            stopped.read_registers();
+        }
+        let before = monotonic();
+        let made = self.copy_of_one_moment(&borrowed, stopped, still.is_some())?;
+        let copy = made.copy;
+        let clone = since(before);
+        let opened = || Ok((maps::read(copy.pid)?, ProcessMemory::open(copy.pid)?));
+        let (mappings, memory) = match opened() {
+            Ok(opened) => opened,
+            Err(error) => {
+                copy::end(copy.pid);
+                return Err(cannot_read(error));
+            }
+        };
+        if let Some(still) = &still {
+            still.continue_from(&memory);
+        }
+        let threads = frozen_threads(stopped, &mappings, &memory);
+        stopped.let_stopped_go();
+        let pause = Pause { stop, clone, whole: since(start) };
+        let view = still.is_none().then_some(View { pid, threads, mappings, memory, pause });
+        if copy.is_confined {
+            made.put_stack_back();
+        } else if copy::hand_over(copy, borrowed.code).is_err() {
+            copy::end(copy.pid);
+            return Err(FreezeError::Gone { pid });
+        }
+        let _ = self.reports.send(Report::Copied { view, made, code: borrowed.code });
+        while !self.is_over(task) {
+            std::thread::sleep(CAUGHT_CHECK);
+            user_code::release_caught(stopped);
+        }
+        if copy.is_confined {
+            copy::end(copy.pid);
+        }
+        Ok(())
+    }
+
+    /// A copy during whose making no thread ran.
+    fn copy_of_one_moment(
+        &self,
+        borrowed: &Borrowed<'_>,
+        stopped: &mut StoppedThreads<'_>,
+        is_only_chance: bool,
+    ) -> Result<Made, FreezeError> {
+        for attempt in 1.. {
+            let made = copy::make(borrowed, stopped)?;
+            let has_run = user_code::may_have_run(stopped);
+            if !has_run || attempt == MOST_COPIES && !is_only_chance {
+                return Ok(made);
+            }
+            copy::end(made.copy.pid);
+            if is_only_chance {
+                break;
+            }
+            stopped.stop_again()?;
+            stopped.read_registers();
+        }
+        Err(FreezeError::Gone { pid: self.pid })
+    }
+
+    /// The process itself, all of whose threads sleep.
+    fn view_of_sleepers(
+        &self,
+        stopped: &StoppedThreads<'_>,
+        stop: Duration,
+    ) -> Result<View, FreezeError> {
+        let living = process::living_thread(self.pid).ok_or(FreezeError::Gone { pid: self.pid })?;
+        let memory = ProcessMemory::open(living).map_err(cannot_read)?;
+        let mappings = maps::read(living).map_err(cannot_read)?;
+        let threads = frozen_threads(stopped, &mappings, &memory);
+        let pause = Pause { stop, clone: Duration::ZERO, whole: Duration::ZERO };
+        Ok(View { pid: self.pid, threads, mappings, memory, pause })
     }
 }
 
@@ -345,6 +591,11 @@ impl Lender {
         }
         if has_other_namespace_for_children(living) {
             return Err(FreezeError::ChildNamespace { pid, name });
+        }
+        // Its monitor would be told of the copy, and serve it.
+        let flags = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
+        if WATCHED.iter().any(|flag| !smaps::with_flag(&flags, flag).is_empty()) {
+            return Err(FreezeError::Watched { pid, name });
         }
         let mappings = maps::read(living).map_err(cannot_read)?;
         let memory = ProcessMemory::open_writable(living).map_err(cannot_read)?;
@@ -389,17 +640,25 @@ fn since(start: u64) -> Duration {
     Duration::from_nanos(monotonic().saturating_sub(start))
 }
 
-/// The threads as they were stopped, the main thread first.
-fn frozen_threads(stopped: &StoppedThreads<'_>) -> Vec<FrozenThread> {
-    let listed =
-        stopped.threads.iter().filter(|thread| thread.registers.is_some() || thread.state == State::InKernel);
-    listed
-        .map(|thread| FrozenThread {
-            tid: thread.tid,
-            name: thread.name.clone(),
-            registers: thread.registers.as_ref().map(words),
-        })
-        .collect()
+/// The threads as they were stopped or sleep, the main thread first.
+fn frozen_threads(
+    stopped: &StoppedThreads<'_>,
+    mappings: &[super::Mapping],
+    memory: &ProcessMemory,
+) -> Vec<FrozenThread> {
+    let is_there = |thread: &&super::stop::TracedThread| {
+        thread.registers.is_some() || matches!(thread.state, State::InKernel | State::Asleep)
+    };
+    let of = |thread: &super::stop::TracedThread| FrozenThread {
+        tid: thread.tid,
+        name: thread.name.clone(),
+        registers: match (&thread.registers, thread.sleeping) {
+            (Some(registers), _) => Some(words(registers)),
+            (None, Some(sleeping)) => Some(sleeper::registers(thread.tid, sleeping.place(), mappings, memory)),
+            (None, None) => None,
+        },
+    };
+    stopped.threads.iter().filter(is_there).map(of).collect()
 }
 
 fn words(r: &libc::user_regs_struct) -> [u64; 27] {

@@ -54,7 +54,7 @@ impl View {
             sleepers.into_iter().filter(|sleeper| can_leave && sleeper.has_time_out).collect();
         let times = RunTimes::of(left.iter().map(|sleeper| (sleeper.thread.tid, sleeper.ran)).collect());
         let leave = left.iter().map(|sleeper| sleeper.thread.tid).collect();
-        let process = FrozenProcess::copy(pid, &Options { wait: WAIT, leave })?;
+        let process = FrozenProcess::copy(pid, &Options { wait: WAIT, leave, ..Options::default() })?;
         let process = process.with_threads(left.into_iter().map(|sleeper| sleeper.thread).collect());
         Ok(View { process, sleepers: times, is_live: false })
     }

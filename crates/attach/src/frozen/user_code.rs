@@ -1,0 +1,383 @@
+//! Stops threads in user code only, and leaves those alone that are in system calls.
+//!
+//! - A thread that computes is stopped by a timer of its CPU time ([`UserStop`]), which the kernel skips inside calls.
+//! - A thread that sleeps in a call stays there. Its memory stands still but for the buffers of the call. A breakpoint behind the
+//!   call stops it before its first instruction, should it return.
+//! - A thread that is busy in a long call is not waited for. It stops soon after its return.
+//!
+//! The timer's stop is a SIGTRAP on its way to the thread, and would reach it if this process died. So it is exchanged for a
+//! requested stop at once. A thread in user code has no call that this could interrupt.
+
+use super::error::FreezeError;
+use super::stop::{State, StoppedThreads, TracedThread, pause};
+use crate::clock::monotonic;
+use crate::ptrace::{self, Stop};
+use stackglass_perf::user_stop::{UserStop, is_of_user_stop};
+use stackglass_procfs::Status;
+use stackglass_procfs::threads::Files;
+use stackglass_sampling::{Call, SchedStat, Sleep, SleepPlace, ThreadState};
+use std::io;
+
+/// A thread that gets no CPU stops later than this only on a machine that hardly runs, ns.
+const LONGEST_STOP: u64 = 3_000_000_000;
+/// A thread that ran this long without a stop ran in the kernel, ns: hundreds of periods of its timer.
+const LONG_CALL: u64 = 2_000_000;
+/// It is waited for at least this long, ns.
+const SHORTEST_WAIT: u64 = 8_000_000;
+/// Signals of ours are waited for this long after the last event was closed, ns.
+const LONGEST_PENDING: u64 = 10_000_000_000;
+/// A thread that has run this long has returned to user code, or went on in the kernel, ns.
+const EXIT: u64 = 100_000;
+/// SIGTRAP in a set of signals.
+const TRAP: u64 = 1 << (libc::SIGTRAP - 1);
+
+/// What stops a thread.
+pub(super) struct Armed {
+    timer: Option<UserStop>,
+    /// Behind the call in which it sleeps.
+    at_return: Option<UserStop>,
+    files: Files,
+    /// When the timer was armed.
+    before: Option<SchedStat>,
+    /// It blocks SIGTRAP, so it cannot be stopped now.
+    is_masked: bool,
+}
+
+/// Where a thread sleeps.
+#[derive(Clone, Copy)]
+pub(super) struct Sleeping {
+    sleep: Sleep,
+    /// How much it had run.
+    ran: SchedStat,
+}
+
+impl Sleeping {
+    pub(super) fn place(self) -> SleepPlace {
+        self.sleep.place
+    }
+
+    pub(super) fn call(self) -> Option<Call> {
+        self.sleep.call
+    }
+}
+
+/// Stops threads, or finds out in which calls they are.
+///
+/// # Errors
+/// If a thread computes and cannot be stopped.
+pub(super) fn stop(process: &mut StoppedThreads<'_>, first: usize) -> Result<(), FreezeError> {
+    let pid = process.pid;
+    let mut refused = None;
+    let threads = &mut process.threads[first..];
+    for thread in threads.iter_mut() {
+        thread.armed = Some(Armed::new(pid, thread.tid, &mut refused));
+    }
+    threads.iter_mut().for_each(TracedThread::arm);
+    settle(pid, threads, refused)
+}
+
+/// Looks again at threads that were busy in the kernel.
+pub(super) fn look_again(process: &mut StoppedThreads<'_>) {
+    for thread in process.threads.iter_mut().filter(|thread| thread.state == State::InKernel) {
+        thread.state = State::Running;
+        thread.settle();
+        if thread.state == State::Running {
+            thread.state = State::InKernel;
+        }
+    }
+    refresh(process);
+}
+
+/// Stops threads that have run since they were found in their calls.
+///
+/// # Errors
+/// As [`stop`].
+pub(super) fn settle_again(process: &mut StoppedThreads<'_>) -> Result<(), FreezeError> {
+    refresh(process);
+    for thread in &mut process.threads {
+        let Some(armed) = &mut thread.armed else { continue };
+        let sleeps_on = thread.state == State::Asleep
+            && (armed.at_return.is_some() || armed.files.stat() == thread.sleeping.map(|sleeping| sleeping.ran));
+        if matches!(thread.state, State::Asleep | State::InKernel) && !sleeps_on {
+            (thread.state, thread.sleeping, armed.before) = (State::Running, None, armed.files.stat());
+        }
+    }
+    settle(process.pid, &mut process.threads, None)
+}
+
+fn settle(pid: u32, threads: &mut [TracedThread], refused: Option<io::Error>) -> Result<(), FreezeError> {
+    let start = monotonic();
+    let mut waits = 0;
+    loop {
+        let mut is_settled = true;
+        for thread in threads.iter_mut().filter(|thread| thread.state == State::Running) {
+            thread.settle();
+            is_settled &= thread.state != State::Running;
+        }
+        if is_settled {
+            return Ok(());
+        }
+        let waited = monotonic().saturating_sub(start);
+        for thread in threads.iter_mut().filter(|thread| thread.state == State::Running) {
+            if waited > SHORTEST_WAIT && waits % 16 == 0 {
+                thread.is_in_long_call();
+            }
+            let is_refused = refused.is_some() && thread.cannot_be_stopped();
+            if thread.state == State::Running && (waited > LONGEST_STOP || waited > SHORTEST_WAIT && is_refused) {
+                return Err(match refused {
+                    Some(error) => FreezeError::NoUserStops { pid, error },
+                    None => FreezeError::NotStopped { pid, tid: thread.tid },
+                });
+            }
+        }
+        pause(waits);
+        waits += 1;
+    }
+}
+
+/// Takes notice of threads that have returned from their calls and were caught.
+pub(super) fn refresh(process: &mut StoppedThreads<'_>) {
+    let left = |thread: &&mut TracedThread| matches!(thread.state, State::Asleep | State::InKernel);
+    for thread in process.threads.iter_mut().filter(left) {
+        let before = std::mem::replace(&mut thread.state, State::Running);
+        thread.look_for_stop();
+        if thread.state == State::Running {
+            thread.state = before;
+        }
+    }
+}
+
+/// Whether a thread may have run user code since it was found in its call.
+pub(super) fn may_have_run(process: &mut StoppedThreads<'_>) -> bool {
+    let mut has_run = false;
+    for thread in &mut process.threads {
+        let is_left = matches!(thread.state, State::Asleep | State::InKernel);
+        let is_watched = thread.armed.as_ref().is_some_and(|armed| armed.at_return.is_some());
+        match (thread.state, thread.sleeping) {
+            // It has not run an instruction before its stop.
+            (State::Asleep, _) if is_watched => {}
+            (State::Asleep, Some(sleeping)) => {
+                let now = thread.armed.as_mut().and_then(|armed| armed.files.stat());
+                has_run |= now != Some(sleeping.ran);
+            }
+            _ if is_left => {
+                let before = std::mem::replace(&mut thread.state, State::Running);
+                thread.look_for_stop();
+                has_run |= thread.state == State::Stopped;
+                if thread.state == State::Running {
+                    thread.state = before;
+                }
+            }
+            _ => {}
+        }
+    }
+    has_run
+}
+
+/// Lets threads go that were not stopped. They are traced until this thread ends, which must come soon.
+pub(super) fn let_go(process: &mut StoppedThreads<'_>) {
+    for thread in &mut process.threads {
+        thread.close_events();
+    }
+    let start = monotonic();
+    let mut waits = 0;
+    loop {
+        let mut is_quiet = true;
+        for thread in process.threads.iter_mut().filter(|thread| thread.state != State::Gone) {
+            // In this order: the signal is on its way, then pending, then in a stop.
+            let has_passed = thread.has_passed_the_exit();
+            let is_pending = Status::read(thread.tid).is_some_and(|status| status.pending & TRAP != 0);
+            thread.release_caught();
+            // A thread that blocks SIGTRAP gets it later. It must not get it without a tracer.
+            is_quiet &= thread.state == State::Gone || has_passed && !is_pending;
+        }
+        if is_quiet || monotonic().saturating_sub(start) > LONGEST_PENDING {
+            return;
+        }
+        pause(waits);
+        waits += 1;
+    }
+}
+
+/// Detaches threads that stop although they need not: before a signal.
+pub(super) fn release_caught(process: &mut StoppedThreads<'_>) {
+    let traced = process.threads.iter_mut().filter(|thread| thread.state != State::Gone);
+    traced.for_each(TracedThread::release_caught);
+}
+
+impl Armed {
+    fn new(pid: u32, tid: u32, refused: &mut Option<io::Error>) -> Armed {
+        let timer = match UserStop::by_timer(tid) {
+            Ok(timer) => Some(timer),
+            Err(error) => {
+                if error.raw_os_error() != Some(libc::ESRCH) {
+                    *refused = Some(error);
+                }
+                None
+            }
+        };
+        Armed { timer, at_return: None, files: Files::new(pid, tid), before: None, is_masked: false }
+    }
+}
+
+impl TracedThread {
+    /// Arms the timer, unless the thread blocks its signal.
+    fn arm(&mut self) {
+        let is_masked = blocks_trap(self.tid);
+        let Some(armed) = &mut self.armed else { return };
+        armed.before = armed.files.stat();
+        armed.is_masked = is_masked;
+        if let Some(timer) = armed.timer.as_ref().filter(|_| !is_masked) {
+            // Otherwise it does not stop, which is noticed.
+            let _ = timer.arm();
+        }
+    }
+
+    /// Closes what could stop it, once it need not stop.
+    fn close_events(&mut self) {
+        if let Some(armed) = &mut self.armed {
+            (armed.timer, armed.at_return) = (None, None);
+            armed.before = armed.files.stat();
+        }
+    }
+
+    /// Whether a signal of a closed event would be pending by now. The kernel sends it before the thread returns to user code, so
+    /// it has been sent if the thread sleeps in a call, or has run since.
+    fn has_passed_the_exit(&mut self) -> bool {
+        let Some(armed) = &mut self.armed else { return true };
+        let ran = armed.before.zip(armed.files.stat()).map(|(before, now)| now.ran.saturating_sub(before.ran));
+        ran.is_none_or(|ran| ran > EXIT)
+            || matches!(armed.files.state(), ThreadState::Asleep(Sleep { call: Some(_), .. }))
+    }
+
+    /// Looks for a stop, and whether the thread sleeps in a call.
+    fn settle(&mut self) {
+        self.look_for_stop();
+        let Some(armed) = self.armed.as_mut().filter(|_| self.state == State::Running) else { return };
+        let Some(ran) = armed.files.stat() else { return };
+        let ThreadState::Asleep(sleep) = armed.files.state() else { return };
+        if armed.files.stat() != Some(ran) {
+            return;
+        }
+        let at_return = match (armed.is_masked, sleep.call) {
+            (false, Some(_)) => UserStop::at(self.tid, sleep.place.pc).ok(),
+            // The processor skips the breakpoint of an instruction that it repeats after a page fault.
+            _ => None,
+        };
+        let at_return = at_return.filter(|breakpoint| breakpoint.arm().is_ok());
+        // Armed before it could return.
+        if armed.files.stat() != Some(ran) {
+            return;
+        }
+        armed.at_return = at_return;
+        self.sleeping = Some(Sleeping { sleep, ran });
+        self.state = State::Asleep;
+    }
+
+    /// Notices that the thread has run for long without a stop: in the kernel.
+    fn is_in_long_call(&mut self) {
+        let Some(armed) = &mut self.armed else { return };
+        if armed.is_masked && !blocks_trap(self.tid) {
+            return self.arm();
+        }
+        if armed.is_masked || armed.timer.is_none() {
+            return;
+        }
+        let (Some(before), Some(now)) = (armed.before, armed.files.stat()) else { return };
+        if now.ran.saturating_sub(before.ran) > LONG_CALL {
+            self.state = State::InKernel;
+        }
+    }
+
+    fn cannot_be_stopped(&self) -> bool {
+        self.armed.as_ref().is_some_and(|armed| armed.timer.is_none())
+    }
+
+    /// Looks for a stop in user code, or before a signal of the program. Its handler does not begin to run.
+    fn look_for_stop(&mut self) {
+        match ptrace::next_stop(self.tid) {
+            Ok(None) => {}
+            Err(_) => self.end(),
+            Ok(Some(stop)) => self.hold(stop),
+        }
+    }
+
+    /// Exchanges a stop for one that this process may die in.
+    fn hold(&mut self, stop: Stop) {
+        if self.exchange(stop).is_none() {
+            return self.end();
+        }
+        // Ours may be behind one of the program. The next stop comes before any instruction.
+        while self.has_ours_pending() {
+            let _ = ptrace::resume(self.tid, 0);
+            if self.next_stop().and_then(|stop| self.exchange(stop)).is_none() {
+                return self.end();
+            }
+        }
+        self.state = State::Stopped;
+        (self.registers, self.sleeping) = (None, None);
+        if let Some(armed) = &mut self.armed {
+            armed.timer.iter().chain(&armed.at_return).for_each(UserStop::disarm);
+        }
+    }
+
+    /// Continues until the thread is in a requested stop. Signals of the program are delivered.
+    fn exchange(&self, mut stop: Stop) -> Option<()> {
+        if !stop.is_requested() {
+            // In a stop, this interrupts nothing: the next stop comes before any instruction.
+            let _ = ptrace::interrupt(self.tid);
+        }
+        while !stop.is_requested() {
+            let _ = ptrace::resume(self.tid, signal_to_deliver(self.tid, stop));
+            stop = self.next_stop()?;
+        }
+        Some(())
+    }
+
+    /// The next stop of a thread that will soon stop.
+    fn next_stop(&self) -> Option<Stop> {
+        let start = monotonic();
+        let mut waits = 0;
+        loop {
+            match ptrace::next_stop(self.tid) {
+                Ok(Some(stop)) => return Some(stop),
+                Ok(None) if monotonic().saturating_sub(start) < LONGEST_STOP => pause(waits),
+                _ => return None,
+            }
+            waits += 1;
+        }
+    }
+
+    fn has_ours_pending(&self) -> bool {
+        ptrace::has_pending_signals(self.tid)
+            && Status::read(self.tid).is_some_and(|status| status.pending & !status.blocked & TRAP != 0)
+    }
+
+    /// Detaches the thread if it was caught after all.
+    fn release_caught(&mut self) {
+        match ptrace::next_stop(self.tid) {
+            Ok(None) => {}
+            Err(_) => self.end(),
+            Ok(Some(stop)) => {
+                // What could stop it again goes first, while it stands.
+                self.armed = None;
+                let signal = if stop.is_requested() { 0 } else { signal_to_deliver(self.tid, stop) };
+                if ptrace::detach_with(self.tid, signal).is_ok() {
+                    self.state = State::Gone;
+                }
+            }
+        }
+    }
+}
+
+/// The signal of the program with which a thread continues: not ours.
+fn signal_to_deliver(tid: u32, stop: Stop) -> i32 {
+    let is_ours = || {
+        stop.signal == libc::SIGTRAP && ptrace::signal_info(tid).is_ok_and(|signal| is_of_user_stop(&signal))
+    };
+    if stop.event != 0 || is_ours() { 0 } else { stop.signal }
+}
+
+fn blocks_trap(tid: u32) -> bool {
+    Status::read(tid).is_none_or(|status| status.blocked & TRAP != 0)
+}
