@@ -11,6 +11,7 @@ const _: () = {
     assert!(cut::SHORT == Cut::SHORT.0);
     assert!(cut::BETWEEN_PROGRAMS == Cut::BETWEEN_PROGRAMS.0);
     assert!(cut::DEEP == Cut::DEEP.0);
+    assert!(cut::ABSENT == Cut::ABSENT.0);
 };
 
 #[cfg(feature = "launch")]

@@ -36,9 +36,11 @@ impl Cut {
     pub const BETWEEN_PROGRAMS: Cut = Cut(106);
     /// The stack is deeper than the part that the kernel copies, and its outer part has changed.
     pub const DEEP: Cut = Cut(107);
+    /// A page of the stack was not in memory at that moment.
+    pub const ABSENT: Cut = Cut(109);
 
     /// All reasons.
-    pub const ALL: [Cut; 14] = [
+    pub const ALL: [Cut; 15] = [
         Cut::DEPTH,
         Cut::NO_MODULE,
         Cut::NO_RULE,
@@ -53,5 +55,6 @@ impl Cut {
         Cut::SHORT,
         Cut::BETWEEN_PROGRAMS,
         Cut::DEEP,
+        Cut::ABSENT,
     ];
 }

@@ -20,3 +20,5 @@ pub const SHORT: u8 = 105;
 pub const BETWEEN_PROGRAMS: u8 = 106;
 /// The stack is deeper than the part that the kernel copies, and its outer part has changed.
 pub const DEEP: u8 = 107;
+/// A page of the stack was not in memory at that moment.
+pub const ABSENT: u8 = 109;

@@ -25,6 +25,7 @@ mod unsampled;
 
 pub use backend::Sampler;
 pub(crate) use backend::links_the_crate;
+pub use inherited::stdout_was_closed;
 pub use heap_at::{HeapAt, HeapAtOptions, SaveSnapshot, SnapshotSummary};
 pub use library::Library;
 pub use program::{NotStartable, Obstacle, Program};
