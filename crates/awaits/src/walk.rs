@@ -376,8 +376,22 @@ impl<'a> Walk<'a, '_> {
         };
         // rustc's order: not started, returned, panicked, suspended at the first await, …
         match index {
-            0 => return AwaitFrame { function, point: AwaitPoint::NotStarted, children: Vec::new(), is_race: false },
-            1 | 2 => return AwaitFrame { function, point: AwaitPoint::Finished, children: Vec::new(), is_race: false },
+            0 => {
+                return AwaitFrame {
+                    function,
+                    point: AwaitPoint::NotStarted,
+                    children: Vec::new(),
+                    is_race: false,
+                };
+            }
+            1 | 2 => {
+                return AwaitFrame {
+                    function,
+                    point: AwaitPoint::Finished,
+                    children: Vec::new(),
+                    is_race: false,
+                };
+            }
             _ => {}
         }
         let awaited = variant.fields.iter().find(|field| &*field.name == AWAITED);
@@ -433,5 +447,10 @@ fn is_tuple(name: &str) -> bool {
 }
 
 fn lost(function: &str, why: &'static str) -> AwaitFrame {
-    AwaitFrame { function: function.into(), point: AwaitPoint::Lost(why), children: Vec::new(), is_race: false }
+    AwaitFrame {
+        function: function.into(),
+        point: AwaitPoint::Lost(why),
+        children: Vec::new(),
+        is_race: false,
+    }
 }

@@ -1,7 +1,7 @@
 //! How a verb fails: an exit status and one line on stderr.
 
-use crate::{closed_stdout, message};
 use crate::terminal::Layout;
+use crate::{closed_stdout, message};
 use stackglass_profile::harmless;
 use stackglass_report::Style;
 use std::ffi::OsString;

@@ -9,7 +9,9 @@ use stackglass_files::{folded, perf_script};
 use stackglass_flame::{Graph, GraphBuilder, Span, Status};
 use stackglass_profile::{Data, Dictionary, Nanos, Recording};
 use stackglass_report::allocation_queries::{TypeLeaf, weighted};
-use stackglass_report::{Metric, Selection, Source, add_unaccounted, count_time, name_stackless};
+use stackglass_report::{
+    Metric, Selection, Source, add_unaccounted, count_time, merge_threads, name_stackless,
+};
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
 use std::fs::File;
@@ -130,11 +132,12 @@ impl Input {
         Ok(Input { name, kind, samples, other_events: Vec::new() })
     }
 
-    /// Names the time that has no stack. `unaccounted`: CPU time without any sample, which is added.
-    pub(crate) fn name_stackless(&mut self, unaccounted: u64) {
+    /// Prepares samples for a format that has stacks only: names the time that has no stack. `unaccounted`: CPU time without any sample, which is added.
+    pub(crate) fn to_stacks_only(&mut self, unaccounted: u64) {
         if let Samples::Recording(recording) = &mut self.samples {
             name_stackless(recording);
             add_unaccounted(recording, unaccounted);
+            merge_threads(recording);
         }
     }
 

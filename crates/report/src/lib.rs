@@ -30,7 +30,7 @@ pub use queries::heap_graph;
 pub use queries::hot::{HotKey, HotRow, HotTable, Place};
 pub use queries::picked::nothing_picked;
 pub use queries::selection::{Selection, count_time};
-pub use queries::stackless::{add_unaccounted, name_stackless, unaccounted_cpu};
+pub use queries::stackless::{add_unaccounted, merge_threads, name_stackless, unaccounted_cpu};
 pub use queries::uncertainty::standard_error;
 pub use quirks::Quirks;
 pub use reports::allocations::{self, AllocationsText};

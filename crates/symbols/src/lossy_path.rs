@@ -27,7 +27,8 @@ pub(crate) fn existing(text: &str) -> Vec<PathBuf> {
             }
             let list = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
             let entries = fs::read_dir(list).into_iter().flatten().flatten().take(MOST_ENTRIES);
-            let same = entries.map(|entry| entry.file_name()).filter(|name| name.to_string_lossy() == part_text);
+            let same =
+                entries.map(|entry| entry.file_name()).filter(|name| name.to_string_lossy() == part_text);
             paths.extend(same.take(MOST_PATHS).map(|name| folder.join(name)));
         }
         paths.truncate(MOST_PATHS);

@@ -168,7 +168,10 @@ mod tests {
         };
         let one = |stack: &str| vec![(stack.to_owned(), 1.0)];
         assert_eq!(of(vec![handler(), leaf("closed")]), one("sleep < handle < serve"));
-        assert_eq!(of(vec![leaf("closed"), future("boxed", vec![handler()])]), one("sleep < handle < boxed < serve"));
+        assert_eq!(
+            of(vec![leaf("closed"), future("boxed", vec![handler()])]),
+            one("sleep < handle < boxed < serve")
+        );
         assert_eq!(of(vec![leaf("closed"), leaf("accept")]), one("[first of 2 futures] < serve"));
         assert_eq!(of(vec![handler(), handler(), leaf("closed")]), one("[first of 3 futures] < serve"));
         assert_eq!(of(vec![leaf("closed")]), one("closed < serve"));

@@ -388,7 +388,12 @@ mod tests {
 
     fn dump() -> TaskDump {
         let place: (Arc<str>, u32) = ("main.rs".into(), 42);
-        let leaf = |point| AwaitFrame { function: "tokio::Sleep".into(), point, children: Vec::new(), is_race: false };
+        let leaf = |point| AwaitFrame {
+            function: "tokio::Sleep".into(),
+            point,
+            children: Vec::new(),
+            is_race: false,
+        };
         let points = [
             AwaitPoint::Leaf,
             AwaitPoint::NotStarted,

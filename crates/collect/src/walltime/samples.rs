@@ -5,8 +5,8 @@ use crate::Recorder;
 use crate::task_stacks::polled::TaskFrame;
 use foldhash::HashMap;
 use stackglass_profile::{
-    LOOKS_AT_TASKS, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Sample, State, Task, TaskId,
-    Thread, ThreadNumber,
+    LOOKS_AT_TASKS, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Sample, State,
+    Task, TaskId, Thread, ThreadNumber,
 };
 use std::sync::Arc;
 

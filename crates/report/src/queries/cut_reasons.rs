@@ -50,12 +50,7 @@ pub(crate) const CUT_REASONS: &[CutReason] = &[
         "the C library blocks all signals while it starts or ends threads and processes; a program should not block \
          SIGURG for long, or SIGWINCH if it uses SIGURG",
     ),
-    reason(
-        Cut::NOT_TAKEN,
-        "signal lost",
-        "not sampled, because the sampling signal did not arrive",
-        "",
-    ),
+    reason(Cut::NOT_TAKEN, "signal lost", "not sampled, because the sampling signal did not arrive", ""),
     reason(
         Cut::ENDED,
         "too short",

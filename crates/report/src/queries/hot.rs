@@ -17,8 +17,8 @@ use crate::trees::call_tree::StateFilter;
 use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{
-    AwaitKind, AwaitLocation, Frame, LOOKS_AT_TASKS, Recording, Sample, StackId, State, ThreadNumber, harmless,
-    is_await_module,
+    AwaitKind, AwaitLocation, Frame, LOOKS_AT_TASKS, Recording, Sample, StackId, State, ThreadNumber,
+    harmless, is_await_module,
 };
 use std::collections::BTreeMap;
 use std::str::FromStr;

@@ -3,9 +3,7 @@
 use super::cut_reasons::no_stack_text;
 use super::unaccounted_cpu::unaccounted;
 use foldhash::HashMap;
-use stackglass_profile::{
-    Cut, Frame, Location, Nanos, Recording, Sample, StackId, State, ThreadNumber,
-};
+use stackglass_profile::{Cut, Frame, Location, Nanos, Recording, Sample, StackId, State, ThreadNumber};
 
 /// Gives samples without a stack a stack of one frame, which is named as reports name it: `[no stack: too short]`.
 pub fn name_stackless(recording: &mut Recording) {
@@ -14,6 +12,14 @@ pub fn name_stackless(recording: &mut Recording) {
         let Sample { stack: StackId(0), cut, .. } = recording.samples[index] else { continue };
         let stack = *named.entry(cut).or_insert_with(|| stack_named(recording, &no_stack_text(cut)));
         recording.samples[index].stack = stack;
+    }
+}
+
+/// Makes all samples those of one thread, for formats without threads. Each thread's time is rounded to whole counts, so that many
+/// short threads would count as nothing.
+pub fn merge_threads(recording: &mut Recording) {
+    for sample in &mut recording.samples {
+        (sample.thread, sample.task) = (ThreadNumber(1), 0);
     }
 }
 
@@ -27,7 +33,7 @@ pub fn unaccounted_cpu(recording: &Recording) -> u64 {
 pub fn add_unaccounted(recording: &mut Recording, time: u64) {
     if time > 0 {
         let stack = stack_named(recording, "[unaccounted]");
-        let (thread, state, clock) = (ThreadNumber(0), State::Awake, recording.info.start);
+        let (thread, state, clock) = (ThreadNumber(1), State::Awake, recording.info.start);
         let time = Nanos(time);
         recording.samples.push(Sample { stack, thread, task: 0, clock, state, cut: None, hits: 0, time });
     }

@@ -256,8 +256,8 @@ fn missing(recording: &Recording, tree: &CpuTree<'_>) -> Option<String> {
     }
     let all = tree.cpu().time;
     let seen = match all - tree.unaccounted {
-        0 => "nothing was sampled".to_owned(),
-        sampled => format!("{} were sampled", duration_text(sampled)),
+        0 => "nothing was sampled; where it".to_owned(),
+        sampled => format!("{} were sampled; where the rest", duration_text(sampled)),
     };
     let all = duration_text(all);
     let labels = recording.processes.first().map(|process| process.counters.keys());
@@ -272,7 +272,7 @@ fn missing(recording: &Recording, tree: &CpuTree<'_>) -> Option<String> {
         }
     };
     Some(format!(
-        "the kernel counted {all} of CPU time (without the profiler's own); {seen}; where the rest was used is not \
+        "the kernel counted {all} of CPU time (without the profiler's own); {seen} was used is not \
          known: possible are {rest}"
     ))
 }
