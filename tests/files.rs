@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use whole_programs::{Language, Outcome, Record, host, host_with};
+use whole_programs::{Folder, Language, Outcome, Record, host, host_with, stackglass};
 
 /// Checks that exactly one line of stackglass, apart from the report, contains all of these texts.
 #[track_caller]
@@ -12,6 +12,50 @@ fn one_line(outcome: &Outcome, words: &[&str]) {
     let says = |line: &&str| line.starts_with("stackglass: ") && words.iter().all(|word| line.contains(word));
     let lines: Vec<&str> = outcome.stderr.lines().filter(says).collect();
     assert_eq!(lines.len(), 1, "one line with {words:?}:\n{}", outcome.stderr);
+}
+
+/// Runs a shell line in which `$0` is the command and `$1` the recording. Returns its exit status and what it said.
+fn shell(line: &str, file: &Path) -> (Option<i32>, String) {
+    let output = Command::new("sh").args(["-c", line]).arg(stackglass()).arg(file).output();
+    let output = output.expect("a shell can be started");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn reports_that_cannot_be_written_are_failures() {
+    let outcome = Record::of(host("ends", Language::C)).args(["exit"]).run();
+    for verb in ["print", "hot", "info", "callers main"] {
+        let (status, said) = shell(&format!("$0 {verb} \"$1\" >&-"), &outcome.file);
+        assert_eq!(status, Some(125), "{verb}: {said}");
+        assert!(said.contains("cannot write: standard output is closed"), "{verb}: {said}");
+    }
+    for line in ["$0 --help >&-", "$0 man >&-", "$0 convert --to folded \"$1\" - >&-"] {
+        assert_eq!(shell(line, &outcome.file).0, Some(125), "{line}");
+    }
+    // Lines are padded: this width would need more memory than there is.
+    let (status, said) = shell("$0 print --cols 99999999999 \"$1\"", &outcome.file);
+    assert!(status == Some(2) && said.contains("at most"), "{status:?} {said}");
+    let (status, said) = shell("COLUMNS=99999999999 $0 print \"$1\"", &outcome.file);
+    assert_eq!(status, Some(0), "{said}");
+    // Nothing of a recording is no recording of nothing.
+    for verb in ["print", "hot", "info"] {
+        let line = format!("head -c 100 \"$1\" > \"$1\".cut && $0 {verb} \"$1\".cut");
+        let (status, said) = shell(&line, &outcome.file);
+        assert!(status == Some(125) && said.contains("before anything was recorded"), "{status:?} {said}");
+    }
+}
+
+#[test]
+fn a_program_whose_name_is_not_utf8_has_names() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::new();
+    let program = folder.path().join(std::ffi::OsStr::from_bytes(b"ends-\xff\xfe"));
+    std::fs::copy(host("ends", Language::C), &program).expect("it can be copied");
+    let outcome = Record::of(&program).args(["exit"]).run();
+    outcome.program_did("working\n", 3);
+    assert!(!outcome.stderr.contains("could not be read"), "{}", outcome.stderr);
+    let recording = outcome.recording();
+    assert!(recording.symbols.frames().iter().any(|frame| &*frame.func == "work_before_the_end"));
 }
 
 #[test]

@@ -63,8 +63,12 @@ fn allowed(pid: u32, driver: Driver) -> Result<(), Refusal> {
     if status.has_ended() && threads::list(pid).len() < 2 {
         return Err(Refusal::Ended { pid, name });
     }
-    if !status.has_memory && !status.has_ended() {
+    if !status.has_memory && !status.has_ended() && Status::is_kernel_thread(pid) {
         return Err(Refusal::Kernel { pid, name });
+    }
+    // It is ending: its memory is gone already, and it is no zombie yet.
+    if process::living_thread(pid).is_none_or(|tid| Status::read(tid).is_none_or(|it| !it.has_memory)) {
+        return Err(Refusal::Ended { pid, name });
     }
     let traced = status.tracer != 0 && !is_ours(status.tracer);
     if traced && driver == Driver::Ptrace {

@@ -13,7 +13,7 @@ pub enum Refusal {
         /// The requested id.
         pid: u32,
     },
-    /// It is a zombie: its parent has not read its exit status yet.
+    /// It is ending, or a zombie: its parent has not read its exit status yet.
     #[error("process {pid} ({name}) has ended already")]
     Ended {
         /// Its id.

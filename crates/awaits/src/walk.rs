@@ -376,19 +376,34 @@ impl<'a> Walk<'a, '_> {
         };
         // rustc's order: not started, returned, panicked, suspended at the first await, …
         match index {
-            0 => return AwaitFrame { function, point: AwaitPoint::NotStarted, children: Vec::new() },
-            1 | 2 => return AwaitFrame { function, point: AwaitPoint::Finished, children: Vec::new() },
+            0 => {
+                return AwaitFrame {
+                    function,
+                    point: AwaitPoint::NotStarted,
+                    children: Vec::new(),
+                    is_race: false,
+                };
+            }
+            1 | 2 => {
+                return AwaitFrame {
+                    function,
+                    point: AwaitPoint::Finished,
+                    children: Vec::new(),
+                    is_race: false,
+                };
+            }
             _ => {}
         }
         let awaited = variant.fields.iter().find(|field| &*field.name == AWAITED);
         let line = self.walker.line(value, index);
-        let mut children = Vec::new();
+        let (mut children, mut is_race) = (Vec::new(), false);
         match awaited {
             Some(field) => {
                 if let Some(inner) = value.part(field) {
                     let kind = self.walker.macro_kind(value, index);
                     match kind.and_then(|kind| Some((kind, self.borrowed_tuple(inner)?))) {
                         Some((kind, tuple)) => {
+                            is_race = kind == Kind::Any;
                             let node = self.needs.borrow_mut().add(place.node, kind, Content::Nothing);
                             self.branches(tuple, Place { node, ..place }, &mut children);
                         }
@@ -401,7 +416,7 @@ impl<'a> Walk<'a, '_> {
                 children.push(lost("", "the awaited future is not in the debug information"));
             }
         }
-        AwaitFrame { function, point: AwaitPoint::Await(line), children }
+        AwaitFrame { function, point: AwaitPoint::Await(line), children, is_race }
     }
 }
 
@@ -432,5 +447,10 @@ fn is_tuple(name: &str) -> bool {
 }
 
 fn lost(function: &str, why: &'static str) -> AwaitFrame {
-    AwaitFrame { function: function.into(), point: AwaitPoint::Lost(why), children: Vec::new() }
+    AwaitFrame {
+        function: function.into(),
+        point: AwaitPoint::Lost(why),
+        children: Vec::new(),
+        is_race: false,
+    }
 }

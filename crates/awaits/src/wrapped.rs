@@ -260,8 +260,12 @@ fn read(walker: &Walker<'_>, task: &WrappedTask, with_holdings: bool) -> Option<
         ..DumpedTask::default()
     };
     if task.future == 0 {
-        let frame =
-            AwaitFrame { function: task.name.clone(), point: AwaitPoint::NotStarted, children: Vec::new() };
+        let frame = AwaitFrame {
+            function: task.name.clone(),
+            point: AwaitPoint::NotStarted,
+            children: Vec::new(),
+            is_race: false,
+        };
         return Some((DumpedTask { stack: vec![frame], ..dumped }, None, Vec::new()));
     }
     let Some(wrapper) = wrapper_of(walker, task) else {

@@ -80,6 +80,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let input = input::read(&input::choose(flags.recording.as_deref())?)?;
     let metric = flags.metric.of(&input)?;
     let states = flags.states.of_metric(metric)?;
+    let hint = input.timed().map_or("", |recording| flags.states.hint(recording));
     let mut input = input.weighted(metric, TypeLeaf::Without).select(&Selection::new(states))?;
     let timed = input.count_time(Nanos(1));
     let source = input.source();
@@ -97,7 +98,6 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     if answer.functions.is_empty() {
         return Err(Failure::new(match &answer.other_lines[..] {
             [] if answer.all == 0 && metric == Metric::Time => {
-                let hint = if flags.states.wall { "" } else { "; --wall counts all states of threads" };
                 format!("{}: no {} was sampled{hint}", input.name, source.noun(states))
             }
             [] => not_seen(flags, source, &input.name),

@@ -10,10 +10,10 @@ use crate::values::one_of;
 use clap::Args;
 use stackglass_files::heapsnapshot::{self, HeapSnapshotError};
 use stackglass_files::{folded, jlprof, write_whole_at_most};
-use stackglass_profile::{Recording, snapshots};
+use stackglass_profile::{Recording, State, snapshots};
 use stackglass_report::allocation_queries::TypeLeaf;
-use stackglass_report::numbers::counted;
-use stackglass_report::{Metric, Selection, Source};
+use stackglass_report::numbers::duration_text;
+use stackglass_report::{Metric, Selection, Source, unaccounted_cpu};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -153,23 +153,24 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
                 message::print("lost: allocations; `--to folded --metric bytes` converts them");
             }
             let (name, had_samples) = (input.name.clone(), has_samples(&input));
-            let input = input.select(&Selection::new(states))?;
+            let unaccounted = match (input.timed(), states.has_state(State::Awake)) {
+                (Some(recording), true) => unaccounted_cpu(recording),
+                _ => 0,
+            };
+            let mut input = input.select(&Selection::new(states))?;
             if had_samples && !has_samples(&input) {
                 let line = format!("{name}: no {} was sampled; --wall counts all states", states.noun());
                 return Err(Failure::new(line));
             }
-            let without_stack = match counts_without_stack(&input) {
-                0 => String::new(),
-                counts => format!("; {} without a stack", counted(counts, "count", "counts")),
-            };
-            (input, lost.map(|lost| lost + &without_stack))
+            input.to_stacks_only(unaccounted);
+            (input, lost)
         }
         _ => {
-            let lost = lost(input.kind, kind);
+            let lost = lost(input.kind, kind).map(|lost| lost.to_owned() + &left_out(&input, kind));
             if kind != Kind::Glass && has_allocations(&input) {
                 message::print("lost: allocations; `--to folded --metric bytes` converts them");
             }
-            (input, lost.map(str::to_owned))
+            (input, lost)
         }
     };
     match input::is_stream(&flags.to) {
@@ -206,11 +207,33 @@ fn extract_heap_snapshot(flags: &Flags) -> Outcome {
     Ok(0)
 }
 
-/// Counts of samples without a stack, which no line of folded stacks can hold.
-fn counts_without_stack(input: &Input) -> u64 {
-    let Source::Recording(recording) = input.source() else { return 0 };
-    let samples = recording.samples.iter().zip(snapshots(recording));
-    samples.filter(|(sample, _)| sample.stack.0 == 0).map(|(_, count)| count).sum()
+/// Time that a `.jlprof` file has no word for.
+fn left_out(input: &Input, kind: Kind) -> String {
+    let Some(recording) = input.timed().filter(|_| kind == Kind::Jlprof) else { return String::new() };
+    let waited = recording.samples.iter().filter(|sample| sample.state == State::Waiting);
+    let waited: u64 = waited.map(|sample| sample.time.0).fold(0, u64::saturating_add);
+    let mut parts = Vec::new();
+    if waited > 0 {
+        parts.push(format!("{} in which threads waited for a CPU", duration_text(waited)));
+    }
+    // Each thread has whole counts: what ran for less than half a delay has none.
+    let counted: u64 = recording
+        .samples
+        .iter()
+        .zip(snapshots(recording))
+        .filter(|(sample, _)| sample.state.uses_cpu())
+        .fold(0, |all, (_, count)| all.saturating_add(count));
+    let awake = recording.samples.iter().filter(|sample| sample.state.uses_cpu());
+    let awake: u64 = awake.map(|sample| sample.time.0).fold(0, u64::saturating_add);
+    let rounded = awake.saturating_sub(counted.saturating_mul(recording.info.delay.0));
+    if rounded > awake / 100 {
+        parts.push(format!("{} of threads that ran for less than the delay", duration_text(rounded)));
+    }
+    match unaccounted_cpu(recording) {
+        0 => {}
+        unseen => parts.push(format!("{} of CPU time that no sample covers", duration_text(unseen))),
+    }
+    if parts.is_empty() { String::new() } else { format!("; left out: {}", parts.join(" and ")) }
 }
 
 fn has_samples(input: &Input) -> bool {

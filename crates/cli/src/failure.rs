@@ -1,7 +1,7 @@
 //! How a verb fails: an exit status and one line on stderr.
 
-use crate::message;
 use crate::terminal::Layout;
+use crate::{closed_stdout, message};
 use stackglass_profile::harmless;
 use stackglass_report::Style;
 use std::ffi::OsString;
@@ -37,7 +37,10 @@ impl From<io::Error> for Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure { status: 0, line: String::new() };
         }
-        Failure::new(format!("cannot write: {error}"))
+        match closed_stdout::reason(&error) {
+            Some(reason) => Failure::new(format!("cannot write: {reason}")),
+            None => Failure::new(format!("cannot write: {error}")),
+        }
     }
 }
 
@@ -65,8 +68,11 @@ pub(crate) fn parse<P: clap::Parser>(arguments: Vec<OsString>) -> Result<P, i32>
     let shown = arguments.iter().map(|argument| harmless(&argument.to_string_lossy()).into_owned());
     let error = P::try_parse_from(shown).err().unwrap_or(error);
     let layout = Layout::of_stderr();
-    if !error.use_stderr() || !layout.terminal {
-        // Nothing can be done about a closed stdout or stderr.
+    if !error.use_stderr() {
+        return Err(error.print().map_or_else(|error| status(Err(error.into())), |()| error.exit_code()));
+    }
+    if !layout.terminal {
+        // Nothing can be done about a closed stderr.
         let _ = error.print();
         return Err(error.exit_code());
     }

@@ -8,7 +8,6 @@ use crate::values::one_of;
 use clap::Args;
 use regex::Regex;
 use stackglass_profile::{Recording, command_text};
-use stackglass_report::call_tree::StateFilter;
 use stackglass_report::{CallTrees, HotKey, HotTable, HotText, Pick, Selection, Source, hot, nothing_picked};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -86,9 +85,10 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         return Err(Failure::new(format!("{name}: {why}")));
     }
     let had_samples = !recording.samples.is_empty();
+    let hint = flags.states.hint(&recording);
     selection(flags).keep_in(&mut recording);
     if recording.samples.is_empty() {
-        return Err(Failure::new(format!("{name}: {}", nothing(flags, had_samples))));
+        return Err(Failure::new(format!("{name}: {}", nothing(flags, had_samples, hint))));
     }
     let table = HotTable::new(recording.clone(), flags.by.unwrap_or_default(), flags.states.states());
     let mut out = BufWriter::new(std::io::stdout().lock());
@@ -134,13 +134,12 @@ fn title(recording: &Recording, name: &str) -> String {
 }
 
 /// Why there is nothing to show.
-fn nothing(flags: &Flags, had_samples: bool) -> String {
+fn nothing(flags: &Flags, had_samples: bool, hint: &str) -> String {
     let what = flags.states.states().noun();
     let chosen = flags.threads.is_some() || flags.tasks.is_some() || flags.filter.is_some();
-    match flags.states.states() {
+    match chosen {
         _ if !had_samples => "there are no samples".to_owned(),
-        _ if chosen => format!("no {what} in the threads, tasks and frames that were asked for"),
-        StateFilter::Awake => format!("no {what} was sampled; --wall counts sleeping threads as well"),
-        _ => format!("no {what} was sampled"),
+        true => format!("no {what} in the threads, tasks and frames that were asked for"),
+        false => format!("no {what} was sampled{hint}"),
     }
 }

@@ -202,7 +202,11 @@ fn write_process(
 ) -> io::Result<()> {
     let from = recording.info.start;
     let kind = if process.forked { ", forked" } else { "" };
-    writeln!(out, "\nprocess {} (parent {}{kind}): {}", process.pid, process.parent, harmless(&process.exe))?;
+    let parent = match process.parent {
+        0 => "parent unknown".to_owned(),
+        parent => format!("parent {parent}"),
+    };
+    writeln!(out, "\nprocess {} ({parent}{kind}): {}", process.pid, harmless(&process.exe))?;
     if !process.arguments.is_empty() {
         writeln!(out, "  arguments     {}", harmless(&process.arguments.join(" ")))?;
     }

@@ -9,7 +9,9 @@ use stackglass_files::{folded, perf_script};
 use stackglass_flame::{Graph, GraphBuilder, Span, Status};
 use stackglass_profile::{Data, Dictionary, Nanos, Recording};
 use stackglass_report::allocation_queries::{TypeLeaf, weighted};
-use stackglass_report::{Metric, Selection, Source, count_time};
+use stackglass_report::{
+    Metric, Selection, Source, add_unaccounted, count_time, merge_threads, name_stackless,
+};
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
 use std::fs::File;
@@ -128,6 +130,15 @@ impl Input {
         selection.keep_in(&mut recording);
         let samples = Samples::Recording(Box::new(recording));
         Ok(Input { name, kind, samples, other_events: Vec::new() })
+    }
+
+    /// Prepares samples for a format that has stacks only: names the time that has no stack. `unaccounted`: CPU time without any sample, which is added.
+    pub(crate) fn to_stacks_only(&mut self, unaccounted: u64) {
+        if let Samples::Recording(recording) = &mut self.samples {
+            name_stackless(recording);
+            add_unaccounted(recording, unaccounted);
+            merge_threads(recording);
+        }
     }
 
     /// Makes counts of samples time in this unit. Returns false, and changes nothing, if samples have no times.
@@ -295,7 +306,7 @@ fn samples_of(opened: Opened, path: &Path, detail: Detail) -> Result<Input, Fail
                 (Detail::Stacks, _) => stackglass_files::read_merged_from(input),
             };
             let (recording, completeness) = read.map_err(Failure::new)?;
-            Samples::Recording(Box::new(recording_file::with_names(&name, recording, &completeness)))
+            Samples::Recording(Box::new(recording_file::with_names(&name, recording, &completeness)?))
         }
         Kind::Jlprof => {
             let read = match stream {

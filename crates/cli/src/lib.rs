@@ -12,6 +12,7 @@ mod callers;
 mod cargo_profile;
 mod cargo_verb;
 mod clear;
+mod closed_stdout;
 mod completions;
 mod convert;
 mod demo;
@@ -64,6 +65,7 @@ use std::ffi::OsString;
 
 /// Runs `stackglass` with these arguments (the command's name first) and returns its exit status.
 pub fn stackglass(arguments: Vec<OsString>) -> i32 {
+    closed_stdout::make_writes_fail();
     // A link to this executable named cargo-stackglass provides `cargo stackglass`.
     let name = arguments.first().map(std::path::Path::new).and_then(|path| path.file_name());
     if name.is_some_and(|name| name == "cargo-stackglass") {
@@ -103,6 +105,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
 /// Runs `cargo stackglass` with these arguments, as Cargo passes them (`cargo-stackglass stackglass …`)
 /// or without the repeated name.
 pub fn cargo_stackglass(mut arguments: Vec<OsString>) -> i32 {
+    closed_stdout::make_writes_fail();
     if arguments.get(1).is_none_or(|argument| argument != "stackglass") {
         arguments.insert(1.min(arguments.len()), "stackglass".into());
     }

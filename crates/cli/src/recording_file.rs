@@ -19,11 +19,22 @@ pub(crate) fn read_merged(path: &Path) -> Result<Recording, Failure> {
     let read = stackglass_files::read_merged(path, |at, of| bar.show(at, of));
     drop(bar);
     let (recording, completeness) = read.map_err(Failure::new)?;
-    Ok(with_names(&path.display().to_string(), recording, &completeness))
+    with_names(&path.display().to_string(), recording, &completeness)
 }
 
 /// Reports an unfinished recording, and looks up names that the recording does not have yet.
-pub(crate) fn with_names(name: &str, mut recording: Recording, completeness: &Completeness) -> Recording {
+///
+/// # Errors
+/// If not even the beginning of the recording is there.
+pub(crate) fn with_names(
+    name: &str,
+    mut recording: Recording,
+    completeness: &Completeness,
+) -> Result<Recording, Failure> {
+    // Everything that writes recordings begins with its own name.
+    if !completeness.is_complete() && recording.info.writer.is_empty() && recording.samples.is_empty() {
+        return Err(Failure::new(format!("{name} is cut: it ends before anything was recorded")));
+    }
     warn(name, completeness);
     if recording.symbols.is_empty() && !recording.stacks.locations().is_empty() {
         let options = Options { debuginfod: Debuginfod::from_environment(), ..Options::default() };
@@ -32,7 +43,7 @@ pub(crate) fn with_names(name: &str, mut recording: Recording, completeness: &Co
             message::print(&line);
         }
     }
-    recording
+    Ok(recording)
 }
 
 fn warn(name: &str, completeness: &Completeness) {

@@ -16,7 +16,8 @@ States of a thread
   ready    it could run, but waits for a CPU that other threads have
   asleep   it is blocked in the kernel: a lock, a socket, a disk, a timer
 CPU time is what reports count. --wall counts all three states. In a wall-time
-profile (record --walltime), reports count the wall time of tasks.
+profile (record --walltime), reports count the wall time of tasks, added up:
+ten tasks that wait for a second are ten task-seconds.
 
 States of an async task
   running  a thread polls it

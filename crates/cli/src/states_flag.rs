@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use clap::Args;
+use stackglass_profile::{Recording, State};
 use stackglass_report::Metric;
 use stackglass_report::call_tree::StateFilter;
 
@@ -30,6 +31,18 @@ impl StateFlags {
     /// Whether one of the flags was given.
     pub(crate) fn given(self) -> bool {
         self.wall || self.asleep
+    }
+
+    /// What counts the samples that there are, where these flags count none.
+    pub(crate) fn hint(self, recording: &Recording) -> &'static str {
+        let is_of_tasks = recording.samples.iter().any(|sample| sample.state == State::Task);
+        match self.states() {
+            StateFilter::Asleep if is_of_tasks => {
+                "; this is a profile of tasks by wall time, whose waits count without --asleep"
+            }
+            StateFilter::Awake => "; --wall counts sleeping threads as well",
+            _ => "",
+        }
     }
 
     /// The states for a metric. Allocations count as samples of running threads.

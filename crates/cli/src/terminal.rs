@@ -1,7 +1,7 @@
 //! The layout of output: width, colours and links, as the terminal, the environment and flags ask for.
 
 use clap::Args;
-use stackglass_report::{FILE_COLUMNS, Links, Style};
+use stackglass_report::{FILE_COLUMNS, Links, MOST_COLUMNS, Style};
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
@@ -93,13 +93,13 @@ fn links() -> Links {
 fn columns(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
-        .filter(|columns| *columns > 0)
-        .ok_or_else(|| "expected a number of columns, such as 80".into())
+        .filter(|columns| (1..=MOST_COLUMNS).contains(columns))
+        .ok_or_else(|| format!("expected a number of columns, such as 80, and at most {MOST_COLUMNS}"))
 }
 
-/// The value of `$COLUMNS` or `$LINES`, if it is a number.
+/// The value of `$COLUMNS` or `$LINES`, if it is a sensible number.
 fn variable(name: &str) -> Option<usize> {
-    std::env::var(name).ok()?.trim().parse().ok().filter(|number| *number > 0)
+    std::env::var(name).ok()?.trim().parse().ok().filter(|number| (1..=MOST_COLUMNS).contains(number))
 }
 
 /// Any value but an empty one turns colours off: <https://no-color.org>.

@@ -12,6 +12,7 @@ const _: () = {
     assert!(cut::BETWEEN_PROGRAMS == Cut::BETWEEN_PROGRAMS.0);
     assert!(cut::DEEP == Cut::DEEP.0);
     assert!(cut::LOST == Cut::LOST.0);
+    assert!(cut::ABSENT == Cut::ABSENT.0);
 };
 
 #[cfg(feature = "launch")]

@@ -128,10 +128,10 @@ impl Typing {
         }
     }
 
-    /// How much has a type, for the user.
-    pub fn remark(&self) -> String {
+    /// How much has a type, for the user. `can_record`: allocations of such a program can be recorded, for all types.
+    pub fn remark(&self, can_record: bool) -> String {
         let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
-        let advice = match self.typed_bytes < self.bytes / 2 {
+        let advice = match can_record && self.typed_bytes < self.bytes / 2 {
             true => {
                 "; for all types, start the program with `stackglass run --allocs`, \
                  and build it with debug information (`debug = 2` in the profile of Cargo.toml, `-g` for C and C++)"

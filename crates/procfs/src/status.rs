@@ -17,7 +17,7 @@ pub struct Status {
     pub user: u32,
     /// `R`, `S`, `Z`, …
     pub state: u8,
-    /// It has memory of its own; kernel threads have none.
+    /// It has memory of its own; threads of the kernel have none, and processes that are ending.
     pub has_memory: bool,
     /// Signals with a handler, bit N-1 for signal N.
     pub caught: u64,
@@ -41,6 +41,18 @@ impl Status {
     /// Reads the status of a process or thread; `None` if it does not exist or is hidden.
     pub fn read(pid: u32) -> Option<Status> {
         Some(Status::parse(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/status")).ok()?)))
+    }
+
+    /// Whether `pid` is a thread of the kernel. A process that is ending has no memory either, but is none.
+    pub fn is_kernel_thread(pid: u32) -> bool {
+        /// `PF_KTHREAD` of the kernel (include/linux/sched.h), in the flags of proc_pid_stat(5).
+        const KERNEL_THREAD: u64 = 0x0020_0000;
+        const FLAGS: usize = 6;
+        let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
+        // The name may contain anything; the fields begin behind its last bracket.
+        let stat = String::from_utf8_lossy(&stat);
+        let flags = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_ascii_whitespace().nth(FLAGS));
+        flags.and_then(|flags| flags.parse::<u64>().ok()).is_some_and(|flags| flags & KERNEL_THREAD != 0)
     }
 
     /// The status of this process.
@@ -120,6 +132,15 @@ fn namespace_pids_in(text: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_of_the_kernel_are_told_from_processes() {
+        assert!(!Status::is_kernel_thread(std::process::id()) && !Status::is_kernel_thread(0));
+        // In a pid namespace, 2 is any process.
+        if Status::read(2).is_some_and(|status| status.name == "kthreadd") {
+            assert!(Status::is_kernel_thread(2));
+        }
+    }
 
     #[test]
     fn status_is_read_whatever_the_name() {

@@ -38,9 +38,11 @@ impl Cut {
     pub const DEEP: Cut = Cut(107);
     /// No stack: the kernel took it, but it was lost before it could be read.
     pub const LOST: Cut = Cut(108);
+    /// A page of the stack was not in memory at that moment.
+    pub const ABSENT: Cut = Cut(109);
 
     /// All reasons.
-    pub const ALL: [Cut; 15] = [
+    pub const ALL: [Cut; 16] = [
         Cut::DEPTH,
         Cut::NO_MODULE,
         Cut::NO_RULE,
@@ -56,5 +58,6 @@ impl Cut {
         Cut::BETWEEN_PROGRAMS,
         Cut::DEEP,
         Cut::LOST,
+        Cut::ABSENT,
     ];
 }

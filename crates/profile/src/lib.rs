@@ -38,7 +38,9 @@ pub use cut::Cut;
 pub use frame::{Frame, ShortPath};
 pub use harmless::harmless;
 pub use ids::{Address, LocationId, ModuleIndex, Nanos, ProcessIndex, StackId, TaskId, ThreadNumber};
-pub use recording::{End, Module, Process, Recording, RecordingInfo, Sample, SampleKind, State, Thread};
+pub use recording::{
+    End, LOOKS_AT_TASKS, Module, Process, Recording, RecordingInfo, Sample, SampleKind, State, Thread,
+};
 pub use small_numbers::SmallNumbers;
 pub use snapshots::{Snapshots, snapshots};
 pub use stacks::{Location, Stacks};

@@ -120,6 +120,10 @@ pub struct Module {
     pub build_id: Arc<[u8]>,
 }
 
+/// Label of the counter of looks at the tasks of a process. A look sees all tasks at one moment, so their samples are not
+/// independent of each other.
+pub const LOOKS_AT_TASKS: &str = "looks at the tasks";
+
 /// State of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 #[repr(u8)]

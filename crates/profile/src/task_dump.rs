@@ -160,6 +160,8 @@ pub struct AwaitFrame {
     pub point: AwaitPoint,
     /// The futures that it waits for: several in `join!` and `select!`.
     pub children: Vec<AwaitFrame>,
+    /// It is known to wait for the first of them only, as `select!` does. Not part of texts and of encoded dumps.
+    pub is_race: bool,
 }
 
 /// Where a future is in its function.

@@ -30,6 +30,7 @@ pub use queries::heap_graph;
 pub use queries::hot::{HotKey, HotRow, HotTable, Place};
 pub use queries::picked::nothing_picked;
 pub use queries::selection::{Selection, count_time};
+pub use queries::stackless::{add_unaccounted, merge_threads, name_stackless, unaccounted_cpu};
 pub use queries::uncertainty::standard_error;
 pub use quirks::Quirks;
 pub use reports::allocations::{self, AllocationsText};
@@ -37,7 +38,7 @@ pub use reports::annotate::{self, Annotate};
 pub use reports::callers::CallersText;
 pub use reports::comparison::ComparisonText;
 pub use reports::complete::{
-    FILE_COLUMNS, NO_ALLOCATIONS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report, ReportError, Written,
+    FILE_COLUMNS, MOST_COLUMNS, NO_ALLOCATIONS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report, ReportError, Written,
 };
 pub use reports::heap::{self, HeapText};
 pub use reports::hot::{self, HotText};

@@ -31,6 +31,8 @@ pub struct Quirks {
     pub folds_into_metadata: bool,
     /// Frames without names are equal, whatever their module.
     pub nameless_alike: bool,
+    /// Names are printed as they are, with tabs and all other control characters.
+    pub raw_names: bool,
 }
 
 impl Quirks {
@@ -47,6 +49,7 @@ impl Quirks {
         wide_totals: true,
         folds_into_metadata: true,
         nameless_alike: true,
+        raw_names: true,
     };
 
     /// The module of a frame of which nothing else is known. Empty for all other frames, and with

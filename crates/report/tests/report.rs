@@ -279,6 +279,17 @@ fn the_line_of_totals_is_wrapped() {
 }
 
 #[test]
+fn a_tab_in_a_name_is_a_space_except_in_the_reference() {
+    let source = source(vec![frame("ma\tin", "m\tain.rs", 3)], &[(&[1], 1, 1)]);
+    for format in Format::ALL {
+        let ours = written(&Report::new().format(*format), &source);
+        assert!(ours.contains("ma in") && ours.contains("m ain.rs") && !ours.contains('\t'), "{ours}");
+        let reference = written(&Report::new().format(*format).quirks(Quirks::ALL), &source);
+        assert!(reference.contains("ma\tin") && reference.contains("m\tain.rs"), "{reference}");
+    }
+}
+
+#[test]
 fn code_without_names_goes_by_its_module() {
     let nameless = |module: &str| Frame { module: module.into(), ..Frame::unknown(0) };
     let frames = vec![nameless("/usr/bin/xz"), nameless("liblzma.so.5"), nameless("xz"), nameless("")];

@@ -121,7 +121,10 @@ fn a_program_that_cannot_be_sampled_has_its_time() {
     let text = screen(&recording, 80);
     assert!(line(&text, "static").contains("0 of 400 ms CPU sampled"), "{text}");
     assert!(text.lines().any(|line| line.starts_with("100.0") && line.ends_with("[unaccounted]")), "{text}");
-    assert!(notes(&text).contains("nothing was sampled: it is in programs"), "{text}");
+    assert!(
+        notes(&text).contains("nothing was sampled; where it was used is not known: possible are programs"),
+        "{text}"
+    );
 }
 
 #[test]

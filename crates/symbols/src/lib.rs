@@ -30,6 +30,7 @@ mod kept;
 mod language;
 pub mod layouts;
 mod locate;
+mod lossy_path;
 mod mapped;
 mod mini_debug_info;
 mod module_path;

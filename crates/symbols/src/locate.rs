@@ -6,7 +6,7 @@
 
 use crate::elf::{Elf, Table, hex};
 use crate::mapped::Mapped;
-use crate::{Error, Options, mini_debug_info, vdso};
+use crate::{Error, Options, lossy_path, mini_debug_info, vdso};
 use stackglass_profile::frame::file_name;
 use stackglass_profile::recording::Module;
 use stackglass_profile::symbols::Missing;
@@ -69,7 +69,6 @@ fn table_of(file: Option<&Mapped>, table: Table) -> Option<(Elf<'_>, Table)> {
 /// Finds the files of a module.
 pub(crate) fn files_of(module: &Module, options: &Options) -> Files {
     let mut files = Files::default();
-    let path = Path::new(&*module.path);
     match open_program(module) {
         Ok(program) => files.program = Some(program),
         Err(error) => {
@@ -80,6 +79,7 @@ pub(crate) fn files_of(module: &Module, options: &Options) -> Files {
             files.problems.push(error);
         }
     }
+    let path = files.program.as_ref().map_or(Path::new(&*module.path), Mapped::path).to_owned();
     let own = files.program.as_ref().and_then(|file| Elf::parse(file).ok());
     let recorded: &[u8] = &module.build_id;
     let id = own.as_ref().map(Elf::build_id).filter(|id| !id.is_empty()).unwrap_or(recorded);
@@ -87,7 +87,7 @@ pub(crate) fn files_of(module: &Module, options: &Options) -> Files {
         let mut candidates: Vec<(PathBuf, Option<u32>)> =
             by_build_id(id, options).into_iter().map(|path| (path, None)).collect();
         if let Some((name, crc)) = own.as_ref().and_then(Elf::debug_link) {
-            candidates.extend(by_link(path, name, options).into_iter().map(|path| (path, Some(crc))));
+            candidates.extend(by_link(&path, name, options).into_iter().map(|path| (path, Some(crc))));
         }
         files.debug = candidates.into_iter().find_map(|(path, crc)| open_debug(&path, id, crc));
     }
@@ -107,7 +107,7 @@ pub(crate) fn files_of(module: &Module, options: &Options) -> Files {
             None => {}
         }
     }
-    files.package = package_beside(path, files.debug.as_ref());
+    files.package = package_beside(&path, files.debug.as_ref());
     if files.missing.is_none() && &*module.path != vdso::NAME {
         files.missing = missing_from(&files);
     }
@@ -115,8 +115,19 @@ pub(crate) fn files_of(module: &Module, options: &Options) -> Files {
 }
 
 fn open_program(module: &Module) -> Result<Mapped, Error> {
-    let program =
-        if &*module.path == vdso::NAME { vdso::read()? } else { Mapped::open(Path::new(&*module.path))? };
+    if &*module.path == vdso::NAME {
+        return checked(vdso::read()?, module);
+    }
+    let plain = Mapped::open(Path::new(&*module.path)).and_then(|program| checked(program, module));
+    plain.or_else(|error| {
+        let others = lossy_path::existing(&module.path).into_iter();
+        let mut opened = others.filter_map(|path| checked(Mapped::open(&path).ok()?, module).ok());
+        opened.next().ok_or(error)
+    })
+}
+
+/// The file, if it is the one that was recorded.
+fn checked(program: Mapped, module: &Module) -> Result<Mapped, Error> {
     let elf = Elf::parse(&program)?;
     let found = elf.build_id();
     if !module.build_id.is_empty() && found != &*module.build_id {

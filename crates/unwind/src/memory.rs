@@ -379,7 +379,8 @@ mod tests {
         let last = place as u64 + page as u64 - 1;
         let mut bytes = [0u8; 16];
         let process = |a, b: &mut [u8]| read_process(std::process::id() as i32, a, b);
-        for read in [read_own, process, |a, b: &mut [u8]| read_through_proc(std::process::id() as i32, a, b)] {
+        for read in [read_own, process, |a, b: &mut [u8]| read_through_proc(std::process::id() as i32, a, b)]
+        {
             bytes.fill(0);
             assert_eq!(read(last, &mut bytes), 1);
             assert_eq!(bytes[0], 7);

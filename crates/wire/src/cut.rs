@@ -22,3 +22,5 @@ pub const BETWEEN_PROGRAMS: u8 = 106;
 pub const DEEP: u8 = 107;
 /// The kernel took a stack, but it was lost before it could be read.
 pub const LOST: u8 = 108;
+/// A page of the stack was not in memory at that moment.
+pub const ABSENT: u8 = 109;

@@ -64,7 +64,7 @@ impl Walk<'_, '_> {
         let is_hidden = self.walker.types.lead_to(Part::Hidden, value.type_id);
         let why = is_hidden.then(|| hidden::place(values, self.walker.types, value.type_id)).flatten();
         let point = why.map_or(AwaitPoint::Leaf, AwaitPoint::Lost);
-        AwaitFrame { function, point, children: Vec::new() }
+        AwaitFrame { function, point, children: Vec::new(), is_race: false }
     }
 
     /// Notes what is waited for. `permits` of a lock: all, and those that are assigned.

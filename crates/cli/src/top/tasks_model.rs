@@ -103,7 +103,7 @@ mod tests {
 
     fn task(id: u64, line: u32) -> DumpedTask {
         let point = AwaitPoint::Await(Some(("main.rs".into(), line)));
-        let frame = AwaitFrame { function: "app::f".into(), point, children: Vec::new() };
+        let frame = AwaitFrame { function: "app::f".into(), point, children: Vec::new(), is_race: false };
         DumpedTask { id, name: "app::f".into(), stack: vec![frame], ..DumpedTask::default() }
     }
 

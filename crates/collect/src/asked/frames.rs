@@ -118,7 +118,7 @@ fn is_part_of(inner: &Frame, outer: &Frame) -> bool {
 fn of_body(frame: &Frame) -> AwaitFrame {
     let line = u32::try_from(frame.line).ok().filter(|line| *line > 0 && !frame.file.is_empty());
     let point = AwaitPoint::Await(line.map(|line| (frame.file.clone(), line)));
-    AwaitFrame { function: name(&frame.func), point, children: Vec::new() }
+    AwaitFrame { function: name(&frame.func), point, children: Vec::new(), is_race: false }
 }
 
 /// The function of a body: `app::serve` of `app::serve::{closure}`.
@@ -151,7 +151,7 @@ fn leaf(frames: &[&Frame]) -> Option<AwaitFrame> {
         Some(future) => future.into(),
         None => frame.func.clone(),
     };
-    Some(AwaitFrame { function, point: AwaitPoint::Leaf, children: Vec::new() })
+    Some(AwaitFrame { function, point: AwaitPoint::Leaf, children: Vec::new(), is_race: false })
 }
 
 /// Whether a frame is one of the tracing itself.

@@ -165,5 +165,10 @@ fn name_of(stack: &[AwaitFrame]) -> Option<Arc<str>> {
 }
 
 fn lost(why: &'static str) -> Vec<AwaitFrame> {
-    vec![AwaitFrame { function: "".into(), point: AwaitPoint::Lost(why), children: Vec::new() }]
+    vec![AwaitFrame {
+        function: "".into(),
+        point: AwaitPoint::Lost(why),
+        children: Vec::new(),
+        is_race: false,
+    }]
 }

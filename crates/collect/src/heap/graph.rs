@@ -80,7 +80,10 @@ where
     if table.is_none() || lack_types(&blocks, &sites) {
         let typing = typing::infer(evidence);
         typing.add_sites(&layouts, &mut blocks, &mut sites);
-        remarks.extend(table.is_none().then(|| typing.remark()));
+        // Programs without a dynamic loader refuse the preload library: static ones, and most of Go.
+        let is_loader = |path: &str| path.rsplit('/').next().is_some_and(|name| name.starts_with("ld-linux"));
+        let can_record = image.mappings.iter().any(|mapping| is_loader(&mapping.path));
+        remarks.extend(table.is_none().then(|| typing.remark(can_record)));
     }
     if table.is_none() {
         remarks.push(

@@ -54,6 +54,10 @@ pub enum Sampler {
 const NO_TYPES: &str = "its debug information has no types of async functions: `debug = 2` in the Cargo profile of its own \
     crate shows in which line tasks wait";
 
+const STRIPPED: &str = "it is stripped, so its tasks cannot be seen from outside: only threads are, and tasks that it names itself";
+const NO_TASKS: &str = "no tasks of tokio are in it, so this is a profile of threads; name the program itself after `--`, not a \
+    shell that starts it";
+
 /// A way of sampling, and its state.
 pub(super) enum Backend {
     Outside(Box<Outside>),
@@ -96,7 +100,8 @@ impl Backend {
                         return Ok((Backend::Tasks(Box::new(tasks)), None));
                     }
                     TaskTypes::Missing => return inside(Some(NO_TYPES.to_owned())),
-                    TaskTypes::NoTokio => return inside(None),
+                    TaskTypes::Stripped => return inside(Some(STRIPPED.to_owned())),
+                    TaskTypes::NoTokio => return inside(Some(NO_TASKS.to_owned())),
                 }
             }
             None if options.walltime || links_the_crate(&options.program.path) => return inside(None),

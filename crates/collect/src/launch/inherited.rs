@@ -34,6 +34,11 @@ extern "C" fn look() {
     }
 }
 
+/// Whether this process was started without standard output.
+pub fn stdout_was_closed() -> bool {
+    CLOSED.load(Relaxed) >> 1 & 1 == 1
+}
+
 /// Restores the state in a child before its exec. No allocation, no lock.
 pub(super) fn restore() {
     for (bit, signal) in SIGNALS.into_iter().enumerate() {

@@ -26,6 +26,7 @@ mod unsampled;
 pub use backend::Sampler;
 pub(crate) use backend::links_the_crate;
 pub use heap_at::{HeapAt, HeapAtOptions, SaveSnapshot, SnapshotSummary};
+pub use inherited::stdout_was_closed;
 pub use library::Library;
 pub use program::{NotStartable, Obstacle, Program};
 pub use record::{pass_on, record};

@@ -449,10 +449,10 @@ impl ProcessTable {
         self.refresh(recorder);
         let (switches, ran) = (self.switches, recorder.totals().awake);
         if switches * SWITCH > ran / 20 && switches > MANY_SWITCHES {
-            let each = ran / switches / 1000;
+            let ran = ran as f64 * 1e-6;
             recorder.remark(format!(
-                "the program's threads went to sleep {switches} times, once per {each} µs of CPU time; observing each \
-                 takes the kernel some microseconds, so the program ran several percent longer"
+                "the program's threads went to sleep {switches} times in {ran:.1} ms of CPU time; observing each takes \
+                 the kernel some microseconds, so the program may have run several percent longer"
             ));
         }
         if self.lost_samples > 0 {

@@ -1,7 +1,10 @@
 //! From an await stack, which is a tree where a task waits for several futures at once, to stacks.
 //!
-//! Each branch of `join!`, `select!` and lists of futures is a stack of its own, and the time of the task is divided evenly among
-//! the branches: none is preferred, and no time is lost or counted twice.
+//! Each branch of `join!` and lists of futures is a stack of its own, and the time of the task is divided evenly among the
+//! branches: none is preferred, and no time is lost or counted twice.
+//!
+//! `select!` is one wait. If one of its branches is inside an `async` function, the task waits for that, and the others, such as a
+//! signal to shut down, only cut it short. Otherwise the wait is that for the first of the branches.
 
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, DumpedTask, TaskState};
 use stackglass_profile::{AwaitKind, AwaitLocation};
@@ -36,6 +39,16 @@ pub(crate) fn stacks(task: &DumpedTask) -> Vec<AwaitStack> {
         path.extend(frames_of(future));
         match future.children.is_empty() {
             true => found.push(AwaitStack { frames: path, share }),
+            false if future.is_race && future.children.len() > 1 => {
+                let mut within = future.children.iter().filter(|child| is_within_coroutine(child));
+                match (within.next(), within.next()) {
+                    (Some(only), None) => open.push((path, only, share)),
+                    _ => {
+                        path.push(frame(&format!("[first of {} futures]", future.children.len())));
+                        found.push(AwaitStack { frames: path, share });
+                    }
+                }
+            }
             false => branches(&path, &future.children, share, &mut open, &mut found),
         }
     }
@@ -46,6 +59,18 @@ pub(crate) fn stacks(task: &DumpedTask) -> Vec<AwaitStack> {
         stack.frames.reverse();
     }
     found
+}
+
+/// Whether a branch has come to an await of an `async` function.
+fn is_within_coroutine(future: &AwaitFrame) -> bool {
+    let mut open = vec![future];
+    while let Some(next) = open.pop() {
+        if matches!(next.point, AwaitPoint::Await(_)) {
+            return true;
+        }
+        open.extend(&next.children);
+    }
+    false
 }
 
 /// Adds the branches below a path.
@@ -108,7 +133,7 @@ mod tests {
             true => AwaitPoint::Leaf,
             false => AwaitPoint::Await(Some(("main.rs".into(), 7))),
         };
-        AwaitFrame { function: function.into(), point, children }
+        AwaitFrame { function: function.into(), point, children, is_race: false }
     }
 
     fn text(task: &DumpedTask) -> Vec<(String, f64)> {
@@ -130,6 +155,26 @@ mod tests {
         task.stack.clear();
         task.state = TaskState::Ready;
         assert_eq!(text(&task), [("[ready] < main".to_owned(), 1.0)]);
+    }
+
+    #[test]
+    fn a_select_is_one_wait() {
+        let race = |children| AwaitFrame { is_race: true, ..future("serve", children) };
+        let handler = || future("handle", vec![future("sleep", Vec::new())]);
+        let leaf = |name| future(name, Vec::new());
+        let of = |children| {
+            let stack = vec![race(children)];
+            text(&DumpedTask { name: "main".into(), stack, ..DumpedTask::default() })
+        };
+        let one = |stack: &str| vec![(stack.to_owned(), 1.0)];
+        assert_eq!(of(vec![handler(), leaf("closed")]), one("sleep < handle < serve"));
+        assert_eq!(
+            of(vec![leaf("closed"), future("boxed", vec![handler()])]),
+            one("sleep < handle < boxed < serve")
+        );
+        assert_eq!(of(vec![leaf("closed"), leaf("accept")]), one("[first of 2 futures] < serve"));
+        assert_eq!(of(vec![handler(), handler(), leaf("closed")]), one("[first of 3 futures] < serve"));
+        assert_eq!(of(vec![leaf("closed")]), one("closed < serve"));
     }
 
     #[test]

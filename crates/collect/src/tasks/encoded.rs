@@ -347,7 +347,7 @@ impl Decoder<'_> {
                 4 => AwaitPoint::Lost(reason(&from.text()?)),
                 _ => return None,
             };
-            Some(AwaitFrame { function, point, children: from.frames(depth + 1)? })
+            Some(AwaitFrame { function, point, children: from.frames(depth + 1)?, is_race: false })
         })
     }
 
@@ -388,7 +388,12 @@ mod tests {
 
     fn dump() -> TaskDump {
         let place: (Arc<str>, u32) = ("main.rs".into(), 42);
-        let leaf = |point| AwaitFrame { function: "tokio::Sleep".into(), point, children: Vec::new() };
+        let leaf = |point| AwaitFrame {
+            function: "tokio::Sleep".into(),
+            point,
+            children: Vec::new(),
+            is_race: false,
+        };
         let points = [
             AwaitPoint::Leaf,
             AwaitPoint::NotStarted,
@@ -400,6 +405,7 @@ mod tests {
             function: "app::serve".into(),
             point: AwaitPoint::Await(Some(place.clone())),
             children: points.into_iter().map(leaf).collect(),
+            is_race: false,
         };
         let shared = WaitTarget::Shared { kind: SharedKind::Semaphore, address: u64::MAX };
         let waits = [WaitTarget::Task(7), shared];

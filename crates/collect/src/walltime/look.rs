@@ -1,6 +1,6 @@
 //! One look: which tasks there are, and what each of them does.
 //!
-//! Each live task is looked at with the same weight, whatever it does. A future of `block_on` is a task of its thread, and so is a
+//! Each live task has the time of the look, whatever it does: a second of a hundred tasks is a hundred task-seconds. A future of `block_on` is a task of its thread, and so is a
 //! function of `spawn_blocking` that runs. If there is no task, threads are looked at instead.
 
 use super::names::Names;
@@ -48,12 +48,12 @@ enum State {
 struct Entry {
     task: Option<TaskName>,
     tid: u32,
-    /// Its part of all tasks.
+    /// How many tasks it stands for.
     weight: f64,
     state: State,
 }
 
-/// A stack with its part of the time since the last look.
+/// A stack, and for how many tasks it stands in the time since the last look.
 #[derive(Clone, Debug)]
 pub(super) struct SeenStack {
     pub task: Option<TaskName>,
@@ -150,10 +150,8 @@ impl Look {
     }
 
     fn of(entries: Vec<(Entry, Arc<str>)>) -> Look {
-        let total: f64 = entries.iter().map(|(entry, _)| entry.weight).sum();
         let mut look = Look::default();
-        for (mut entry, function) in entries {
-            entry.weight /= total;
+        for (entry, function) in entries {
             if let State::Polled { codes, .. } | State::Root { codes, .. } | State::PolledWithin(codes) =
                 &entry.state
             {
@@ -211,4 +209,34 @@ fn of_await(stacks: &[AwaitStack]) -> Vec<(Vec<TaskFrame>, f64)> {
 fn between(name: &str) -> AwaitStack {
     let leaf = AwaitLocation { kind: AwaitKind::Polled, ..frame("[polled]") };
     AwaitStack { frames: vec![leaf, frame(name)], share: 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The time of all tasks with a name, of a look at so many.
+    fn time(look: &Look, name: &str) -> f64 {
+        let stacks = look.stacks(&Names::new());
+        let has_name = |seen: &&SeenStack| seen.task.as_ref().is_some_and(|task| &*task.name == name);
+        stacks.iter().filter(has_name).map(|seen| seen.share).sum()
+    }
+
+    #[test]
+    fn a_busy_moment_counts_as_many_tasks_as_it_has() {
+        let look = |requests: u64| {
+            let names = std::iter::once("accept").chain((0..requests).map(|_| "request"));
+            let entry = |(id, name): (usize, &str)| {
+                let task = Some(TaskName { id: id as u64 + 1, name: name.into() });
+                let state = State::Waiting(vec![AwaitStack { frames: vec![frame(name)], share: 1.0 }]);
+                (Entry { task, tid: 1, weight: 1.0, state }, Arc::from(name))
+            };
+            Look::of(names.enumerate().map(entry).collect())
+        };
+        let (busy, idle) = (look(200), look(0));
+        // A tenth of the time is busy.
+        let requests = 0.1 * time(&busy, "request") + 0.9 * time(&idle, "request");
+        let accept = 0.1 * time(&busy, "accept") + 0.9 * time(&idle, "accept");
+        assert!((requests - 20.0).abs() < 1e-9 && (accept - 1.0).abs() < 1e-9, "{requests} {accept}");
+    }
 }

@@ -41,8 +41,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long all that was seen is waited for.
 const FLUSH: Duration = Duration::from_secs(3);
 
-/// From so few looks on, shares are worth reading: their error is some 10 %.
-const FEW: u64 = 25;
+/// From so many looks on, shares are worth reading: their error is at most 5 %, also of tasks that do the same.
+const FEW: u64 = 100;
 
 /// A process whose tasks are looked at.
 pub(crate) struct WallTime {
@@ -145,8 +145,9 @@ impl WallTime {
         if (1..FEW).contains(&self.looks) {
             let looks = if self.looks == 1 { "look" } else { "looks" };
             recorder.remark(format!(
-                "the shares are rough: there were only {} {looks} at the tasks; record for longer, or on a machine with less load",
-                self.looks
+                "the shares are rough: there were only {} {looks} at the tasks, so they may be off by some {:.0} %; record for longer",
+                self.looks,
+                100.0 * (0.25 / self.looks as f64).sqrt(),
             ));
         }
         if let Some(remark) = self.children.remark() {

@@ -25,6 +25,8 @@ pub(crate) enum TaskTypes {
     Known,
     /// It uses tokio, but has no types.
     Missing,
+    /// It has neither symbols nor debug information, so what it uses cannot be seen.
+    Stripped,
     /// It does not use tokio, as far as can be seen, and has no types of named tasks.
     NoTokio,
 }
@@ -56,8 +58,11 @@ fn find(program: &Path) -> Option<TaskTypes> {
         let bytes = elf.section_by_name(section).and_then(|section| section.uncompressed_data().ok());
         bytes.is_some_and(|bytes| elf_names::contains(&bytes, name))
     };
-    let uses = has(".strtab", RUNTIME) || has(".debug_str", TOKIO);
-    Some(if uses { TaskTypes::Missing } else { TaskTypes::NoTokio })
+    if has(".strtab", RUNTIME) || has(".debug_str", TOKIO) {
+        return Some(TaskTypes::Missing);
+    }
+    let has_any = [".symtab", ".debug_info"].iter().any(|name| elf.section_by_name(name).is_some());
+    Some(if has_any { TaskTypes::NoTokio } else { TaskTypes::Stripped })
 }
 
 #[cfg(test)]
@@ -66,7 +71,9 @@ mod tests {
 
     #[test]
     fn other_programs_have_no_tasks() {
-        assert_eq!(TaskTypes::of(Path::new("/bin/sh")), TaskTypes::NoTokio);
+        let own = std::env::current_exe().unwrap();
+        assert!(matches!(TaskTypes::of(&own), TaskTypes::NoTokio | TaskTypes::Missing | TaskTypes::Known));
+        assert_eq!(TaskTypes::of(Path::new("/bin/sh")), TaskTypes::Stripped);
         assert_eq!(TaskTypes::of(Path::new("/etc/passwd")), TaskTypes::NoTokio);
         assert_eq!(TaskTypes::of(Path::new("/nowhere")), TaskTypes::NoTokio);
     }

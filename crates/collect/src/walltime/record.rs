@@ -32,6 +32,10 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
         TaskTypes::Missing => {
             Some("it has no types of async functions; its own crate needs `debug = 2` in the Cargo profile")
         }
+        TaskTypes::Stripped => Some(
+            "it is stripped, so its tasks cannot be seen; keep its debug information (`debug = 2`, no `strip`, in the Cargo \
+             profile), or leave --walltime out",
+        ),
         TaskTypes::NoTokio => Some(
             "it has no tasks of tokio, and none named by `.task(\"name\")` of the crate stackglass; leave --walltime out",
         ),

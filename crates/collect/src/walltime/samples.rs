@@ -5,8 +5,8 @@ use crate::Recorder;
 use crate::task_stacks::polled::TaskFrame;
 use foldhash::HashMap;
 use stackglass_profile::{
-    Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Sample, State, Task, TaskId,
-    Thread, ThreadNumber,
+    LOOKS_AT_TASKS, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Sample, State,
+    Task, TaskId, Thread, ThreadNumber,
 };
 use std::sync::Arc;
 
@@ -72,6 +72,9 @@ impl Samples {
         stacks: &[SeenStack],
         recorder: &mut Recorder,
     ) {
+        if let (true, Some(process)) = (taken, self.process) {
+            *recorder.process_mut(process).counters.entry(LOOKS_AT_TASKS.into()).or_default() += 1;
+        }
         for seen in stacks {
             if recorder.is_full() {
                 return;

@@ -92,7 +92,7 @@ fn ask(source: &str, compiler: &str, flags: &[&str]) -> Asked {
     eprintln!(
         "{} blocks in {time:?}: {}, {without_locals} blocks without locals; {} conflicts",
         heap.blocks.len(),
-        typing.remark(),
+        typing.remark(true),
         typing.conflicts
     );
     let mut sites = Vec::new();
@@ -215,5 +215,5 @@ fn a_million_blocks() {
     let asked = ask("million.rs", "rustc", &["--edition=2024", "-O", "-g"]);
     assert!(asked.blocks.len() > 1_000_000 && asked.time < Duration::from_secs(3), "{:?}", asked.time);
     let share = asked.typing.typed_blocks as f64 / asked.blocks.len() as f64;
-    assert!(share > 0.999, "{}", asked.typing.remark());
+    assert!(share > 0.999, "{}", asked.typing.remark(true));
 }

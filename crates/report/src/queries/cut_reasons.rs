@@ -46,15 +46,11 @@ pub(crate) const CUT_REASONS: &[CutReason] = &[
     reason(
         Cut::BLOCKED,
         "signal blocked",
-        "not sampled, because the thread blocked the sampling signal",
-        "unblock SIGURG, or SIGWINCH if the program uses SIGURG",
+        "not sampled, because the sampling signal was blocked",
+        "the C library blocks all signals while it starts or ends threads and processes; a program should not block \
+         SIGURG for long, or SIGWINCH if it uses SIGURG",
     ),
-    reason(
-        Cut::NOT_TAKEN,
-        "signal lost",
-        "not sampled, because the program consumed the sampling signal",
-        "",
-    ),
+    reason(Cut::NOT_TAKEN, "signal lost", "not sampled, because the sampling signal did not arrive", ""),
     reason(
         Cut::ENDED,
         "too short",
@@ -85,6 +81,12 @@ pub(crate) const CUT_REASONS: &[CutReason] = &[
         "lost",
         "lost, because this machine was too busy to read its stacks in time",
         "a longer --delay loses fewer",
+    ),
+    reason(
+        Cut::ABSENT,
+        "stack not in memory",
+        "on stacks that were not in memory at that moment, as while the kernel starts a program or adds a page",
+        "",
     ),
 ];
 

@@ -9,7 +9,7 @@ use crate::order;
 use crate::queries::cpu_tree::{CpuTree, NodeKind};
 use crate::queries::cut_reasons::no_stack_text;
 use crate::queries::line_times::Counts;
-use crate::queries::uncertainty::standard_error;
+use crate::queries::uncertainty::{looks_error, standard_error};
 use crate::queries::waits::{Wait, Waits};
 use crate::queries::weight::Weight;
 use crate::text::short::in_brackets;
@@ -17,8 +17,8 @@ use crate::trees::call_tree::StateFilter;
 use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{
-    AwaitKind, AwaitLocation, Frame, Recording, Sample, StackId, State, ThreadNumber, harmless,
-    is_await_module,
+    AwaitKind, AwaitLocation, Frame, LOOKS_AT_TASKS, Recording, Sample, StackId, State, ThreadNumber,
+    harmless, is_await_module,
 };
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -122,6 +122,8 @@ impl HotTable {
         for sample in recording.samples.iter_mut().filter(|sample| !sample.state.uses_cpu()) {
             sample.state = State::Awake;
         }
+        let counters = recording.processes.iter().filter_map(|process| process.counters.get(LOOKS_AT_TASKS));
+        let looks: u64 = counters.sum();
         let rows = match key {
             HotKey::Function => functions(&recording),
             HotKey::Line => lines(&recording),
@@ -141,7 +143,11 @@ impl HotTable {
             let Counted { name, place, waits_in, module, own, total } = counted;
             let each = amount(own) as f64 / own.hits.max(1) as f64;
             let sampled = states == StateFilter::Awake && own.hits > 0;
-            let error = sampled.then(|| standard_error(own.hits, all.hits) * each);
+            let error = sampled.then(|| match looks {
+                0 => standard_error(own.hits, all.hits) * each,
+                // Tasks of one look may all do the same, so each look counts once.
+                looks => looks_error(amount(own), amount(all), looks),
+            });
             HotRow {
                 name,
                 place,

@@ -16,6 +16,7 @@ pub(crate) mod hot_chains;
 pub(crate) mod line_times;
 pub(crate) mod picked;
 pub mod selection;
+pub(crate) mod stackless;
 pub(crate) mod unaccounted_cpu;
 pub mod uncertainty;
 pub(crate) mod waits;

@@ -1,6 +1,7 @@
 //! Stacks of running threads, walked from the copy that came with the sample.
 
 use super::super::deep::SampledStack;
+use super::super::events::DUMP;
 use super::super::files::Files;
 use super::super::process::Process;
 use super::super::thread::{Stack, Thread};
@@ -94,7 +95,12 @@ fn walk(
             false
         };
         if !again {
-            let cut = if passed_top { cut::DEEP } else { walk.end.code() };
+            let cut = match passed_top {
+                // The kernel copies up to the first page that is not in memory.
+                true if sample.stack.len() < DUMP => cut::ABSENT,
+                true => cut::DEEP,
+                false => walk.end.code(),
+            };
             return Walked { len: walk.len, cut };
         }
     }

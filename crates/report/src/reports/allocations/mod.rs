@@ -71,7 +71,7 @@ impl AllocationsText {
 
     /// Width in terminal columns; at least 60 are used.
     pub fn cols(mut self, columns: usize) -> AllocationsText {
-        self.cols = columns.max(60);
+        self.cols = columns.clamp(60, crate::MOST_COLUMNS);
         self
     }
 

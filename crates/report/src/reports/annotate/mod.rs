@@ -81,7 +81,7 @@ impl Annotate {
 
     /// Width in terminal columns; at least 60 are used.
     pub fn cols(mut self, columns: usize) -> Annotate {
-        self.cols = columns.max(60);
+        self.cols = columns.clamp(60, crate::MOST_COLUMNS);
         self
     }
 

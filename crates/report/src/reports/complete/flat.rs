@@ -8,7 +8,7 @@ use crate::text::short::in_brackets;
 use crate::text::style::{Line, Paint};
 use crate::trees::aggregated_samples::{AggregatedSamples, SampleGroup};
 use foldhash::HashMap;
-use stackglass_profile::{Frame, ShortPath, harmless};
+use stackglass_profile::{Frame, ShortPath};
 use std::io::{self, Write};
 
 /// A row.
@@ -245,7 +245,7 @@ fn row(row: &Row<'_>, file: &ShortPath, widths: &Widths, context: &Context<'_>) 
     let number = if row.frame.line <= 0 { "?".to_owned() } else { row.frame.line.to_string() };
     line.plain(columns::pad_left(&number, widths.line)).plain(" ");
     let name = match row.mixed && !report.quirks.any_spec {
-        true => harmless(&row.frame.func),
+        true => context.labels.text(&row.frame.func),
         false => context.labels.function(row.frame),
     };
     let name = if name.is_empty() { "[unknown function]".into() } else { name };

@@ -52,11 +52,16 @@ impl<'a> Labels<'a> {
         next
     }
 
+    /// A name as it is printed.
+    pub(super) fn text<'t>(&self, name: &'t str) -> Cow<'t, str> {
+        if self.quirks.raw_names { Cow::Borrowed(name) } else { harmless(name) }
+    }
+
     /// The function's full form if it is known and from Rust, otherwise its path.
     pub(super) fn function<'f>(&self, frame: &'f Frame) -> Cow<'f, str> {
         match &frame.spec {
-            Some(spec) if !frame.foreign => harmless(spec),
-            _ => harmless(&frame.func),
+            Some(spec) if !frame.foreign => self.text(spec),
+            _ => self.text(&frame.func),
         }
     }
 
@@ -79,7 +84,7 @@ impl<'a> Labels<'a> {
             prefix: Arc::from(""),
             rest: if file.starts_with('/') { Arc::from(file) } else { Arc::from(self.normal(file)) },
         });
-        match (harmless(&short.prefix), harmless(&short.rest)) {
+        match (self.text(&short.prefix), self.text(&short.rest)) {
             (Cow::Borrowed(_), Cow::Borrowed(_)) => short,
             (prefix, rest) => ShortPath { prefix: Arc::from(prefix), rest: Arc::from(rest) },
         }
@@ -107,7 +112,7 @@ impl<'a> Labels<'a> {
             Source::Recording(_) => self.tasks.get(&task).copied(),
             Source::Data(_, dictionary) => dictionary.task_name(task),
         };
-        name.filter(|name| !name.is_empty()).map_or(String::new(), |name| format!(" ({})", harmless(name)))
+        name.filter(|name| !name.is_empty()).map_or(String::new(), |name| format!(" ({})", self.text(name)))
     }
 
     /// A thread's label.
@@ -116,10 +121,10 @@ impl<'a> Labels<'a> {
             Source::Recording(recording) => {
                 let number = u32::try_from(thread).unwrap_or(0);
                 Cow::Owned(
-                    harmless(&recording.thread_label(stackglass_profile::ThreadNumber(number))).into_owned(),
+                    self.text(&recording.thread_label(stackglass_profile::ThreadNumber(number))).into_owned(),
                 )
             }
-            Source::Data(_, dictionary) => harmless(dictionary.thread_label(thread)),
+            Source::Data(_, dictionary) => self.text(dictionary.thread_label(thread)),
         }
     }
 }

@@ -67,6 +67,9 @@ use std::path::PathBuf;
 /// Default width of reports in files.
 pub const FILE_COLUMNS: usize = 1000;
 
+/// Most columns of a report. Lines are padded, so wider ones would fill the memory.
+pub const MOST_COLUMNS: usize = 10_000;
+
 /// The options of a report. The defaults are Julia's.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -231,9 +234,9 @@ impl Report {
         self
     }
 
-    /// Width in terminal columns: 80 unless set, [`FILE_COLUMNS`] in files.
+    /// Width in terminal columns: 80 unless set, [`FILE_COLUMNS`] in files, at most [`MOST_COLUMNS`].
     pub fn cols(mut self, columns: usize) -> Report {
-        (self.cols, self.has_cols) = (columns, true);
+        (self.cols, self.has_cols) = (columns.min(MOST_COLUMNS), true);
         self
     }
 

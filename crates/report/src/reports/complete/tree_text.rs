@@ -6,7 +6,6 @@ use crate::text::columns::{self, digits};
 use crate::text::short::in_brackets;
 use crate::text::style::{Line, Paint};
 use crate::trees::tree::{Node, Tree, TreeFrame};
-use stackglass_profile::harmless;
 use std::io::{self, Write};
 
 pub(super) fn write_header(out: &mut dyn Write) -> io::Result<()> {
@@ -146,7 +145,7 @@ fn line(
         line.plain(format_args!("0x{address:016x} "));
     }
     let name = match !report.generics || (node.mixed && !report.quirks.any_spec) {
-        true => harmless(&frame.func),
+        true => context.labels.text(&frame.func),
         false => context.labels.function(frame),
     };
     line.push(grey, name);

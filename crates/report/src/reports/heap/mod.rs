@@ -61,7 +61,7 @@ impl HeapText {
 
     /// Width in terminal columns; at least 60 are used.
     pub fn cols(mut self, columns: usize) -> HeapText {
-        self.cols = columns.max(60);
+        self.cols = columns.clamp(60, crate::MOST_COLUMNS);
         self
     }
 

@@ -86,7 +86,7 @@ impl Peek {
 
     /// Width in terminal columns.
     pub fn cols(mut self, columns: usize) -> Peek {
-        self.cols = columns;
+        self.cols = columns.min(crate::MOST_COLUMNS);
         self
     }
 

@@ -84,7 +84,7 @@ impl Summary {
 
     /// Width in terminal columns; at least 40 are used.
     pub fn cols(mut self, columns: usize) -> Summary {
-        self.cols = columns.max(40);
+        self.cols = columns.clamp(40, crate::MOST_COLUMNS);
         self
     }
 

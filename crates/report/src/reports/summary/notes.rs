@@ -217,10 +217,12 @@ fn not_sampled(recording: &Recording) -> Vec<String> {
     if let Some(first) = blocked.first() {
         let (others, whose) = match blocked.len() - 1 {
             0 => (String::new(), "its"),
-            more => (format!(" and {}", counted(more as u64, "other thread", "other threads")), "their"),
+            more => (format!(" and in {}", counted(more as u64, "other thread", "other threads")), "their"),
         };
         notes.push(format!(
-            "thread {}{others} blocked the sampling signal, so {whose} stacks are missing: unblock SIGURG",
+            "the sampling signal was blocked for a time in thread {}{others}, so some of {whose} stacks are missing; \
+             if the program blocks it, it should leave SIGURG open; the C library does so while it starts threads and \
+             processes",
             harmless(&first.name)
         ));
     }
@@ -246,7 +248,7 @@ fn not_sampled(recording: &Recording) -> Vec<String> {
     notes
 }
 
-/// The likely causes of unaccounted CPU time.
+/// Unaccounted CPU time, and what may have caused it: that is not known.
 fn missing(recording: &Recording, tree: &CpuTree<'_>) -> Option<String> {
     // A full buffer explains it and has its own note.
     if tree.unaccounted == 0 || recording.info.full {
@@ -254,20 +256,23 @@ fn missing(recording: &Recording, tree: &CpuTree<'_>) -> Option<String> {
     }
     let all = tree.cpu().time;
     let seen = match all - tree.unaccounted {
-        0 => "nothing was sampled: it".to_owned(),
-        sampled => format!("{} were sampled: the rest", duration_text(sampled)),
+        0 => "nothing was sampled; where it".to_owned(),
+        sampled => format!("{} were sampled; where the rest", duration_text(sampled)),
     };
     let all = duration_text(all);
     let labels = recording.processes.first().map(|process| process.counters.keys());
     let outside = labels.is_some_and(|mut labels| labels.any(|label| label.starts_with(FROM_OUTSIDE)));
     let rest = match outside {
         true => {
-            "the last moments of processes and in set-uid programs, which the kernel does not let others sample"
+            "the last moments of processes, and set-uid programs, which the kernel does not let others sample"
         }
         false => {
             "programs that cannot be sampled (static, musl, set-uid, after a change of user or root folder, with a \
-             cleared environment, forked without the C library) and in the first and last moments of processes"
+             cleared environment, forked without the C library), and the first and last moments of processes"
         }
     };
-    Some(format!("the kernel counted {all} of CPU time (without the profiler's own); {seen} is in {rest}"))
+    Some(format!(
+        "the kernel counted {all} of CPU time (without the profiler's own); {seen} was used is not \
+         known: possible are {rest}"
+    ))
 }

@@ -35,7 +35,7 @@ impl TasksText {
     /// Sets the width in columns.
     #[must_use]
     pub fn cols(mut self, cols: usize) -> TasksText {
-        self.cols = cols.max(40);
+        self.cols = cols.clamp(40, crate::MOST_COLUMNS);
         self
     }
 

@@ -114,6 +114,7 @@ pub(super) fn shown_frames(text: &TasksText, thread: &PollingThread) -> Vec<(Awa
             function: if func.is_empty() { "(unknown function)".into() } else { func.clone() },
             point: AwaitPoint::Await(line.map(|line| (file.clone(), line))),
             children: Vec::new(),
+            is_race: false,
         };
         (frame, is_own(&frames[number]))
     };

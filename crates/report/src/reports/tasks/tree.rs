@@ -65,7 +65,7 @@ impl<'a> Merged<'a> {
             TaskState::Finished => AwaitPoint::Finished,
             _ => AwaitPoint::Leaf,
         };
-        let frame = AwaitFrame { function: group.name.clone(), point, children: Vec::new() };
+        let frame = AwaitFrame { function: group.name.clone(), point, children: Vec::new(), is_race: false };
         let mut merged = self.child(Cow::Owned(frame), false, more);
         merged.count += count;
         merged.add_children(group.stack, count);
