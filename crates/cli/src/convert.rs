@@ -162,7 +162,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
                 let line = format!("{name}: no {} was sampled; --wall counts all states", states.noun());
                 return Err(Failure::new(line));
             }
-            input.to_stacks_only(unaccounted);
+            input.reduce_to_stacks(unaccounted);
             (input, lost)
         }
         _ => {

@@ -133,7 +133,7 @@ impl Input {
     }
 
     /// Prepares samples for a format that has stacks only: names the time that has no stack. `unaccounted`: CPU time without any sample, which is added.
-    pub(crate) fn to_stacks_only(&mut self, unaccounted: u64) {
+    pub(crate) fn reduce_to_stacks(&mut self, unaccounted: u64) {
         if let Samples::Recording(recording) = &mut self.samples {
             name_stackless(recording);
             add_unaccounted(recording, unaccounted);
