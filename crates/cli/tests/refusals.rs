@@ -31,9 +31,13 @@ fn a_sampler_that_needs_proc_says_so_where_it_is_not_mounted() {
     }
     let place = Place::new();
     for sampler in ["ptrace", "preload"] {
-        let script = "mount -t tmpfs none /proc && exec \"$0\" record --sampler \"$1\" -o r.glass -- true";
+        let script =
+            "mount -t tmpfs none /proc && exec \"$0\" \"$2\" record --sampler \"$1\" -o r.glass -- true";
         let mut command = std::process::Command::new("unshare");
-        command.args(["--mount", "sh", "-c", script]).arg(whole_programs::stackglass()).arg(sampler);
+        // ptrace is used only where perf events are refused.
+        let refused = whole_programs::host("refused", whole_programs::Language::C);
+        command.args(["--mount", "sh", "-c", script]).arg(refused).arg(sampler);
+        command.arg(whole_programs::stackglass());
         let output = command.current_dir(place.path()).output().expect("unshare (util-linux) runs");
         assert_eq!(output.status.code(), Some(125), "{}", text(&output.stderr));
         assert!(line(&output).contains("mount -t proc proc /proc"));
