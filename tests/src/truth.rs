@@ -1,6 +1,6 @@
 //! Sums over the recording of a program, for assertions.
 
-use stackglass_profile::{Recording, State, ThreadNumber};
+use stackglass_profile::{Cut, Recording, State, ThreadNumber};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -71,7 +71,9 @@ impl Seen {
                 _ => {
                     seen.awake += sample.time.0;
                     seen.hits += u64::from(sample.hits);
-                    seen.whole += if sample.cut.is_none() { u64::from(sample.hits) } else { 0 };
+                    // While the kernel starts or ends a program, there is no stack that could be whole.
+                    let is_whole = sample.cut.is_none_or(|cut| cut == Cut::BETWEEN_PROGRAMS);
+                    seen.whole += if is_whole { u64::from(sample.hits) } else { 0 };
                     &mut seen.functions
                 }
             };
