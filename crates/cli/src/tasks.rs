@@ -49,6 +49,10 @@ pub(crate) struct Flags {
     #[arg(long)]
     stop: bool,
 
+    /// Interrupt the system calls of its threads, where perf events are refused: calls under way may return early, with less data
+    #[arg(long)]
+    interrupt_calls: bool,
+
     /// Wake tasks once whose types are not known, and trace that poll. The program must name its tasks and answer peeks
     #[arg(long)]
     ask: bool,
@@ -63,7 +67,12 @@ pub(crate) struct Flags {
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let pid = process_of(flags.pid);
-    let options = TasksOptions { stop: flags.stop, ask: flags.ask, ..TasksOptions::default() };
+    let options = TasksOptions {
+        stop: flags.stop,
+        ask: flags.ask,
+        interrupt_calls: flags.interrupt_calls,
+        ..TasksOptions::default()
+    };
     let dump = tasks::read(pid, &options).map_err(Failure::new)?;
     if dump.tasks.is_empty() {
         let why = dump.remarks.first().map_or("it has no tasks", String::as_str);

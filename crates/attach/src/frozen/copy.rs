@@ -66,7 +66,13 @@ fn make_by(borrowed: &Borrowed<'_>, injection: &mut Injection<'_>) -> Result<Cop
         let pid = created(borrowed, end)?;
         close_files(injection, pid);
         protect(pid);
-        return Ok(Copy { pid, inner_pid: inner_pid(borrowed.pid, pid), is_child: true, is_confined, end: end_frame });
+        return Ok(Copy {
+            pid,
+            inner_pid: inner_pid(borrowed.pid, pid),
+            is_child: true,
+            is_confined,
+            end: end_frame,
+        });
     }
     // It shares the memory, so making it is cheap.
     let middle = created(borrowed, injection.clone_task(libc::CLONE_VM | libc::CLONE_FILES)?)?;
@@ -80,7 +86,13 @@ fn make_by(borrowed: &Borrowed<'_>, injection: &mut Injection<'_>) -> Result<Cop
     let is_reaped = injection
         .call(libc::SYS_wait4, [u64::from(inner_middle), 0, (libc::__WALL | libc::WNOHANG) as u64, 0]);
     match (end.and_then(|end| created(borrowed, end)), is_reaped) {
-        (Ok(pid), Ok(_)) => Ok(Copy { pid, inner_pid: inner_pid(borrowed.pid, pid), is_child: false, is_confined, end: end_frame }),
+        (Ok(pid), Ok(_)) => Ok(Copy {
+            pid,
+            inner_pid: inner_pid(borrowed.pid, pid),
+            is_child: false,
+            is_confined,
+            end: end_frame,
+        }),
         (Ok(pid), Err(error)) => {
             self::end(pid);
             Err(error)

@@ -70,7 +70,9 @@ fn find(tid: u32, start: u64, end: u64, memory: &ProcessMemory) -> Option<u64> {
         (word == at.to_le_bytes()).then_some((number * 8, at))
     });
     let has_id = |offset: usize| {
-        TIDS.iter().any(|place| bytes[..read].get(offset + place..offset + place + 4) == Some(&tid.to_le_bytes()[..]))
+        TIDS.iter().any(|place| {
+            bytes[..read].get(offset + place..offset + place + 4) == Some(&tid.to_le_bytes()[..])
+        })
     };
     own.find(|(offset, _)| has_id(*offset)).map(|(_, at)| at)
 }

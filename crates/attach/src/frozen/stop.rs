@@ -162,7 +162,9 @@ impl<'a> StoppedThreads<'a> {
     /// If a thread keeps running.
     pub(super) fn stop(&mut self) -> Result<(), FreezeError> {
         self.stop_from_on(0)?;
-        match self.threads.iter().any(|thread| !matches!(thread.state, State::Gone | State::InKernel)) {
+        let may_wait = |state| state == State::InKernel && self.method == Method::UserCode;
+        let is_there = |state| state != State::Gone && (state != State::InKernel || may_wait(state));
+        match self.threads.iter().any(|thread| is_there(thread.state)) {
             true => Ok(()),
             false => Err(self.none_stopped()),
         }
@@ -296,7 +298,9 @@ impl<'a> StoppedThreads<'a> {
             Method::UserCode => user_code::let_go(self),
             Method::Interrupt => {
                 let start = monotonic();
-                while self.release_late() && monotonic().saturating_sub(start) < LONGEST_STOP.as_nanos() as u64 {
+                while self.release_late()
+                    && monotonic().saturating_sub(start) < LONGEST_STOP.as_nanos() as u64
+                {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }

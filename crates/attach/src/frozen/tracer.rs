@@ -13,8 +13,8 @@ use super::error::FreezeError;
 use super::inject::Borrowed;
 use super::memory::ProcessMemory;
 use super::request::CopyRequest;
-use super::stop::{Method, State, StoppedThreads};
 use super::sleeper;
+use super::stop::{Method, State, StoppedThreads};
 use super::task;
 use super::user_code;
 use super::{FrozenThread, Options, Pause, View};
@@ -191,7 +191,11 @@ enum Report {
     /// The process stands still, or all of its threads sleep.
     Still(View),
     /// There is a copy. `view` is `None` if it continues what stood still.
-    Copied { view: Option<View>, made: Made, code: BorrowedCode },
+    Copied {
+        view: Option<View>,
+        made: Made,
+        code: BorrowedCode,
+    },
     Failed(FreezeError),
 }
 
@@ -305,8 +309,7 @@ impl Job {
                 return;
             }
             let has_ended = ready > 0 && files[1].revents != 0;
-            let copy_has_ended =
-                copied.is_some_and(|(copy, _)| !process::is_alive(copy.pid));
+            let copy_has_ended = copied.is_some_and(|(copy, _)| !process::is_alive(copy.pid));
             if has_ended || copy_has_ended || ImageKey::read(self.pid) != image {
                 break;
             }
@@ -544,11 +547,7 @@ impl Stopping {
     }
 
     /// The process itself, all of whose threads sleep.
-    fn view_of_sleepers(
-        &self,
-        stopped: &StoppedThreads<'_>,
-        stop: Duration,
-    ) -> Result<View, FreezeError> {
+    fn view_of_sleepers(&self, stopped: &StoppedThreads<'_>, stop: Duration) -> Result<View, FreezeError> {
         let living = process::living_thread(self.pid).ok_or(FreezeError::Gone { pid: self.pid })?;
         let memory = ProcessMemory::open(living).map_err(cannot_read)?;
         let mappings = maps::read(living).map_err(cannot_read)?;
@@ -654,7 +653,9 @@ fn frozen_threads(
         name: thread.name.clone(),
         registers: match (&thread.registers, thread.sleeping) {
             (Some(registers), _) => Some(words(registers)),
-            (None, Some(sleeping)) => Some(sleeper::registers(thread.tid, sleeping.place(), mappings, memory)),
+            (None, Some(sleeping)) => {
+                Some(sleeper::registers(thread.tid, sleeping.place(), mappings, memory))
+            }
             (None, None) => None,
         },
     };

@@ -97,7 +97,8 @@ pub(super) fn settle_again(process: &mut StoppedThreads<'_>) -> Result<(), Freez
     for thread in &mut process.threads {
         let Some(armed) = &mut thread.armed else { continue };
         let sleeps_on = thread.state == State::Asleep
-            && (armed.at_return.is_some() || armed.files.stat() == thread.sleeping.map(|sleeping| sleeping.ran));
+            && (armed.at_return.is_some()
+                || armed.files.stat() == thread.sleeping.map(|sleeping| sleeping.ran));
         if matches!(thread.state, State::Asleep | State::InKernel) && !sleeps_on {
             (thread.state, thread.sleeping, armed.before) = (State::Running, None, armed.files.stat());
         }
@@ -123,7 +124,9 @@ fn settle(pid: u32, threads: &mut [TracedThread], refused: Option<io::Error>) ->
                 thread.is_in_long_call();
             }
             let is_refused = refused.is_some() && thread.cannot_be_stopped();
-            if thread.state == State::Running && (waited > LONGEST_STOP || waited > SHORTEST_WAIT && is_refused) {
+            if thread.state == State::Running
+                && (waited > LONGEST_STOP || waited > SHORTEST_WAIT && is_refused)
+            {
                 return Err(match refused {
                     Some(error) => FreezeError::NoUserStops { pid, error },
                     None => FreezeError::NotStopped { pid, tid: thread.tid },
@@ -245,7 +248,8 @@ impl TracedThread {
     /// it has been sent if the thread sleeps in a call, or has run since.
     fn has_passed_the_exit(&mut self) -> bool {
         let Some(armed) = &mut self.armed else { return true };
-        let ran = armed.before.zip(armed.files.stat()).map(|(before, now)| now.ran.saturating_sub(before.ran));
+        let ran =
+            armed.before.zip(armed.files.stat()).map(|(before, now)| now.ran.saturating_sub(before.ran));
         ran.is_none_or(|ran| ran > EXIT)
             || matches!(armed.files.state(), ThreadState::Asleep(Sleep { call: Some(_), .. }))
     }

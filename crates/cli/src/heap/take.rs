@@ -33,6 +33,9 @@ and `stackglass::allocs::start(1.0)` at the beginning of main(). Otherwise only
 some types are found, and sizes are those of malloc's blocks, which may be a few
 bytes more than the program asked for.
 
+Threads stop in user code only, by perf events. Who is in a system call is left
+alone there. While all threads are, the process itself is read.
+
 A process that cannot be copied can be read with --stop. It stands still until
 it has been read.";
 
@@ -55,6 +58,10 @@ pub(crate) struct Flags {
     /// Read the process itself, which stands still meanwhile, instead of a copy
     #[arg(long)]
     stop: bool,
+
+    /// Interrupt the system calls of its threads, where perf events are refused: calls under way may return early, with less data
+    #[arg(long)]
+    interrupt_calls: bool,
 
     /// Name strings by their text; without it, the snapshot has no contents of the program
     #[arg(long)]
@@ -92,6 +99,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         streaming: flags.streaming,
         group_small: matches!(flags.group, Some(Group::Small)),
         stop: flags.stop,
+        interrupt_calls: flags.interrupt_calls,
         ..Default::default()
     };
     let taken = take(pid, &options, &output.path)?;

@@ -27,6 +27,8 @@ pub struct TakeOptions {
     pub group_small: bool,
     /// Read the process itself, which stays stopped meanwhile, instead of a copy.
     pub stop: bool,
+    /// Interrupt system calls of the process, which may then return early.
+    pub interrupt_calls: bool,
     /// How names and layouts are found.
     pub symbols: Options,
 }
@@ -83,7 +85,8 @@ fn take_once(
     let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
     whole(options, output, |parts| {
         let start = Instant::now();
-        let process = freeze(pid, &frozen::Options::default())?;
+        let process =
+            freeze(pid, &frozen::Options { interrupt_calls: options.interrupt_calls, ..Default::default() })?;
         let mut taken = write(process, options, site_frames, parts)?;
         if options.stop {
             taken.pause.whole = start.elapsed();

@@ -52,6 +52,8 @@ pub enum TasksError {
 pub struct TasksOptions {
     /// Read the process itself, which stands still meanwhile, instead of a copy.
     pub stop: bool,
+    /// Interrupt system calls of the process, which may then return early.
+    pub interrupt_calls: bool,
     /// Ask tasks whose types are not known: each is woken once. Only if the process answers peeks.
     pub ask: bool,
     /// How types are found.
@@ -103,7 +105,14 @@ fn read_once(
     let start = Instant::now();
     let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
     let usual = frozen::Options::default();
-    let process = freeze(pid, &frozen::Options { wait: options.wait.unwrap_or(usual.wait), ..usual })?;
+    let process = freeze(
+        pid,
+        &frozen::Options {
+            wait: options.wait.unwrap_or(usual.wait),
+            interrupt_calls: options.interrupt_calls,
+            ..usual
+        },
+    )?;
     if let Some(pool) = pool {
         pool.read_into(&mut wrapped);
     }
