@@ -20,7 +20,7 @@ mod takeover;
 
 use crate::{environment, own_session};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
-pub use real::is_in_glibc;
+pub use real::{has_shadow_memory, is_in_glibc};
 use stackglass_heap::{Granule, InFolder, Memory, Sampling};
 use stackglass_host::session::Session;
 use stackglass_host::{confined, system};

@@ -142,7 +142,10 @@ impl Default for SessionPage {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use super::confinement;
+    use std::format;
 
     #[test]
     fn another_filter_makes_another_number() {

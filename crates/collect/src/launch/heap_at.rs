@@ -34,7 +34,8 @@ const EVERY: Duration = Duration::from_millis(20);
 const WAIT: Duration = Duration::from_millis(2);
 
 /// Why there is no snapshot if the program did not wait for one.
-const NOT_WAITED: &str = "the program did not end by exit, or its allocations are not recorded; \
+const NOT_WAITED: &str = "the program did not end by exit, its allocations are not recorded, or it has a \
+    sanitizer or a filter of system calls; \
     other programs that it starts have none either";
 
 /// When a snapshot is taken.

@@ -5,8 +5,8 @@
 
 use object::elf::{ET_EXEC, FileHeader64, PT_INTERP};
 use object::read::ReadCache;
-use object::read::elf::{Dyn, FileHeader, ProgramHeader};
-use object::{Endianness, ReadRef};
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
+use object::{Endianness, Object, ObjectSymbol, ReadRef};
 use stackglass_wire::{CONTROL_BYTES, STREAM_BYTES};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -73,6 +73,8 @@ pub enum Obstacle {
     Privileged,
     /// It is for another CPU, or 32 bits wide.
     Architecture,
+    /// Its sanitizer takes over the functions that the preload library needs: it would crash, or report false errors.
+    Sanitizer,
     /// Files may not grow to the size that sampling needs: the kernel would kill the program.
     FileSizeLimit,
 }
@@ -96,6 +98,10 @@ impl Obstacle {
             Obstacle::Architecture => {
                 "is not a 64-bit x86 program, so it cannot be sampled; record an x86-64 build of it"
             }
+            Obstacle::Sanitizer => {
+                "is built with the sanitizer of threads, leaks or memory, so the library is not loaded into it; \
+                 `stackglass record` with perf events looks at it from outside"
+            }
             Obstacle::FileSizeLimit => {
                 "runs under a limit on file sizes that leaves no room for samples; raise it (ulimit -f unlimited)"
             }
@@ -113,6 +119,10 @@ impl Obstacle {
                 "is linked to musl, so its allocations are not recorded, only its time; \
                  link it to glibc, or use the crate"
             }
+            Obstacle::Sanitizer => {
+                "is built with the sanitizer of threads, leaks or memory, so its allocations are not recorded, only its time; \
+                 build it without them"
+            }
             Obstacle::FileSizeLimit => {
                 "runs under a limit on file sizes, so its allocations are not recorded, only its time; \
                  raise it (ulimit -f unlimited)"
@@ -128,7 +138,10 @@ impl Obstacle {
 
     /// Whether LD_PRELOAD would harm the program instead of being ignored.
     pub fn forbids_preload(self) -> bool {
-        matches!(self, Obstacle::Musl | Obstacle::Architecture | Obstacle::FileSizeLimit)
+        matches!(
+            self,
+            Obstacle::Musl | Obstacle::Architecture | Obstacle::FileSizeLimit | Obstacle::Sanitizer
+        )
     }
 }
 
@@ -296,7 +309,7 @@ fn elf_obstacle(start: &[u8], file: File) -> Option<Obstacle> {
     let cache = ReadCache::new(file);
     match loader(&cache) {
         Ok(Some(loader)) if loader.windows(7).any(|w| w == b"ld-musl") => Some(Obstacle::Musl),
-        Ok(Some(_)) => None,
+        Ok(Some(_)) => has_sanitizer(&cache).then_some(Obstacle::Sanitizer),
         Ok(None) => Some(Obstacle::Static),
         // Not a kind of file that is known here: the kernel decides.
         Err(_) => None,
@@ -318,6 +331,14 @@ fn loader<'a, R: ReadRef<'a>>(data: R) -> object::Result<Option<Vec<u8>>> {
     // has no interface name (DT_SONAME).
     let is_loader = dynamic && header.e_type(endian) != ET_EXEC && has_soname(header, endian, data)?;
     Ok(is_loader.then(Vec::new))
+}
+
+/// Whether a program is built with a sanitizer that bears no other library before its own.
+fn has_sanitizer<'a, R: ReadRef<'a>>(data: R) -> bool {
+    const STARTS: [&[u8]; 5] =
+        [b"__tsan_init", b"__msan_init", b"__lsan_init", b"__hwasan_init", b"__dfsan_init"];
+    let Ok(file) = ElfFile64::<Endianness, R>::parse(data) else { return false };
+    file.dynamic_symbols().any(|symbol| symbol.name_bytes().is_ok_and(|name| STARTS.contains(&name)))
 }
 
 fn has_soname<'a, R: ReadRef<'a>>(

@@ -44,9 +44,7 @@ pub fn start(
         command.env(SESSION_ENV, session.folder());
         let library = reachable(library, session)?;
         command.env("LD_PRELOAD", with_ours_first(library.as_os_str(), std::env::var_os("LD_PRELOAD")));
-        if options.allocations.is_some() {
-            command.env("ASAN_OPTIONS", with_any_order(std::env::var_os("ASAN_OPTIONS")));
-        }
+        command.env("ASAN_OPTIONS", with_any_order(std::env::var_os("ASAN_OPTIONS")));
     }
     // The page stays mapped until exec, and the session outlives the call.
     let only: *const std::sync::atomic::AtomicU32 = &session.page().only_pid;

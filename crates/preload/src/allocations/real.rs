@@ -85,6 +85,14 @@ fn look_up(word: &AtomicPtr<c_void>, name: &str, missing: *const ()) {
     word.store(if found.is_null() { missing.cast_mut().cast() } else { found }, Relaxed);
 }
 
+static IS_LEFT_ALONE: AtomicBool = AtomicBool::new(false);
+static HAS_SHADOW: AtomicBool = AtomicBool::new(false);
+
+/// Whether a sanitizer is in the process whose shadow memory is as large as the address space.
+pub fn has_shadow_memory() -> bool {
+    HAS_SHADOW.load(Relaxed)
+}
+
 static IN_GLIBC: AtomicBool = AtomicBool::new(false);
 static HAS_OTHER: AtomicBool = AtomicBool::new(false);
 static IS_GLIBC: AtomicBool = AtomicBool::new(false);
@@ -101,6 +109,16 @@ fn look_around() {
             if libc::dladdr(address, &mut info) == 0 { core::ptr::null_mut() } else { info.dli_fbase }
         }
     };
+    let has = |names: &[&CStr]| names.iter().any(|name| !find(name).is_null());
+    IS_LEFT_ALONE.store(
+        has(&[c"__tsan_init", c"__msan_init", c"__hwasan_init", c"__dfsan_init", c"__lsan_init"]),
+        Relaxed,
+    );
+    HAS_SHADOW.store(IS_LEFT_ALONE.load(Relaxed) || has(&[c"__asan_init"]), Relaxed);
+    if IS_LEFT_ALONE.load(Relaxed) {
+        // Functions of the loader that it has taken over do not work yet.
+        return;
+    }
     let version = find(c"gnu_get_libc_version");
     IN_GLIBC.store(!version.is_null(), Relaxed);
     IS_GLIBC.store(!version.is_null() && module(version) == module(MALLOC.load(Relaxed)), Relaxed);
@@ -160,7 +178,7 @@ fn is_defined_at(address: *mut c_void) -> bool {
     }
 }
 
-/// Whether the C library is glibc.
+/// Whether the C library is glibc, and there is no sanitizer that bears no library before its own.
 pub fn is_in_glibc() -> bool {
     resolve();
     IN_GLIBC.load(Relaxed)
