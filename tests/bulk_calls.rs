@@ -70,7 +70,7 @@ fn recorded_with_allocations() {
 
 #[test]
 fn recorded_with_heap_snapshots() {
-    recorded(&["--heap-at", "1s,2s"]);
+    recorded(&["--allocs", "--heap-at", "peak"]);
 }
 
 #[test]

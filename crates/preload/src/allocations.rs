@@ -16,6 +16,8 @@ mod mappings;
 mod own_entries;
 mod own_hooks;
 mod real;
+#[cfg_attr(target_arch = "x86_64", path = "allocations/sanitizers_x86_64.rs")]
+mod sanitizers;
 mod takeover;
 
 use crate::{environment, own_session};

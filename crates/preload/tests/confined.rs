@@ -8,7 +8,7 @@ use stackglass_wire::{Counter, cut};
 fn a_confined_thread_lives_on_without_a_stack() {
     let program = compile("confined", &[]);
     let symbols = Symbols::of(&program);
-    for kind in ["strict", "filter"] {
+    for kind in ["filter"] {
         for _ in 0..3 {
             let session = Session::new();
             let run = session.run(session.command(&program).arg(kind));

@@ -1,4 +1,4 @@
-//! The tasks that this process has created to copy others. They inherit perf events, so a recording must leave them out.
+//! The tasks that this process has created to copy others, copies included. A recording must leave them out.
 
 use crate::clock::monotonic;
 use std::collections::VecDeque;

@@ -9,6 +9,7 @@
 //!
 //! Yama may allow only ancestors to trace a process. A thread traces then.
 
+use super::own_copies;
 use crate::deadlock::Seizing;
 use crate::ptrace;
 use stackglass_procfs::Status;
@@ -111,6 +112,8 @@ fn run_as_process<F: FnOnce(&Task)>(pid: u32, seizing: &Seizing, work: F) {
 extern "C" fn enter<F: FnOnce(&Task)>(start: *mut libc::c_void) -> libc::c_int {
     // SAFETY: what `run_as_process` has passed; its thread waits.
     let start = unsafe { &mut *start.cast::<Start<'_, F>>() };
+    // A recording of what this process has started leaves it out.
+    own_copies::note(std::process::id());
     begin_timer(start.watch);
     let task = Task { serves: start.serves };
     if let Some(work) = start.work.take() {

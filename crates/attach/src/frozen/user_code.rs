@@ -4,6 +4,7 @@
 //! - A thread that sleeps in a call stays there. Its memory stands still but for the buffers of the call. A breakpoint behind the
 //!   call stops it before its first instruction, should it return.
 //! - A thread that is busy in a long call is not waited for. It stops soon after its return.
+//! - A thread that blocks SIGTRAP cannot be stopped so. If it sleeps in a call that the kernel resumes without trace, it stops there.
 //!
 //! The timer's stop is a SIGTRAP on its way to the thread, and would reach it if this process died. So it is exchanged for a
 //! requested stop at once. A thread in user code has no call that this could interrupt.
@@ -39,8 +40,10 @@ pub(super) struct Armed {
     files: Files,
     /// When the timer was armed.
     before: Option<SchedStat>,
-    /// It blocks SIGTRAP, so it cannot be stopped now.
+    /// It blocks SIGTRAP, so it cannot be stopped in user code.
     is_masked: bool,
+    /// It was asked to stop where it sleeps.
+    is_interrupted: bool,
 }
 
 /// Where a thread sleeps.
@@ -219,7 +222,14 @@ impl Armed {
                 None
             }
         };
-        Armed { timer, at_return: None, files: Files::new(pid, tid), before: None, is_masked: false }
+        Armed {
+            timer,
+            at_return: None,
+            files: Files::new(pid, tid),
+            before: None,
+            is_masked: false,
+            is_interrupted: false,
+        }
     }
 }
 
@@ -261,6 +271,12 @@ impl TracedThread {
         let Some(ran) = armed.files.stat() else { return };
         let ThreadState::Asleep(sleep) = armed.files.state() else { return };
         if armed.files.stat() != Some(ran) {
+            return;
+        }
+        if armed.is_masked && sleep.call.is_some_and(|call| is_resumed_without_trace(&call)) {
+            if !std::mem::replace(&mut armed.is_interrupted, true) {
+                let _ = ptrace::interrupt(self.tid);
+            }
             return;
         }
         let at_return = match (armed.is_masked, sleep.call) {
@@ -322,6 +338,7 @@ impl TracedThread {
         (self.registers, self.sleeping) = (None, None);
         if let Some(armed) = &mut self.armed {
             armed.timer.iter().chain(&armed.at_return).for_each(UserStop::disarm);
+            armed.is_interrupted = false;
         }
     }
 
@@ -380,6 +397,19 @@ fn signal_to_deliver(tid: u32, stop: Stop) -> i32 {
         stop.signal == libc::SIGTRAP && ptrace::signal_info(tid).is_ok_and(|signal| is_of_user_stop(&signal))
     };
     if stop.event != 0 || is_ours() { 0 } else { stop.signal }
+}
+
+/// Whether the kernel resumes a call after a stop, and the program cannot tell: waits for a time or a futex (futex(2), signal(7)).
+fn is_resumed_without_trace(call: &Call) -> bool {
+    /// FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME.
+    const FUTEX_FLAGS: u64 = 128 | 256;
+    /// FUTEX_WAIT and FUTEX_WAIT_BITSET.
+    const FUTEX_WAITS: [u64; 2] = [0, 9];
+    match call.number {
+        libc::SYS_futex => FUTEX_WAITS.contains(&(call.arguments[1] & !FUTEX_FLAGS)),
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => true,
+        _ => false,
+    }
 }
 
 fn blocks_trap(tid: u32) -> bool {

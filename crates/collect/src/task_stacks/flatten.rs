@@ -3,8 +3,8 @@
 //! Each branch of `join!` and lists of futures is a stack of its own, and the time of the task is divided evenly among the
 //! branches: none is preferred, and no time is lost or counted twice.
 //!
-//! `select!` is one wait. If one of its branches is inside an `async` function, the task waits for that, and the others, such as a
-//! signal to shut down, only cut it short. Otherwise the wait is that for the first of the branches.
+//! `select!` is one wait. If one of its branches alone is inside an `async` function of the program's own code, or else of any code,
+//! the task waits for that, and the others, such as a signal to shut down, only cut it short. Otherwise the wait is that for the first of the branches.
 
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, DumpedTask, TaskState};
 use stackglass_profile::{AwaitKind, AwaitLocation};
@@ -39,16 +39,13 @@ pub(crate) fn stacks(task: &DumpedTask) -> Vec<AwaitStack> {
         path.extend(frames_of(future));
         match future.children.is_empty() {
             true => found.push(AwaitStack { frames: path, share }),
-            false if future.is_race && future.children.len() > 1 => {
-                let mut within = future.children.iter().filter(|child| is_within_coroutine(child));
-                match (within.next(), within.next()) {
-                    (Some(only), None) => open.push((path, only, share)),
-                    _ => {
-                        path.push(frame(&format!("[first of {} futures]", future.children.len())));
-                        found.push(AwaitStack { frames: path, share });
-                    }
+            false if future.is_race && future.children.len() > 1 => match only_branch(&future.children) {
+                Some(only) => open.push((path, only, share)),
+                None => {
+                    path.push(frame(&format!("[first of {} futures]", future.children.len())));
+                    found.push(AwaitStack { frames: path, share });
                 }
-            }
+            },
             false => branches(&path, &future.children, share, &mut open, &mut found),
         }
     }
@@ -61,11 +58,27 @@ pub(crate) fn stacks(task: &DumpedTask) -> Vec<AwaitStack> {
     found
 }
 
-/// Whether a branch has come to an await of an `async` function.
-fn is_within_coroutine(future: &AwaitFrame) -> bool {
+/// The one branch that is inside an `async` function of the program's own code, or else of any code.
+fn only_branch(branches: &[AwaitFrame]) -> Option<&AwaitFrame> {
+    let one = |is_own: fn(&str) -> bool| {
+        let mut within = branches.iter().filter(move |branch| is_within_coroutine(branch, is_own));
+        within.next().filter(|_| within.next().is_none())
+    };
+    one(is_own_file).or_else(|| one(|_| true))
+}
+
+/// Whether a source file is none of a registry, a checkout of Cargo, or the compiler.
+fn is_own_file(file: &str) -> bool {
+    !["/registry/src/", "/git/checkouts/", "/rustc/"].iter().any(|folder| file.contains(folder))
+}
+
+/// Whether a branch has come to an await of an `async` function whose file is one of these.
+fn is_within_coroutine(future: &AwaitFrame, is_one: fn(&str) -> bool) -> bool {
     let mut open = vec![future];
     while let Some(next) = open.pop() {
-        if matches!(next.point, AwaitPoint::Await(_)) {
+        if let AwaitPoint::Await(place) = &next.point
+            && is_one(place.as_ref().map_or("/rustc/", |(file, _)| file))
+        {
             return true;
         }
         open.extend(&next.children);

@@ -3,6 +3,7 @@
 //! Each word first points to a function that looks all of them up. The first allocation happens before any constructor has
 //! run. Older C libraries allocate while they look up a name: those few blocks come from a buffer of this library.
 
+use super::sanitizers;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
@@ -109,12 +110,8 @@ fn look_around() {
             if libc::dladdr(address, &mut info) == 0 { core::ptr::null_mut() } else { info.dli_fbase }
         }
     };
-    let has = |names: &[&CStr]| names.iter().any(|name| !find(name).is_null());
-    IS_LEFT_ALONE.store(
-        has(&[c"__tsan_init", c"__msan_init", c"__hwasan_init", c"__dfsan_init", c"__lsan_init"]),
-        Relaxed,
-    );
-    HAS_SHADOW.store(IS_LEFT_ALONE.load(Relaxed) || has(&[c"__asan_init"]), Relaxed);
+    IS_LEFT_ALONE.store(sanitizers::bears_no_library(), Relaxed);
+    HAS_SHADOW.store(IS_LEFT_ALONE.load(Relaxed) || sanitizers::has_address_sanitizer(), Relaxed);
     if IS_LEFT_ALONE.load(Relaxed) {
         // Functions of the loader that it has taken over do not work yet.
         return;

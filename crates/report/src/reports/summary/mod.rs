@@ -15,6 +15,7 @@ mod poor_names;
 mod processes;
 mod run_time_code;
 mod screen;
+mod short_lives;
 mod sleeping_threads;
 mod tasks;
 mod tree_rows;

@@ -1,7 +1,7 @@
 //! The notes at the end: what limits the results, and what to do about it.
 
 use super::cut_reasons::cut_reason;
-use super::{Summary, few_samples, poor_names, run_time_code};
+use super::{Summary, few_samples, poor_names, run_time_code, short_lives};
 use crate::kinds;
 use crate::order;
 use crate::queries::cpu_tree::CpuTree;
@@ -14,11 +14,11 @@ use stackglass_profile::{Cut, Recording, Sample, harmless};
 use std::collections::BTreeMap;
 
 /// Prefix of the counter label of recordings made from outside, by perf events.
-const FROM_OUTSIDE: &str = "sampler: perf events";
+pub(super) const FROM_OUTSIDE: &str = "sampler: perf events";
 /// Minimum share for a note.
 pub(super) const NOTICEABLE: f64 = 0.01;
 /// Minimum share for a note on something that only makes the result coarser.
-const CONSIDERABLE: f64 = 0.05;
+pub(super) const CONSIDERABLE: f64 = 0.05;
 
 /// Number of notes shown of a recording in a file, unless everything is.
 const SHOWN: usize = 2;
@@ -40,6 +40,7 @@ pub(super) fn beside(recording: &Recording, tree: &CpuTree<'_>, has_hint: bool) 
     notes.extend(few_samples::note(recording, tree));
     notes.extend(run_time_code::note(recording, cpu).filter(|_| !has_hint));
     notes.extend(cut_stacks(recording, cpu));
+    notes.extend(short_lives::note(recording, cpu));
     notes.extend(translated(recording));
     notes.extend(poor_names::poor_names(recording, cpu));
     notes.extend(ticks(recording));
