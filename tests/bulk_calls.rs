@@ -69,8 +69,8 @@ fn recorded_with_allocations() {
 }
 
 #[test]
-fn recorded_with_heap_snapshots() {
-    recorded(&["--allocs", "--heap-at", "peak"]);
+fn recorded_with_a_heap_snapshot_at_the_end() {
+    recorded(&["--allocs", "--heap-at", "exit"]);
 }
 
 #[test]

@@ -63,6 +63,8 @@ pub(super) struct ProcessTable {
     ended: HashSet<u32>,
     /// The recorded program before its exec, with events of CPUs.
     starting: Option<u32>,
+    /// The program has been forked.
+    has_started: bool,
     /// What a sample stands for, with events of CPUs, ns.
     period: Option<u64>,
     /// Short lives, by the program's file.
@@ -105,6 +107,7 @@ impl ProcessTable {
             ending: Vec::new(),
             ended: HashSet::default(),
             starting: None,
+            has_started: false,
             period: None,
             alike: BTreeMap::new(),
             lost_samples: 0,
@@ -180,8 +183,10 @@ impl ProcessTable {
             && parent == self.own
             && pid != self.own
         {
-            // The command starts no other program while its events are on.
-            self.starting.get_or_insert(pid);
+            // The first is the program. Others stop programs, and are none of its own.
+            if !std::mem::replace(&mut self.has_started, true) {
+                self.starting = Some(pid);
+            }
         } else if pid == self.own {
             return;
         }
@@ -204,8 +209,9 @@ impl ProcessTable {
         if !self.follow_children && *self.only.get_or_insert(pid) != pid {
             return;
         }
+        let is_started = |parent| parent == self.own && (!self.of_cpus || self.starting == Some(pid));
         let is_new =
-            matches!(record.what, What::Fork { parent } if self.is_ours(parent) || parent == self.own);
+            matches!(record.what, What::Fork { parent } if self.is_ours(parent) || is_started(parent));
         if !is_new && (!self.is_ours(pid) || self.ended.contains(&tid)) {
             return;
         }

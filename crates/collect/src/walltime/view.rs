@@ -54,7 +54,9 @@ impl View {
             sleepers.into_iter().filter(|sleeper| can_leave && sleeper.has_time_out).collect();
         let times = RunTimes::of(left.iter().map(|sleeper| (sleeper.thread.tid, sleeper.ran)).collect());
         let leave = left.iter().map(|sleeper| sleeper.thread.tid).collect();
-        let process = FrozenProcess::copy(pid, &Options { wait: WAIT, leave, ..Options::default() })?;
+        // In user code only, looks would come later while the program computes than while it sleeps, and shares would be off.
+        let options = Options { wait: WAIT, leave, interrupt_calls: true };
+        let process = FrozenProcess::copy(pid, &options)?;
         let process = process.with_threads(left.into_iter().map(|sleeper| sleeper.thread).collect());
         Ok(View { process, sleepers: times, is_live: false })
     }

@@ -148,7 +148,9 @@ impl Peaks {
 
     fn copy(&mut self, live: u64) {
         let (start, clock) = (Instant::now(), monotonic());
-        match FrozenProcess::copy(self.pid, &frozen::Options::default()) {
+        // The moment of the peak is soon over, so a thread that sleeps makes the copy as well.
+        let options = frozen::Options { interrupt_calls: true, ..frozen::Options::default() };
+        match FrozenProcess::copy(self.pid, &options) {
             Ok(copy) => {
                 self.next = Instant::now() + copy.pause().whole * PAUSE;
                 self.copy = Some(Unread { process: copy, at: start, clock });
