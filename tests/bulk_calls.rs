@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use whole_programs::{Compare, Folder, Language, host, stackglass};
+use whole_programs::{Compare, Folder, Language, Outcome, Record, awaits, host, stackglass};
 
 /// Milliseconds for each kind of call.
 const EACH: &str = "250";
@@ -71,6 +71,34 @@ fn recorded_with_allocations() {
 #[test]
 fn recorded_with_a_heap_snapshot_at_the_end() {
     recorded(&["--allocs", "--heap-at", "exit"]);
+}
+
+/// Records a program with async tasks whose threads make such calls, for two seconds. Returns what it did.
+fn recorded_with_tasks(flags: &[&str]) -> Outcome {
+    let mut record = Record::of(awaits()).args(["bulk", "2000"]);
+    for flag in flags {
+        record = record.flag(flag);
+    }
+    let outcome = record.run();
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    let (calls, rest) = outcome.stdout.split_once(" calls\n").expect("the program says what it did");
+    assert_eq!(rest, "0 short, 0 failed\n", "of {calls}: {}", outcome.stderr);
+    assert!(calls.parse::<u32>().is_ok_and(|calls| calls > 20), "{calls}");
+    outcome
+}
+
+#[test]
+fn looked_at_by_wall_time() {
+    let outcome = recorded_with_tasks(&["--walltime", "--delay", "10ms"]);
+    let recording = outcome.recording();
+    let looks = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum::<u64>();
+    assert!(looks >= 10, "{looks} looks: {}", outcome.stderr);
+}
+
+#[test]
+fn copied_at_each_peak() {
+    let outcome = recorded_with_tasks(&["--allocs", "--heap-at", "peak"]);
+    assert!(outcome.says("% of the peak of live bytes"), "{}", outcome.stderr);
 }
 
 #[test]

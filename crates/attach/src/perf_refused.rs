@@ -16,6 +16,8 @@ pub enum Rule {
     Seccomp,
     /// The kernel has none.
     NoKernel,
+    /// The kernel has none that stop a thread in user code.
+    OldKernel,
     /// Not known: the error says more.
     Other,
 }
@@ -38,16 +40,16 @@ impl PerfRefused {
                 Rule::Seccomp
             }
             Some(libc::ENOSYS | libc::ENOENT | libc::EOPNOTSUPP) => Rule::NoKernel,
+            Some(libc::EINVAL | libc::E2BIG) => Rule::OldKernel,
             Some(libc::EACCES | libc::EPERM) if paranoid_refuses(&own) => Rule::Paranoid(paranoid()),
             _ => Rule::Other,
         };
         PerfRefused { error, rule }
     }
 
-    /// Ways to sample nevertheless, one line each.
+    /// Ways to get perf events, one line each.
     pub fn ways_out(&self) -> Vec<String> {
-        let stay = format!("--sampler ptrace: at your risk, as {}", super::choice::RISK);
-        let mut ways = match self.rule {
+        match self.rule {
             Rule::Paranoid(_) | Rule::Other => vec![
                 "sudo sysctl kernel.perf_event_paranoid=2: until the next boot, for all users".into(),
                 format!(
@@ -62,8 +64,14 @@ impl PerfRefused {
                 "where that is not enough: --security-opt seccomp=unconfined".into(),
             ],
             Rule::NoKernel => vec!["a kernel that is built with CONFIG_PERF_EVENTS".into()],
-        };
-        ways.push(stay);
+            Rule::OldKernel => vec!["Linux 5.13 or later".into()],
+        }
+    }
+
+    /// Ways to sample running threads nevertheless, one line each.
+    pub fn ways_to_sample(&self) -> Vec<String> {
+        let mut ways = self.ways_out();
+        ways.push(format!("--sampler ptrace: at your risk, as {}", super::choice::RISK));
         ways
     }
 }
@@ -76,6 +84,7 @@ impl fmt::Display for PerfRefused {
             }
             Rule::Seccomp => write!(f, "perf events are refused here (a seccomp filter, as of a container)"),
             Rule::NoKernel => write!(f, "this kernel has no perf events"),
+            Rule::OldKernel => write!(f, "this kernel has no perf events that stop a thread in user code"),
             Rule::Other => write!(f, "perf events are refused here ({})", self.error),
         }
     }

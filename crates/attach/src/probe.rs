@@ -4,6 +4,7 @@ use super::perf_events::Event;
 use super::perf_refused::PerfRefused;
 use stackglass_perf::attributes::{self, Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_TYPE_SOFTWARE, flags};
 use stackglass_perf::breakpoint::Breakpoint;
+use stackglass_perf::user_stop;
 use std::io;
 
 /// A period that never passes, ns.
@@ -15,19 +16,23 @@ const NEVER: u64 = 1 << 60;
 /// What refuses them.
 pub fn sampling() -> Result<bool, PerfRefused> {
     Event::open(0, NEVER, false).map_err(PerfRefused::new)?;
-    let with_kernel = clock(flags::EXCLUDE_HYPERVISOR);
+    let with_kernel = Attributes {
+        kind: PERF_TYPE_SOFTWARE,
+        config: PERF_COUNT_SW_CPU_CLOCK,
+        sample_period: NEVER,
+        flags: flags::DISABLED | flags::EXCLUDE_HYPERVISOR,
+        ..Attributes::default()
+    };
     Ok(attributes::open(&with_kernel, 0, None).is_ok())
 }
 
-/// Whether an event stops a thread in user code (`sigtrap`).
+/// Whether an event stops a thread in user code, so that a running process can be copied without interrupting its system calls.
+/// (One whose threads all sleep can be read anyway.)
 ///
 /// # Errors
-/// Those of the kernel; EINVAL before Linux 5.13.
-pub fn stop_in_user_code() -> io::Result<()> {
-    const REMOVE_ON_EXEC: u64 = 1 << 36;
-    const SIGTRAP: u64 = 1 << 37;
-    let stop = clock(flags::EXCLUDE_HYPERVISOR | flags::EXCLUDE_KERNEL | REMOVE_ON_EXEC | SIGTRAP);
-    attributes::open(&stop, 0, None).map(drop)
+/// What refuses it.
+pub fn stop_in_user_code() -> Result<(), PerfRefused> {
+    user_stop::are_allowed().map_err(PerfRefused::new)
 }
 
 /// Whether the processor's breakpoints can be used.
@@ -37,17 +42,6 @@ pub fn stop_in_user_code() -> io::Result<()> {
 pub fn breakpoint() -> io::Result<()> {
     // No instruction is at this address.
     Breakpoint::set(0, 0x1000).map(drop)
-}
-
-/// A clock that does not run.
-fn clock(more: u64) -> Attributes {
-    Attributes {
-        kind: PERF_TYPE_SOFTWARE,
-        config: PERF_COUNT_SW_CPU_CLOCK,
-        sample_period: NEVER,
-        flags: flags::DISABLED | more,
-        ..Attributes::default()
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,17 @@ use std::fmt::Display;
 /// Prints the reason `why` and the ways out. `more` is another way.
 pub(crate) fn failure(why: &dyn Display, refused: &PerfRefused, more: Option<&str>) -> Failure {
     message::print(&format!("{why}. Ways out (`stackglass doctor` checks them):"));
-    for way in refused.ways_out().iter().map(String::as_str).chain(more) {
+    print(refused.ways_to_sample(), more)
+}
+
+/// The same for what copies a running program.
+pub(crate) fn of_copies(why: &dyn Display, refused: &PerfRefused, more: Option<&str>) -> Failure {
+    message::print(&format!("{why}. Ways out (`stackglass doctor` checks them):"));
+    print(refused.ways_out(), more)
+}
+
+fn print(ways: Vec<String>, more: Option<&str>) -> Failure {
+    for way in ways.iter().map(String::as_str).chain(more) {
         message::print(&format!("  {way}"));
     }
     Failure { status: OWN_FAILURE, line: String::new() }
@@ -20,6 +30,7 @@ pub(crate) fn failure(why: &dyn Display, refused: &PerfRefused, more: Option<&st
 pub(crate) fn of_process(error: &AttachError) -> Failure {
     match error {
         AttachError::Refused(refusal) => of_refusal(refusal),
+        AttachError::NoStops(refused) => of_copies(error, refused, None),
         other => Failure::new(other),
     }
 }

@@ -65,6 +65,13 @@ pub(crate) fn record(job: Job) -> Outcome {
             let without = "--no-time: record allocations alone, without time";
             perf_refused::failure(&error, refused, options.allocations.map(|_| without))
         }
+        LaunchError::NoStops(refused) => {
+            let other = match sampling.walltime {
+                true => "--sampler preload: threads, and tasks that the program names itself",
+                false => "--heap-at exit: the heap at the end",
+            };
+            perf_refused::of_copies(&error, refused, Some(other))
+        }
         _ => Failure { status: error.program_status().unwrap_or(OWN_FAILURE), line: error.to_string() },
     })?;
     Ok(launch::exit_status(end))

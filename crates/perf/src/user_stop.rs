@@ -95,6 +95,15 @@ impl UserStop {
     }
 }
 
+/// Whether this thread may be stopped so. What holds for it holds for threads of programs that this user may trace.
+///
+/// # Errors
+/// As [`UserStop::by_timer`].
+pub fn are_allowed() -> io::Result<()> {
+    let the_calling_thread = 0;
+    UserStop::by_timer(the_calling_thread).map(drop)
+}
+
 fn open(tid: u32, attributes: Attributes) -> io::Result<UserStop> {
     let attributes = WithSignal {
         attributes: Attributes {

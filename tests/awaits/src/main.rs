@@ -12,13 +12,14 @@
 //! them be asked; `awaits wrapped-many N` many of them, `awaits executors` tasks of other executors. `awaits own-dump shapes`,
 //! `wrapped`, `asked` or `deadlock` prints what the program reads of its own tasks, `awaits own-walltime` its own profile.
 //!
-//! `awaits waits N` and `awaits timers N` end after N seconds, `awaits work N M` after M repetitions of some work.
+//! `awaits bulk MS` makes calls that move data in steps for MS milliseconds. `awaits waits N` and `awaits timers N` end after N seconds, `awaits work N M` after M repetitions of some work.
 //!
 //! A stack is written as names of lines, outermost first, with `>` between them: the comment `// @name` marks a line. Branches
 //! are in parentheses. `!Type` is a future that is no coroutine, `!*` any such future.
 
 mod blockers;
 mod branches;
+mod bulk;
 mod cycles;
 mod deadlocks;
 #[cfg(feature = "wrapped")]
@@ -124,6 +125,7 @@ fn main() {
                 ready();
                 return waits::work(number(2)).await;
             }
+            ["bulk", ..] => return bulk::run(Duration::from_millis(number(1) as u64)).await,
             ["timers", ..] => return waits::timers(number(1)).await,
             ["waits", ..] => return waits::run(number(1)).await,
             _ => shapes::all().await,

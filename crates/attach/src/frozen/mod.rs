@@ -40,15 +40,13 @@ use tracer::{Kind, Tracer};
 pub struct Options {
     /// How long to wait for others that trace the process. A sampler of Stackglass lets it go for the moment of the copy.
     pub wait: Duration,
-    /// Threads that are not stopped for a copy, because they sleep. Whether they have run meanwhile is for the caller to check.
-    pub leave: Vec<u32>,
     /// Threads are stopped wherever they are. Their calls may return early, with less data than asked for.
     pub interrupt_calls: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { wait: Duration::from_secs(5), leave: Vec::new(), interrupt_calls: false }
+        Options { wait: Duration::from_secs(5), interrupt_calls: false }
     }
 }
 
@@ -125,14 +123,6 @@ impl FrozenProcess {
         Ok(FrozenProcess { view, tracer: Some(tracer) })
     }
 
-    /// Adds threads that were not stopped, as the caller has seen them.
-    #[must_use]
-    pub fn with_threads(mut self, threads: Vec<FrozenThread>) -> FrozenProcess {
-        self.view.threads.extend(threads);
-        self.view.threads.sort_by_key(|thread| (thread.tid != self.view.pid, thread.tid));
-        self
-    }
-
     /// The process that was copied or stopped.
     pub fn pid(&self) -> u32 {
         self.view.pid
@@ -151,6 +141,11 @@ impl FrozenProcess {
     /// Its memory.
     pub fn memory(&self) -> &ProcessMemory {
         &self.view.memory
+    }
+
+    /// Whether all threads slept, and none was held up.
+    pub fn is_of_sleepers(&self) -> bool {
+        self.view.pause.whole.is_zero()
     }
 
     /// How long the process was held up.

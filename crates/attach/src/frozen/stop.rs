@@ -85,18 +85,16 @@ pub(super) struct StoppedThreads<'a> {
 }
 
 impl<'a> StoppedThreads<'a> {
-    /// Starts to trace all threads but those to `leave` alone. None stops yet.
+    /// Starts to trace all threads. None stops yet.
     ///
     /// # Errors
     /// If a thread may not be traced.
     pub(super) fn seize(
         pid: u32,
-        leave: &[u32],
         method: Method,
         seizing: &'a Seizing,
     ) -> Result<StoppedThreads<'a>, FreezeError> {
-        let known = leave.iter().copied().collect();
-        let mut process = StoppedThreads { pid, threads: Vec::new(), known, seizing, method };
+        let mut process = StoppedThreads::none(pid, method, seizing);
         process.seize_new()?;
         match process.threads.is_empty() {
             true => Err(FreezeError::Gone { pid }),
@@ -106,10 +104,13 @@ impl<'a> StoppedThreads<'a> {
 
     /// Threads that this thread traces already.
     fn adopt(pid: u32, traced: &[u32], seizing: &'a Seizing) -> StoppedThreads<'a> {
-        let (known, method) = (HashSet::new(), Method::Interrupt);
-        let mut process = StoppedThreads { pid, threads: Vec::new(), known, seizing, method };
+        let mut process = StoppedThreads::none(pid, Method::Interrupt, seizing);
         traced.iter().for_each(|tid| process.add(*tid, String::new(), false));
         process
+    }
+
+    fn none(pid: u32, method: Method, seizing: &'a Seizing) -> StoppedThreads<'a> {
+        StoppedThreads { pid, threads: Vec::new(), known: HashSet::new(), seizing, method }
     }
 
     fn add(&mut self, tid: u32, name: String, is_confined: bool) {

@@ -116,7 +116,6 @@ impl Tracer {
         let job = Job {
             pid,
             kind,
-            leave: options.leave.clone(),
             method: if options.interrupt_calls { Method::Interrupt } else { Method::UserCode },
             use_end: tracer_end,
             is_alive: is_alive.clone(),
@@ -177,8 +176,6 @@ fn wait_for_lock(pid: u32, until: Instant) -> Result<TracerLock, FreezeError> {
 struct Job {
     pid: u32,
     kind: Kind,
-    /// Threads that are not stopped.
-    leave: Vec<u32>,
     method: Method,
     /// Its other end is closed when the copy is no longer used.
     use_end: UnixStream,
@@ -207,7 +204,6 @@ impl Job {
         let stopping = Stopping {
             pid: self.pid,
             kind: self.kind,
-            leave: self.leave.clone(),
             method: self.method,
             seizing: self.seizing.clone(),
             end: end.clone(),
@@ -363,7 +359,7 @@ fn reap_by_program(
 ) -> Result<(), FreezeError> {
     let lender = Lender::with_code(pid, Some(code))?;
     let borrowed = lender.borrowed();
-    let mut stopped = StoppedThreads::seize(pid, &[], method, seizing)?;
+    let mut stopped = StoppedThreads::seize(pid, method, seizing)?;
     let mut result = stopped.stop();
     let until = Instant::now() + REAP_WAIT;
     while result.is_ok() && !stopped.can_call() && Instant::now() < until && !task.is_orphan() {
@@ -385,7 +381,6 @@ fn reap_by_program(
 struct Stopping {
     pid: u32,
     kind: Kind,
-    leave: Vec<u32>,
     method: Method,
     seizing: Arc<Seizing>,
     /// The process need not be stopped any more.
@@ -405,7 +400,7 @@ impl Stopping {
             Kind::Copy => Some(Lender::find(self.pid)?),
             Kind::Stop => None,
         };
-        let mut stopped = StoppedThreads::seize(self.pid, &self.leave, self.method, &self.seizing)?;
+        let mut stopped = StoppedThreads::seize(self.pid, self.method, &self.seizing)?;
         let result = match lender {
             Some(lender) => self.copy(&lender, &mut stopped, task),
             None => self.stop(&mut stopped, task),

@@ -7,6 +7,7 @@ use crate::recording::recording_loop::{Limits, RecordingLoop, Source, set_end};
 use crate::recording::{Observer, Recorder};
 use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
+use stackglass_attach::perf_refused::PerfRefused;
 use stackglass_attach::{AttachMode, Driver, Refusal, Stopped, access, choice};
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_procfs::{clock, process};
@@ -59,6 +60,9 @@ pub enum AttachError {
         /// Why not.
         why: &'static str,
     },
+    /// The events that stop threads in user code are refused.
+    #[error("{0}, so a running process cannot be copied without interrupting its system calls")]
+    NoStops(PerfRefused),
     /// Signals cannot be read.
     #[error("cannot watch for signals: {0}")]
     Signals(std::io::Error),

@@ -8,6 +8,7 @@
 //! ([`walltime`](crate::walltime)).
 
 use super::drain::Drain;
+use super::heap_at::HeapAt;
 use super::stream_file::PeekableImage;
 use super::{LaunchError, Library, Options};
 use crate::Recorder;
@@ -19,6 +20,7 @@ use crate::walltime::program::TaskTypes;
 use stackglass_attach::access::may_trace_children;
 use stackglass_attach::choice::RISK;
 use stackglass_attach::perf_refused::PerfRefused;
+use stackglass_attach::probe;
 use stackglass_procfs::elf_names::section_contains;
 use stackglass_profile::Nanos;
 use stackglass_wire::{AGENT_SYMBOL, TASKS_SYMBOL};
@@ -89,11 +91,15 @@ impl Backend {
             let drain = Drain::new(session.folder());
             Ok((Backend::Inside { drain, library: Some(library), fullest: 0.0 }, why))
         };
+        if options.heap_at.as_ref().is_some_and(|heap| heap.at == HeapAt::Peak) {
+            probe::stop_in_user_code().map_err(LaunchError::NoStops)?;
+        }
         match options.sampler {
             Some(Sampler::Preload) => return inside(None),
             None if options.walltime && may_trace_children() => {
                 match TaskTypes::of(&options.program.executable()) {
                     TaskTypes::Known => {
+                        probe::stop_in_user_code().map_err(LaunchError::NoStops)?;
                         let sampling =
                             options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
                         let tasks = Tasks { delay: options.delay, sampling, looks: None };

@@ -104,6 +104,9 @@ pub enum LaunchError {
     /// Perf events are refused, and no other sampler is asked for.
     #[error("{0}, so running threads cannot be sampled without interrupting their system calls")]
     NoPerf(PerfRefused),
+    /// The events that stop threads in user code are refused.
+    #[error("{0}, so a running program cannot be copied without interrupting its system calls")]
+    NoStops(PerfRefused),
     /// The sampler reads /proc, and there is none.
     #[error(
         "/proc is not mounted here, and only --sampler perf works without it: `mount -t proc proc /proc`"

@@ -110,7 +110,6 @@ fn read_once(
         &frozen::Options {
             wait: options.wait.unwrap_or(usual.wait),
             interrupt_calls: options.interrupt_calls,
-            ..usual
         },
     )?;
     if let Some(pool) = pool {

@@ -42,11 +42,6 @@ impl RunTimes {
         self.0.iter().map(of).fold(0, u64::saturating_add)
     }
 
-    /// Whether this is one of the threads.
-    pub(super) fn has(&self, tid: u32) -> bool {
-        self.0.iter().any(|(other, _)| *other == tid)
-    }
-
     /// Whether none of the threads has run since, and all of them live.
     pub(super) fn are_still(&self, pid: u32) -> bool {
         self.0.iter().all(|(tid, before)| Files::new(pid, *tid).stat() == Some(*before))

@@ -33,6 +33,8 @@ const IDLE: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_millis(500);
 /// Reading types takes at most this part of the time: some programs load libraries all the time.
 const TYPES_SHARE: u32 = 5;
+/// Attempts to look at one moment.
+const MOST_ATTEMPTS: u32 = 5;
 /// Most looks that wait for names.
 const MOST_HELD: usize = 512;
 
@@ -192,11 +194,15 @@ impl Looker {
             self.hold(clock::monotonic(), false, 0, look);
             return Ok(self.rate.next());
         }
-        let needs_registers = self.types.as_ref().is_none_or(Types::wants_all_registers);
-        let mut effort = if needs_registers { Effort::Full } else { Effort::Least };
+        let needs_copy = self.types.as_ref().is_none_or(Types::wants_copy);
+        let mut effort = if needs_copy { Effort::Copy } else { Effort::Least };
+        let mut attempts = 1..MOST_ATTEMPTS;
         let look = loop {
             match self.look(effort) {
-                Ok(Err(Some(next))) => effort = next,
+                Ok(Err(Some(next))) if attempts.next().is_some() => effort = next,
+                Err(FreezeError::Gone { .. }) if process::is_alive(self.pid) && attempts.next().is_some() => {
+                    effort = Effort::Copy;
+                }
                 Ok(look) => break Ok(look.ok()),
                 Err(error) => break Err(error),
             }
@@ -232,12 +238,6 @@ impl Looker {
         self.named.read_into(self.pid, &mut named);
         let at = clock::monotonic();
         let view = View::take(self.pid, effort)?;
-        // A copy does not change any more, so threads that were left alone may run from here on.
-        if !view.is_live() && view.has_run() {
-            let pause = view.process.pause().whole.mul_f64(self.cpu_share);
-            self.rate.count(Cost { pause, ..Cost::default() });
-            return Ok(Err(Some(Effort::Full)));
-        }
         self.named.read_into(self.pid, &mut named);
         let wrapped: Vec<WrappedTask> = named.into_values().collect();
         let process = &view.process;
@@ -255,8 +255,8 @@ impl Looker {
         if !is_known && start < self.types_due {
             return Ok(Err(None));
         }
-        // With all registers, the types may be read again.
-        let needs_files = !is_known || effort == Effort::Full;
+        // In a copy, the types may be read again.
+        let needs_files = !is_known || effort == Effort::Copy;
         let files = if needs_files { module_files::find(&image, &modules) } else { Vec::new() };
         let seen = Seen {
             image: &image,
@@ -265,7 +265,7 @@ impl Looker {
             frames: &frames,
             tids: &tids,
             wrapped: &wrapped,
-            has_all_registers: effort == Effort::Full,
+            is_copy: effort == Effort::Copy,
         };
         let mut types = known.unwrap_or_else(|| Types::read(&seen, &mut self.names));
         if !is_known {
@@ -273,10 +273,10 @@ impl Looker {
         }
         let rate = &mut self.rate;
         let look = Look::take(&seen, &mut types, &mut |end| rate.below(end));
-        let is_whole = process.is_alive() && !(view.is_live() && view.has_run());
+        let is_whole = process.is_alive() && !view.has_run();
         // Threads that wait for a CPU stop late, and would not have run meanwhile.
         let pause = process.pause().whole.mul_f64(self.cpu_share);
-        let (is_live, running) = (view.is_live(), view.running());
+        let running = view.running();
         drop(view);
         self.types = Some(types);
         // The first look reads the types, which says nothing of the others.
@@ -287,8 +287,7 @@ impl Looker {
             self.rate.count(Cost { pause, pages, own });
         }
         if !is_whole {
-            // A copy that has ended is no reason to try again at once.
-            return Ok(Err(is_live.then_some(Effort::Copy)));
+            return Ok(Err(Some(Effort::Copy)));
         }
         let threads = image.threads.iter().map(|thread| (thread.tid, thread.name.clone())).collect();
         self.send(Message::Threads { at, threads });

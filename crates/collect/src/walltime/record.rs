@@ -8,7 +8,7 @@ use crate::recording::recording_loop::{Limits, RecordingLoop, Source, set_end};
 use crate::recording::{Observer, Recorder};
 use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
-use stackglass_attach::{Driver, access};
+use stackglass_attach::{Driver, access, probe};
 use stackglass_files::GlassWriter;
 use stackglass_procfs::process;
 use stackglass_profile::End;
@@ -44,6 +44,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
         let program = process::executable(pid).display().to_string();
         return Err(AttachError::NoTasks { program, why });
     }
+    probe::stop_in_user_code().map_err(AttachError::NoStops)?;
     let signals = Signals::block_as_onlooker().map_err(AttachError::Signals)?;
     // The session lets `save` and `clear` find this process.
     let session = Session::create().map_err(AttachError::Session)?;

@@ -35,8 +35,8 @@ pub(super) struct Seen<'a> {
     pub tids: &'a [u32],
     /// The named tasks of the process.
     pub wrapped: &'a [WrappedTask],
-    /// All threads were stopped, so that all of their registers are known.
-    pub has_all_registers: bool,
+    /// It does not change, however long it is read.
+    pub is_copy: bool,
 }
 
 /// When something is searched again.
@@ -118,8 +118,8 @@ impl Types {
         self.key == key(modules)
     }
 
-    /// Whether the next look should stop all threads, to search the futures of `block_on`.
-    pub(super) fn wants_all_registers(&self) -> bool {
+    /// Whether the next look should be at a copy, to search the futures of `block_on`.
+    pub(super) fn wants_copy(&self) -> bool {
         self.may_have_more_roots && self.for_roots.is_due()
     }
 
@@ -161,7 +161,7 @@ impl Types {
             roots.iter().all(|root| root.thread != thread) && !self.polls(&seen.frames[thread])
         });
         self.may_have_more_roots = may_have_more && !self.looks.is_empty();
-        if seen.has_all_registers && self.wants_all_registers() {
+        if seen.is_copy && self.wants_copy() {
             self.read_layouts(seen);
             roots = self.roots_of(seen);
         }

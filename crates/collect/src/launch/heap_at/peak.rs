@@ -58,7 +58,7 @@ impl PeakJob {
             }
             let is_over = self.stop.load(Acquire) || tables.as_ref().is_some_and(ProgramTables::has_ended);
             if let Some(tables) = &tables {
-                peaks.look(tables.live_bytes(), is_over);
+                peaks.look(tables, is_over);
             }
             if is_over {
                 break;
@@ -118,9 +118,10 @@ impl Peaks {
         }
     }
 
-    /// Copies the program if it has `live` bytes, more than before, and reads a copy that is due. A program that ends is copied
+    /// Copies the program if it has more live bytes than before, and reads a copy that is due. A program that ends is copied
     /// at once.
-    fn look(&mut self, live: u64, is_over: bool) {
+    fn look(&mut self, tables: &ProgramTables, is_over: bool) {
+        let live = tables.live_bytes();
         // When a program executes another, its copy ends.
         if self.copy.take_if(|copy| !copy.process.is_alive()).is_some() {
             self.highest = self.saved.as_ref().map_or(0, |(_, summary)| summary.bytes);
@@ -128,7 +129,7 @@ impl Peaks {
         // Live bytes can double only a few times, so this causes few copies.
         let is_time = || is_over || live / 2 > self.highest || Instant::now() >= self.next;
         if live > self.highest + self.highest / GROWTH && is_time() {
-            self.copy(live);
+            self.copy(tables, live);
         }
         if self.reading.as_ref().is_some_and(|(thread, _)| thread.is_finished()) {
             self.end_reading();
@@ -146,16 +147,19 @@ impl Peaks {
         }
     }
 
-    fn copy(&mut self, live: u64) {
+    fn copy(&mut self, tables: &ProgramTables, live: u64) {
         let (start, clock) = (Instant::now(), monotonic());
-        // The moment of the peak is soon over, so a thread that sleeps makes the copy as well.
-        let options = frozen::Options { interrupt_calls: true, ..frozen::Options::default() };
-        match FrozenProcess::copy(self.pid, &options) {
+        match FrozenProcess::copy(self.pid, &frozen::Options::default()) {
             Ok(copy) => {
                 self.next = Instant::now() + copy.pause().whole * PAUSE;
-                self.copy = Some(Unread { process: copy, at: start, clock });
                 self.copied_at = Some(start);
-                self.highest = live;
+                // A program that sleeps has what it had when it fell asleep. One that runs may have freed some meanwhile.
+                let live =
+                    if copy.is_of_sleepers() { tables.live_bytes() } else { live.min(tables.live_bytes()) };
+                if live > self.highest {
+                    self.copy = Some(Unread { process: copy, at: start, clock });
+                    self.highest = live;
+                }
             }
             Err(error) => {
                 // If the program was killed, its end is the reason, not this error.
