@@ -11,6 +11,7 @@
 //! Pages that the program writes while a copy lives are duplicated, which costs the program some microseconds each. End the copy
 //! soon.
 
+mod call_registers;
 mod code;
 mod copy;
 mod error;
@@ -57,8 +58,8 @@ pub struct FrozenThread {
     pub tid: u32,
     /// Its name.
     pub name: String,
-    /// General registers in the order of `struct user_regs_struct`. `None` if the thread waited in the kernel and could not be
-    /// stopped.
+    /// General registers in the order of `struct user_regs_struct`; those that are not known are `u64::MAX`. `None` if the thread
+    /// was busy in a system call, and this user may not sample it there.
     pub registers: Option<[u64; 27]>,
 }
 

@@ -31,7 +31,17 @@ pub(super) fn registers(
 ) -> [u64; 27] {
     let mut registers = [UNKNOWN; 27];
     (registers[PC], registers[SP]) = (place.pc, place.sp);
-    if let Some(pointer) = thread_pointer(tid, place.sp, mappings, memory) {
+    with_thread_pointer(registers, tid, mappings, memory)
+}
+
+/// These registers, and the thread pointer if it is found.
+pub(super) fn with_thread_pointer(
+    mut registers: [u64; 27],
+    tid: u32,
+    mappings: &[Mapping],
+    memory: &ProcessMemory,
+) -> [u64; 27] {
+    if let Some(pointer) = thread_pointer(tid, registers[SP], mappings, memory) {
         registers[THREAD_POINTER] = pointer;
     }
     registers

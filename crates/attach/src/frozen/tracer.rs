@@ -651,7 +651,9 @@ fn frozen_threads(
             (None, Some(sleeping)) => {
                 Some(sleeper::registers(thread.tid, sleeping.place(), mappings, memory))
             }
-            (None, None) => None,
+            (None, None) => thread
+                .registers_in_call()
+                .map(|registers| sleeper::with_thread_pointer(registers, thread.tid, mappings, memory)),
         },
     };
     stopped.threads.iter().filter(is_there).map(of).collect()

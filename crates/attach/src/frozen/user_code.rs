@@ -3,12 +3,14 @@
 //! - A thread that computes is stopped by a timer of its CPU time ([`UserStop`]), which the kernel skips inside calls.
 //! - A thread that sleeps in a call stays there. Its memory stands still but for the buffers of the call. A breakpoint behind the
 //!   call stops it before its first instruction, should it return.
-//! - A thread that is busy in a long call is not waited for. It stops soon after its return.
+//! - A thread that is busy in a long call is not waited for. If it may be sampled there, its registers are known, and it is caught
+//!   like one that sleeps. Else it stops soon after its return.
 //! - A thread that blocks SIGTRAP cannot be stopped so. If it sleeps in a call that the kernel resumes without trace, it stops there.
 //!
 //! The timer's stop is a SIGTRAP on its way to the thread, and would reach it if this process died. So it is exchanged for a
 //! requested stop at once. A thread in user code has no call that this could interrupt.
 
+use super::call_registers::CallRegisters;
 use super::error::FreezeError;
 use super::stop::{State, StoppedThreads, TracedThread, pause};
 use crate::clock::monotonic;
@@ -21,9 +23,11 @@ use std::io;
 
 /// A thread that gets no CPU stops later than this only on a machine that hardly runs, ns.
 const LONGEST_STOP: u64 = 3_000_000_000;
+/// A thread that has not stopped after this time may be in a long call, ns.
+const LONG_FOR_USER_CODE: u64 = 200_000;
 /// A thread that ran this long without a stop ran in the kernel, ns: hundreds of periods of its timer.
 const LONG_CALL: u64 = 2_000_000;
-/// It is waited for at least this long, ns.
+/// It is waited for at least this long if it may not be sampled there, ns.
 const SHORTEST_WAIT: u64 = 8_000_000;
 /// Signals of ours are waited for this long after the last event was closed, ns.
 const LONGEST_PENDING: u64 = 10_000_000_000;
@@ -38,6 +42,9 @@ pub(super) struct Armed {
     /// Behind the call in which it sleeps.
     at_return: Option<UserStop>,
     files: Files,
+    /// Its registers in a call in which it is busy for long, and where `at_return` waits for its end.
+    in_call: Option<CallRegisters>,
+    busy_at: Option<SleepPlace>,
     /// When the timer was armed.
     before: Option<SchedStat>,
     /// It blocks SIGTRAP, so it cannot be stopped in user code.
@@ -99,9 +106,9 @@ pub(super) fn settle_again(process: &mut StoppedThreads<'_>) -> Result<(), Freez
     refresh(process);
     for thread in &mut process.threads {
         let Some(armed) = &mut thread.armed else { continue };
-        let sleeps_on = thread.state == State::Asleep
-            && (armed.at_return.is_some()
-                || armed.files.stat() == thread.sleeping.map(|sleeping| sleeping.ran));
+        let sleeps_on = armed.at_return.is_some()
+            || thread.state == State::Asleep
+                && armed.files.stat() == thread.sleeping.map(|sleeping| sleeping.ran);
         if matches!(thread.state, State::Asleep | State::InKernel) && !sleeps_on {
             (thread.state, thread.sleeping, armed.before) = (State::Running, None, armed.files.stat());
         }
@@ -123,8 +130,8 @@ fn settle(pid: u32, threads: &mut [TracedThread], refused: Option<io::Error>) ->
         }
         let waited = monotonic().saturating_sub(start);
         for thread in threads.iter_mut().filter(|thread| thread.state == State::Running) {
-            if waited > SHORTEST_WAIT && waits % 16 == 0 {
-                thread.is_in_long_call();
+            if waited > LONG_FOR_USER_CODE && waits % 16 == 0 {
+                thread.look_for_long_call(waited);
             }
             let is_refused = refused.is_some() && thread.cannot_be_stopped();
             if thread.state == State::Running
@@ -161,7 +168,7 @@ pub(super) fn may_have_run(process: &mut StoppedThreads<'_>) -> bool {
         let is_watched = thread.armed.as_ref().is_some_and(|armed| armed.at_return.is_some());
         match (thread.state, thread.sleeping) {
             // It has not run an instruction before its stop.
-            (State::Asleep, _) if is_watched => {}
+            (State::Asleep | State::InKernel, _) if is_watched => {}
             (State::Asleep, Some(sleeping)) => {
                 let now = thread.armed.as_mut().and_then(|armed| armed.files.stat());
                 has_run |= now != Some(sleeping.ran);
@@ -226,6 +233,8 @@ impl Armed {
             timer,
             at_return: None,
             files: Files::new(pid, tid),
+            in_call: None,
+            busy_at: None,
             before: None,
             is_masked: false,
             is_interrupted: false,
@@ -295,7 +304,8 @@ impl TracedThread {
     }
 
     /// Notices that the thread has run for long without a stop: in the kernel.
-    fn is_in_long_call(&mut self) {
+    fn look_for_long_call(&mut self, waited: u64) {
+        let tid = self.tid;
         let Some(armed) = &mut self.armed else { return };
         if armed.is_masked && !blocks_trap(self.tid) {
             return self.arm();
@@ -304,9 +314,28 @@ impl TracedThread {
             return;
         }
         let (Some(before), Some(now)) = (armed.before, armed.files.stat()) else { return };
-        if now.ran.saturating_sub(before.ran) > LONG_CALL {
-            self.state = State::InKernel;
+        let ran = now.ran.saturating_sub(before.ran);
+        if ran <= EXIT {
+            return;
         }
+        if armed.in_call.is_none() {
+            armed.in_call = CallRegisters::open(tid);
+        }
+        let place = armed.in_call.as_mut().and_then(CallRegisters::next_place);
+        // Once more after the breakpoint was armed.
+        let is_watched = armed.at_return.is_some() && place.is_some() && place == armed.busy_at;
+        if is_watched || waited > SHORTEST_WAIT && ran > LONG_CALL {
+            self.state = State::InKernel;
+        } else if let Some(place) = place {
+            let at_return = UserStop::at(tid, place.pc).ok();
+            armed.at_return = at_return.filter(|breakpoint| breakpoint.arm().is_ok());
+            armed.busy_at = Some(place);
+        }
+    }
+
+    /// Its registers in the program, if it is busy in a call and may be sampled there.
+    pub(super) fn registers_in_call(&self) -> Option<[u64; 27]> {
+        self.armed.as_ref().filter(|_| self.state == State::InKernel)?.in_call.as_ref()?.newest()
     }
 
     fn cannot_be_stopped(&self) -> bool {
