@@ -1,7 +1,7 @@
 //! Refused perf events, as in containers: nothing starts unless the user asks for ptrace, which works as it says.
 
 use std::process::{Child, Command, Output, Stdio};
-use whole_programs::{Compare, Folder, Language, Outcome, Record, host, host_with, stackglass};
+use whole_programs::{Compare, Folder, Language, Outcome, Record, awaits, host, host_with, stackglass};
 
 fn refused() -> String {
     host("refused", Language::C).to_str().expect("the path is text").to_owned()
@@ -143,6 +143,25 @@ fn without_a_choice_nothing_starts() {
     names_the_ways_out(&without_perf(&folder, &["top", "--json", &busy.pid()]));
     assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 1, "only the old recording");
     assert_eq!(std::fs::read(folder.path().join("old.glass")).expect("it is there"), b"precious");
+}
+
+/// What copies a running program needs events that stop it in user code.
+#[test]
+fn without_stops_in_user_code_nothing_starts() {
+    let program = awaits().to_str().expect("the path is text").to_owned();
+    for (flags, other) in [
+        (&["--walltime"][..], "--sampler preload"),
+        (&["--no-time", "--allocs", "--heap-at", "peak"], "--heap-at exit"),
+    ] {
+        let folder = Folder::new();
+        let words = [&["record", "-o", "r.glass"], flags, &["--", &program, "bulk", "10"]].concat();
+        let output = without_perf(&folder, &words);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{told}");
+        assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+        assert!(told.contains("cannot be copied without interrupting") && told.contains(other), "{told}");
+        assert!(!told.contains("--sampler ptrace"), "{told}");
+    }
 }
 
 #[test]
