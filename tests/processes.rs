@@ -73,8 +73,7 @@ fn many_programs() {
     let seen = outcome.seen("workloads");
     // Some are recorded before they exec.
     assert_eq!(seen.processes - seen.forked, 41, "{seen:#?}");
-    // Samples in code that is mapped without a record (the kernel's own library) need the process to be alive.
-    assert!(seen.hits >= 50 && seen.whole as f64 > 0.9 * seen.hits as f64, "{seen:#?}");
+    assert!(seen.hits >= 50 && seen.whole as f64 > 0.98 * seen.hits as f64, "{seen:#?}");
 }
 
 #[test]

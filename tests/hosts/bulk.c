@@ -129,6 +129,9 @@ int main(int argc, char **argv) {
         long n = 0, s = 0, e = 0;
         double end = now() + milliseconds;
         for (; milliseconds ? now() < end : n < calls / kinds[k].share + 1; n++) {
+            // For those who count allocations.
+            char *volatile block = malloc(100);
+            free(block);
             errno = 0;
             long missing = kinds[k].call();
             if (missing < 0 && errno == EINTR) e++;

@@ -1,8 +1,9 @@
 // Memory whose pages a thread of the program delivers (userfaultfd(2)), as programs do that are restored lazily.
 //
-// `served MS`: a thread works and sleeps for MS milliseconds, deep in calls. The pages of its outer frames are away, and are
+// `served MS [forks]`: a thread works and sleeps for MS milliseconds, deep in calls. The pages of its outer frames are away, and are
 // delivered only when the thread itself returns to them. Who else asks for one must not wait for it. Prints how many were asked
-// for too early, and the number that the frames computed. Exit status 77: userfaultfd is not allowed here.
+// for too early, and the number that the frames computed. With `forks`, the monitor is also told of copies of the process, which
+// count as asked for too early. Exit status 77: userfaultfd is not allowed here.
 #define _GNU_SOURCE
 #include "work.h"
 #include <errno.h>
@@ -46,6 +47,11 @@ static void *serve(void *unused) {
         struct pollfd poll_one = { .fd = faults, .events = POLLIN };
         struct uffd_msg message;
         if (poll(&poll_one, 1, 5) > 0 && read(faults, &message, sizeof message) == sizeof message) {
+            if (message.event == UFFD_EVENT_FORK) {
+                atomic_fetch_add(&early, 1);
+                close(message.arg.fork.ufd);
+                continue;
+            }
             unsigned long page = message.arg.pagefault.address & ~(PAGE - 1ul);
             if (!atomic_load(&returns)) {
                 atomic_fetch_add(&early, 1);
@@ -101,6 +107,7 @@ int main(int argc, char **argv) {
     milliseconds = argc > 1 ? atol(argv[1]) : 1000;
     faults = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
     struct uffdio_api api = { .api = UFFD_API };
+    if (argc > 2) api.features = UFFD_FEATURE_EVENT_FORK;
     if (faults < 0 || ioctl(faults, UFFDIO_API, &api) != 0) return 77;
     stack = mmap(0, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     saved = mmap(0, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

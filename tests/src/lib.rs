@@ -8,6 +8,7 @@
 //! * [`Outcome`] is its output, its exit status, and the recording.
 //! * [`Compare`] runs a program alone and recorded, and finds differences.
 //! * [`Folder`] is the folder of a run; its processes end with it.
+//! * [`ended_by`] ends a command by a signal.
 //! * [`host`] compiles a host once.
 //! * [`marked_lines`] knows the lines of the program `awaits`.
 
@@ -17,6 +18,7 @@ mod folder;
 mod marks;
 mod outcome;
 mod record;
+mod signalled;
 mod truth;
 
 pub use build::{Language, awaits, host, host_with, stackglass, workloads};
@@ -25,4 +27,5 @@ pub use folder::Folder;
 pub use marks::{marked_lines, with_lines};
 pub use outcome::Outcome;
 pub use record::{Record, Running};
+pub use signalled::ended_by;
 pub use truth::Seen;

@@ -11,7 +11,6 @@ use crate::perf_refused;
 use crate::terminal::{Layout, LayoutFlags};
 use crate::values::{delay, positive_duration, process_id};
 use clap::Args;
-use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, makedev};
 use stackglass_collect::attached::{self, OutsidePeek};
 use stackglass_collect::peeks::request::{PeekOptions, PeekRequest, ResponseEnd};
 use stackglass_collect::peeks::{PeekPart, handler};
@@ -19,7 +18,6 @@ use stackglass_procfs::status::process_of;
 use stackglass_procfs::{ImageKey, Status};
 use stackglass_report::{Peek, Style};
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// Length of the profile and time between two samples, if the program sets no defaults.
@@ -82,7 +80,7 @@ pub(crate) struct Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
-    if is_closed(&io::stdout()) {
+    if stackglass_collect::launch::stdout_was_closed() {
         return Err(Failure::new("stdout is closed: the peek cannot be printed"));
     }
     let pid = process_of(flags.pid);
@@ -215,13 +213,4 @@ fn write_json(options: &OutsidePeek) -> Outcome {
     stackglass_report::peek::write_json(options.pid, threads, tasks.as_ref(), profile.as_ref(), &mut out)?;
     out.flush()?;
     early.map_or(Ok(0), |why| Err(Failure::new(why)))
-}
-
-/// Whether standard output was closed when the command started. The standard library then opens /dev/null in its place,
-/// for reading and writing. A redirection to /dev/null opens it for writing only.
-fn is_closed(out: &impl AsFd) -> bool {
-    let both = fcntl_getfl(out).is_ok_and(|flags| flags & OFlags::ACCMODE == OFlags::RDWR);
-    both && fstat(out).is_ok_and(|stat| {
-        FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == makedev(1, 3)
-    })
 }

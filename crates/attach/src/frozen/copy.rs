@@ -49,6 +49,9 @@ pub(super) fn make(borrowed: &Borrowed<'_>, stopped: &StoppedThreads<'_>) -> Res
     let made = match made {
         Ok(copy) if injection.has_released_others => {
             end(copy.pid);
+            if copy.is_child {
+                let _ = wait_for_child(&mut injection, copy.inner_pid);
+            }
             Err(FreezeError::Stuck { pid: borrowed.pid })
         }
         made => made,
@@ -83,8 +86,7 @@ fn make_by(borrowed: &Borrowed<'_>, injection: &mut Injection<'_>) -> Result<Cop
         protect(pid);
     }
     kill_and_reap(middle);
-    let is_reaped = injection
-        .call(libc::SYS_wait4, [u64::from(inner_middle), 0, (libc::__WALL | libc::WNOHANG) as u64, 0]);
+    let is_reaped = wait_for_child(injection, inner_middle);
     match (end.and_then(|end| created(borrowed, end)), is_reaped) {
         (Ok(pid), Ok(_)) => Ok(Copy {
             pid,
@@ -191,16 +193,30 @@ fn protect(copy: u32) {
     let _ = fs::write(format!("/proc/{copy}/oom_score_adj"), "1000");
 }
 
-/// Ends a copy.
+/// Ends a copy. Its parent learns of that.
 pub(super) fn end(copy: u32) {
     kill_and_reap(copy);
 }
 
+/// Ends a copy. Until this thread reaps it, no wait of its parent finds it.
+pub(super) fn kill(copy: u32) {
+    // SAFETY: a signal to a task that this thread traces and has not reaped, so its id is not reused.
+    unsafe { libc::kill(copy as libc::pid_t, libc::SIGKILL) };
+}
+
 /// Kills a task that this thread traces, and consumes its end, so that its parent learns of it.
 fn kill_and_reap(task: u32) {
-    // SAFETY: a signal to a task that this thread traces and has not reaped, so its id is not reused.
-    unsafe { libc::kill(task as libc::pid_t, libc::SIGKILL) };
+    kill(task);
     ptrace::reap(task);
+}
+
+/// Ends a copy of a process that still stands still, which finds nothing of it later.
+pub(super) fn discard(borrowed: &Borrowed<'_>, stopped: &StoppedThreads<'_>, copy: Copy) {
+    end(copy.pid);
+    if copy.is_child {
+        // It stays a zombie if no thread can make the call.
+        let _ = reap(borrowed, stopped, copy.inner_pid);
+    }
 }
 
 /// Makes a thread of the stopped process reap its child. `child` is its id in the pid namespace of that process.
@@ -213,8 +229,12 @@ pub(super) fn reap(
     child: u32,
 ) -> Result<(), FreezeError> {
     let mut injection = Injection::prepare(borrowed, stopped)?;
-    let end =
-        injection.call(libc::SYS_wait4, [u64::from(child), 0, (libc::__WALL | libc::WNOHANG) as u64, 0]);
+    let end = wait_for_child(&mut injection, child);
     injection.restore();
     end.map(|_| ())
+}
+
+/// Makes the program reap a child that has ended.
+fn wait_for_child(injection: &mut Injection<'_>, child: u32) -> Result<CallEnd, FreezeError> {
+    injection.call(libc::SYS_wait4, [u64::from(child), 0, (libc::__WALL | libc::WNOHANG) as u64, 0])
 }

@@ -22,6 +22,7 @@ use crate::access;
 use crate::clock::monotonic;
 use crate::deadlock::Seizing;
 use crate::driver::Driver;
+use crate::ptrace;
 use crate::refusal::Refusal;
 use crate::tracer_lock::{AttachMode, TracerLock};
 use stackglass_procfs::maps;
@@ -42,6 +43,8 @@ const LONGEST_TAKE: Duration = Duration::from_secs(60);
 /// Attempts to have the program reap its copy, and the time between two.
 const REAP_ATTEMPTS: u32 = 20;
 const REAP_DELAY: Duration = Duration::from_millis(50);
+/// A copy that was killed is reaped by its tracer within this time.
+const LONGEST_REAP: Duration = Duration::from_secs(10);
 /// Time in which a thread of the program must come to user code to reap its copy.
 const REAP_WAIT: Duration = Duration::from_millis(500);
 /// Time between two checks whether a thread was caught, or the stop is over.
@@ -241,8 +244,8 @@ impl Job {
             self.wait(&mut copied, image, &reports, &end, &mut task, lock);
         }
         end.store(true, Ordering::Release);
-        if let Some((copy, _)) = copied.filter(|(copy, _)| !copy.is_confined) {
-            copy::end(copy.pid);
+        if let Some((copy, _)) = copied {
+            end_own(copy);
         }
         drop(task.take().map(JoinHandle::join));
         // One that nobody has taken over yet.
@@ -250,9 +253,7 @@ impl Job {
             if let Report::Copied { made, code, .. } = report
                 && hold(&made)
             {
-                if !made.copy.is_confined {
-                    copy::end(made.copy.pid);
-                }
+                end_own(made.copy);
                 copied = Some((made.copy, code));
             }
         }
@@ -318,13 +319,14 @@ impl Job {
     fn have_reaped(&self, copy: Copy, code: BorrowedCode) {
         for _ in 0..REAP_ATTEMPTS {
             if !process_exists(copy.pid) || !process::is_alive(self.pid) {
-                return;
+                break;
             }
             if self.reap_once(copy, code).is_ok() && !process_exists(copy.pid) {
-                return;
+                break;
             }
             std::thread::sleep(REAP_DELAY);
         }
+        ptrace::reap(copy.pid);
     }
 
     fn reap_once(&self, copy: Copy, code: BorrowedCode) -> Result<(), FreezeError> {
@@ -333,11 +335,22 @@ impl Job {
         let _lock = wait_for_lock(self.pid, until)?;
         let (pid, method, seizing) = (self.pid, self.method, self.seizing.clone());
         let (sender, reaped) = mpsc::channel();
+        let (stands_still, still) = mpsc::channel();
+        let (give_up, given_up) = mpsc::channel();
+        let give = move || {
+            let _ = stands_still.send(());
+            let _ = given_up.recv_timeout(LONGEST_REAP);
+        };
         let work = move |task: &task::Task| {
-            let _ = sender.send(reap_by_program(pid, method, copy, code, &seizing, task));
+            let _ = sender.send(reap_by_program(pid, method, copy, code, &seizing, task, give));
         };
         let task = task::spawn(pid, self.seizing.clone(), work)
             .map_err(|error| FreezeError::Io { what: "no thread can be started", error })?;
+        // Only now, its parent can find it.
+        if still.recv_timeout(LONGEST_TAKE).is_ok() {
+            ptrace::reap(copy.pid);
+            let _ = give_up.send(());
+        }
         let _ = task.join();
         reaped.recv().unwrap_or(Err(FreezeError::Gone { pid }))
     }
@@ -348,7 +361,18 @@ fn hold(made: &Made) -> bool {
     made.copy.is_confined || copy::hold(made)
 }
 
-/// Makes a thread of the program reap its child, as soon as one runs user code.
+/// Ends a copy that this process traces. One that is a child of the program stays its tracee, so that no wait of the program
+/// finds it.
+fn end_own(copy: Copy) {
+    match (copy.is_confined, copy.is_child) {
+        (true, _) => {}
+        (false, true) => copy::kill(copy.pid),
+        (false, false) => copy::end(copy.pid),
+    }
+}
+
+/// Makes a thread of the program reap its child, as soon as one runs user code. The child is not to be found before `give`, at
+/// which all threads of the program are stopped or sleep.
 fn reap_by_program(
     pid: u32,
     method: Method,
@@ -356,6 +380,7 @@ fn reap_by_program(
     code: BorrowedCode,
     seizing: &Seizing,
     task: &task::Task,
+    give: impl FnOnce(),
 ) -> Result<(), FreezeError> {
     let lender = Lender::with_code(pid, Some(code))?;
     let borrowed = lender.borrowed();
@@ -369,7 +394,10 @@ fn reap_by_program(
     if result.is_ok() {
         stopped.read_registers();
         result = match borrowed.code.is_intact(borrowed.memory) && stopped.can_call() {
-            true => copy::reap(&borrowed, &stopped, copy.inner_pid),
+            true => {
+                give();
+                copy::reap(&borrowed, &stopped, copy.inner_pid)
+            }
             false => Err(FreezeError::Gone { pid }),
         };
     }
@@ -490,7 +518,7 @@ impl Stopping {
         let (mappings, memory) = match opened() {
             Ok(opened) => opened,
             Err(error) => {
-                copy::end(copy.pid);
+                copy::discard(&borrowed, stopped, copy);
                 return Err(cannot_read(error));
             }
         };
@@ -531,7 +559,7 @@ impl Stopping {
             if !has_run || attempt == MOST_COPIES && !is_only_chance {
                 return Ok(made);
             }
-            copy::end(made.copy.pid);
+            copy::discard(borrowed, stopped, made.copy);
             if is_only_chance {
                 break;
             }

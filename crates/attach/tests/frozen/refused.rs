@@ -59,7 +59,7 @@ fn a_limit_on_processes_is_an_error_and_the_program_lives() {
     // SAFETY: one call that may be made between fork and exec.
     unsafe {
         command.pre_exec(|| {
-            let two = libc::rlimit { rlim_cur: 2, rlim_max: 2 };
+            let two = libc::rlimit { rlim_cur: 3, rlim_max: 3 };
             libc::setrlimit(libc::RLIMIT_NPROC, &two);
             Ok(())
         });

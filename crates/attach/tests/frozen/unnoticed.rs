@@ -2,6 +2,7 @@
 
 use crate::program::{Program, compile, eventually, is_root, relatives, unique};
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, Options};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -38,6 +39,23 @@ fn children_and_signals_stay_as_they_are() {
         eventually("neither copy nor zombie stays", || relatives(program.pid()).is_empty());
         assert_eq!(program.finish(), "children 0 all 0 SIGCHLD 0 masks 0 sums 0");
     }
+}
+
+/// The task that makes the copy is a child for a moment, which such a wait would return.
+#[test]
+fn a_program_that_waits_for_children_of_any_kind_is_refused() {
+    let compiled = compile("children");
+    let (mut program, line) = Program::spawn(Command::new(&compiled).arg("waits").process_group(0));
+    let _ = std::fs::remove_file(compiled);
+    assert_eq!(line, "ready");
+    let refused = FrozenProcess::copy(program.pid(), &Options::default()).err().unwrap();
+    assert!(matches!(refused, FreezeError::WaitsForCopies { .. }), "{refused}");
+    let said = refused.to_string();
+    assert!(said.contains("__WALL") && said.contains("--stop") && !said.contains('\n'), "{said}");
+    drop(FrozenProcess::stop(program.pid(), &Options::default()).unwrap());
+    assert!(program.lives());
+    // It ends its child, and itself.
+    program.finish();
 }
 
 /// In a container, the copy has another id for the program.
@@ -157,4 +175,46 @@ fn no_call_comes_back_short() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.ends_with("in all: 0 short, 0 EINTR, 0 other errors\n"), "{text}");
     assert!(copies > 0);
+}
+
+/// A copy that shared the program's descriptors would cost it its record locks at an exec (fcntl(2)).
+#[test]
+fn record_locks_survive_an_exec_while_a_copy_lives() {
+    const EXECS: usize = 40;
+    let file = tempfile_name();
+    let arguments = [&*file, &EXECS.to_string()];
+    let (mut program, first) = Program::start("locks", &arguments);
+    let mut states = vec![first];
+    for _ in 0..EXECS {
+        let copy = take(program.pid());
+        assert!(copy.is_alive());
+        program.order("e");
+        states.push(program.line());
+    }
+    let _ = std::fs::remove_file(&file);
+    assert_eq!(states, vec!["held"; EXECS + 1]);
+}
+
+/// The same at any moment: the program executes itself as soon as it has worked a little.
+#[test]
+fn record_locks_survive_execs_at_any_moment() {
+    const EXECS: usize = 40;
+    let (program, file) = (compile("locks"), tempfile_name());
+    let mut command = Command::new(&program);
+    let child = command.args([&*file, &EXECS.to_string()]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let child = child.spawn().unwrap();
+    let pid = child.id();
+    let mut copies = 0;
+    while std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
+        copies += usize::from(FrozenProcess::copy(pid, &Options::default()).is_ok());
+    }
+    let output = child.wait_with_output().unwrap();
+    let _ = (std::fs::remove_file(&program), std::fs::remove_file(&file));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "held\n".repeat(EXECS + 1));
+    assert!(output.status.success() && copies > 0, "{}, {copies} copies", output.status);
+}
+
+fn tempfile_name() -> String {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(unique("lock"));
+    path.to_str().expect("the path is text").to_owned()
 }

@@ -1,5 +1,6 @@
 // Checks all the time what a copy could change for its parent: children, SIGCHLD, the blocked and pending signals, and the
-// descriptors. Prints what has changed when its standard input ends. With an argument, it adopts orphans.
+// descriptors. Prints what has changed when its standard input ends. With "subreaper", it adopts orphans; with "waits", a thread
+// waits for a child of any kind.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -25,15 +26,47 @@ static void *wait_for_children(void *found) {
     return 0;
 }
 
+// Asks for children of any kind all the time. `adopts`: the copy is one, but is not to be had.
+static volatile int by_all, adopts;
+static void *ask_for_all(void *unused) {
+    for (;;) {
+        pid_t child = waitpid(-1, 0, WNOHANG | __WALL);
+        by_all += adopts ? child > 0 : child != -1 || errno != ECHILD;
+    }
+    return unused;
+}
+
+// A wait that lasts.
+static void *wait_for_all(void *unused) {
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    waitpid(-1, 0, __WALL);
+    return unused;
+}
+
 int main(int arguments, char **argument) {
-    (void)argument;
+    int waits = arguments > 1 && !strcmp(argument[1], "waits");
     signal(SIGCHLD, count);
-    if (arguments > 1) prctl(PR_SET_CHILD_SUBREAPER, 1);
-    static int found, by_all;
+    adopts = arguments > 1 && !waits;
+    if (adopts) prctl(PR_SET_CHILD_SUBREAPER, 1);
+    static int found;
     // Zeroed: the C library writes only the bytes that have signals.
     static sigset_t before, after;
     pthread_t thread;
+    if (waits) {
+        if (pthread_create(&thread, 0, wait_for_all, 0)) return 3;
+        usleep(100000);
+        printf("ready\n");
+        fflush(stdout);
+        // Until it is killed, its child with it.
+        for (char end; read(0, &end, 1) > 0;) {}
+        kill(0, SIGTERM);
+    }
     if (pthread_create(&thread, 0, wait_for_children, &found)) return 3;
+    if (pthread_create(&thread, 0, ask_for_all, 0)) return 3;
     pthread_sigmask(SIG_BLOCK, 0, &before);
     printf("ready\n");
     fflush(stdout);
@@ -45,7 +78,6 @@ int main(int arguments, char **argument) {
         misaligned += sum != 249750.0;
         if (poll(&input, 1, 0) > 0) break;
         if (waitpid(-1, 0, WNOHANG) != -1 || errno != ECHILD) found++;
-        if (arguments == 1 && (waitpid(-1, 0, WNOHANG | __WALL) != -1 || errno != ECHILD)) by_all++;
         pthread_sigmask(SIG_BLOCK, 0, &after);
         masks += memcmp(&before, &after, sizeof before) != 0;
     }

@@ -1,13 +1,16 @@
-//! State that this process has inherited and changes for itself: ignored SIGPIPE and SIGCHLD, and closed standard
-//! streams. A started program gets it unchanged.
+//! State that this process has inherited and changes for itself: ignored signals, and closed standard streams. A started
+//! program gets it unchanged.
 //!
 //! Before `main`, Rust's runtime ignores SIGPIPE (and gives children the default), and opens `/dev/null` for closed
-//! streams. The launcher itself needs SIGCHLD. So a constructor, which runs earlier, records the original state.
+//! streams. The launcher itself needs SIGCHLD. With the first thread, the C library catches signals of its own. So a
+//! constructor, which runs earlier, records the original state.
 
+use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// Signals whose disposition is recorded.
-const SIGNALS: [i32; 2] = [libc::SIGPIPE, libc::SIGCHLD];
+/// Signals whose disposition is recorded. The last three are those of the C library, which has no name for them (glibc's
+/// `nptl/descr.h`, musl's `pthread_impl.h`).
+const SIGNALS: [i32; 5] = [libc::SIGPIPE, libc::SIGCHLD, 32, 33, 34];
 /// A bit for each of these signals that was ignored.
 static IGNORED: AtomicU8 = AtomicU8::new(0);
 /// A bit for each standard stream that was closed.
@@ -17,14 +20,30 @@ static CLOSED: AtomicU8 = AtomicU8::new(0);
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = look;
 
+/// `struct sigaction` of the kernel on 64-bit machines.
+#[repr(C)]
+#[derive(Default)]
+struct Action {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
 extern "C" fn look() {
     for (bit, signal) in SIGNALS.into_iter().enumerate() {
-        // SAFETY: an all-zero sigaction is a value, which the kernel fills.
-        let ignored = unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(signal, std::ptr::null(), &mut action) == 0
-                && action.sa_sigaction == libc::SIG_IGN
+        let mut action = Action::default();
+        // SAFETY: the kernel fills the action. The C library's function would refuse its own signals.
+        let read = unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                ptr::null::<Action>(),
+                &raw mut action,
+                size_of::<u64>(),
+            )
         };
+        let ignored = read == 0 && action.handler == libc::SIG_IGN;
         IGNORED.fetch_or(u8::from(ignored) << bit, Relaxed);
     }
     for stream in 0..3 {
@@ -41,14 +60,28 @@ pub fn stdout_was_closed() -> bool {
 
 /// Restores the state in a child before its exec. No allocation, no lock.
 pub(super) fn restore() {
-    for (bit, signal) in SIGNALS.into_iter().enumerate() {
-        if IGNORED.load(Relaxed) >> bit & 1 == 1 {
-            // SAFETY: a call without pointers; no handler is installed.
-            unsafe { libc::signal(signal, libc::SIG_IGN) };
-        }
-    }
+    restore_signals();
     for stream in (0..3).filter(|stream| CLOSED.load(Relaxed) >> stream & 1 == 1) {
         // SAFETY: a standard stream of this child, which its only thread does not use.
         unsafe { libc::close(stream) };
+    }
+}
+
+/// Restores ignored signals alone, likewise.
+pub(super) fn restore_signals() {
+    let ignore = Action { handler: libc::SIG_IGN, ..Action::default() };
+    for (bit, signal) in SIGNALS.into_iter().enumerate() {
+        if IGNORED.load(Relaxed) >> bit & 1 == 1 {
+            // SAFETY: the kernel reads the action; no handler is installed.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_rt_sigaction,
+                    signal,
+                    &raw const ignore,
+                    ptr::null_mut::<Action>(),
+                    size_of::<u64>(),
+                )
+            };
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::recording::{Observer, Recorder};
 use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
 use stackglass_files::{GlassWriter, WriteError};
-use stackglass_procfs::Status;
+use stackglass_procfs::{Status, threads};
 use stackglass_procfs::clock::{monotonic, realtime};
 use stackglass_profile::{End, Nanos, RecordingInfo};
 use stackglass_wire::{STREAM_BYTES, SessionState};
@@ -255,9 +255,9 @@ impl Source for RecordedProgram {
             }
             // Sent by the program itself to its process group, which includes this process.
             _ if self.child.has_started(signal.sender) => {}
-            (libc::SIGUSR1, _) => match Status::read(self.child.pid()) {
-                Some(status) if !status.expects(libc::SIGUSR1) => self.peek_refused = true,
-                _ => self.child.send(libc::SIGUSR1),
+            (libc::SIGUSR1, _) => match expects(self.child.pid(), libc::SIGUSR1) {
+                false => self.peek_refused = true,
+                true => self.child.send(libc::SIGUSR1),
             },
             (number, _) => {
                 self.child.send(number);
@@ -266,6 +266,31 @@ impl Source for RecordedProgram {
         }
         false
     }
+}
+
+/// Whether a program handles, ignores or blocks a signal. One that has ended counts as one that does.
+///
+/// The C library and shells block all signals for the moment of a fork. So a thread that blocks the signal must sleep so, or run
+/// for longer than that. If it does neither, it may not block the signal.
+fn expects(pid: u32, signal: i32) -> bool {
+    const LOOKS: u32 = 300;
+    const PAUSE: Duration = Duration::from_millis(1);
+    /// Longer than a fork, ns.
+    const RUN: u64 = 10_000_000;
+    let mut files = threads::Files::new(pid, pid);
+    let Some(first) = files.stat() else { return true };
+    for _ in 0..LOOKS {
+        let Some(before) = files.stat() else { return true };
+        let Some(status) = Status::read(pid) else { return true };
+        let has_slept = status.state == b'S' && files.stat() == Some(before);
+        let is_blocked = status.expects(signal);
+        let is_lasting = has_slept || before.ran.saturating_sub(first.ran) > RUN;
+        if !is_blocked || is_lasting || (Status { blocked: 0, ..status }).expects(signal) {
+            return is_blocked;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    false
 }
 
 impl RecordedProgram {

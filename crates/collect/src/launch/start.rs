@@ -74,9 +74,10 @@ pub fn start_apart(program: &Program, arguments: &[OsString], signals: &Signals)
     command.arg0(&program.name).args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mask = signals.mask_before();
-    // SAFETY: between fork and exec, the closure makes one system call; it does not allocate or take locks.
+    // SAFETY: between fork and exec, the closure makes system calls; it does not allocate or take locks.
     unsafe {
         command.pre_exec(move || {
+            inherited::restore_signals();
             libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut());
             Ok(())
         });

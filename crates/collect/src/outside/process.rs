@@ -41,6 +41,9 @@ pub(super) struct Process {
     refused: bool,
     scanned: u64,
     scan_cost: u64,
+    /// It has called exec, and was not seen in its own code since. Until the kernel enters the new program, samples have the
+    /// registers of the image before.
+    begins: bool,
 }
 
 impl Process {
@@ -61,6 +64,7 @@ impl Process {
             refused: false,
             scanned: 0,
             scan_cost: 0,
+            begins: false,
         }
     }
 
@@ -77,7 +81,13 @@ impl Process {
 
     /// The image after an exec, without any mapping.
     pub(super) fn exec(&self, start: u64, name: ThreadName) -> Process {
-        Process { name, ..Process::new(self.pid, self.parent, start) }
+        Process { name, begins: true, ..Process::new(self.pid, self.parent, start) }
+    }
+
+    /// Whether a sample with this program counter was taken while exec replaced the image before, whose registers it has.
+    pub(super) fn is_between_programs(&mut self, in_user_code: bool, pc: u64) -> bool {
+        self.begins &= !in_user_code;
+        self.begins && !self.mappings.holds(pc)
     }
 
     /// What it runs: its file, or its name if that is not known.
@@ -226,6 +236,18 @@ mod tests {
         {
             assert!(executable(other).is_none());
         }
+    }
+
+    #[test]
+    fn registers_of_the_image_before_are_known() {
+        let mut image = Process::new(1, 0, 0).exec(5, [0; 16]);
+        assert!(image.is_between_programs(false, 0x1000));
+        let map = Mmap { start: 0x1000, len: 0x1000, offset: 0, build_id: &[], inode: 0, path: b"//anon" };
+        image.insert(&map, &mut super::super::files::Files::default());
+        assert!(!image.is_between_programs(false, 0x1000) && image.is_between_programs(false, 0x3000));
+        // From here on, other code is code that no record told of.
+        assert!(!image.is_between_programs(true, 0x1000) && !image.is_between_programs(false, 0x3000));
+        assert!(!Process::new(1, 0, 0).is_between_programs(false, 0x3000));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::signal_watch::{self, Reading};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Signals that are read. SIGCHLD is the first: it is not always read.
@@ -42,7 +42,6 @@ pub struct Signals {
     fd: OwnedFd,
     before: libc::sigset_t,
     reading: Arc<Reading>,
-    watch: Once,
 }
 
 impl Signals {
@@ -92,8 +91,8 @@ impl Signals {
             }
             let reading = Arc::<Reading>::default();
             reading.look();
-            let watch = Once::new();
-            Ok(Signals { fd: OwnedFd::from_raw_fd(fd), before: before.assume_init(), reading, watch })
+            signal_watch::start(Arc::clone(&reading));
+            Ok(Signals { fd: OwnedFd::from_raw_fd(fd), before: before.assume_init(), reading })
         }
     }
 
@@ -102,15 +101,8 @@ impl Signals {
         self.before
     }
 
-    /// Watches from the first reading on, which comes after the start of the program: with its first thread, the C library catches
-    /// a signal of its own, which a program that is started later would find reset.
-    fn watch(&self) {
-        self.watch.call_once(|| signal_watch::start(Arc::clone(&self.reading)));
-    }
-
     /// No more signals are read, unless [`Signals::next`] is called again: from now on, a new one ends this process.
     pub fn finish(&self) {
-        self.watch();
         self.reading.finish();
     }
 
@@ -122,7 +114,6 @@ impl Signals {
     /// Like [`Signals::next`]. Also returns, with `None`, if one of these descriptors becomes readable.
     pub fn next_or(&self, others: &[RawFd], patience: Duration) -> Option<Signal> {
         self.reading.look();
-        self.watch();
         if let Some(signal) = self.read() {
             return Some(signal);
         }

@@ -73,6 +73,9 @@ fn walk(
     files: &mut Files,
 ) -> Walked {
     let Some(registers) = &sample.registers else { return Walked { len: 0, cut: cut::BETWEEN_PROGRAMS } };
+    if process.is_between_programs(sample.in_user_code, registers.pc()) {
+        return Walked { len: 0, cut: cut::BETWEEN_PROGRAMS };
+    }
     let pid = process.pid;
     let Walking { scratch, frames, .. } = walking;
     for _ in 0..3 {
