@@ -3,7 +3,7 @@
 use crate::parts::Parts;
 use crate::signals::call_ends::Doubtful;
 use crate::signals::pending::{PendingSignal, Reservation};
-use crate::signals::{send, stack_bounds};
+use crate::signals::{send, stack_bounds, timers};
 use crate::tasks::walltime;
 use stackglass_host::SlotIndex;
 use stackglass_host::mailbox::{MAILBOXES, SampleHeader};
@@ -28,7 +28,12 @@ pub(crate) fn discard(parts: &mut Parts, index: SlotIndex) {
     if receive(parts, index) {
         return;
     }
-    let Some(pending) = parts.threads.get(index).pending.take() else { return };
+    let thread = parts.threads.get(index);
+    let Some(pending) = thread.pending.take() else { return };
+    if pending.timer.is_some() {
+        // A timer that has not fired must not fire for the next request.
+        timers::close(&mut thread.timer, parts.shared.guest);
+    }
     let Reservation { mailbox, generation } = pending.reservation;
     // If the handler is writing just now, the mailbox becomes free once it is done.
     parts.shared.guest.mailboxes[mailbox as usize].revoke(generation);
@@ -46,7 +51,11 @@ fn receive(parts: &mut Parts, index: SlotIndex) -> bool {
     thread.alternate = header.alternate;
     thread.handler_ran = true;
     parts.task_names.push(&mut parts.events, &mut thread.header, header.polled, header.text);
-    let stack = Stack { frames, cut: header.cut, task: header.polled.task };
+    let mut stack = Stack { frames, cut: header.cut, task: header.polled.task };
+    let was_in_call = pending.timer.is_some() && timers::was_in_call(parts, index);
+    if was_in_call && pending.look.is_some() {
+        stack = Stack { task: stack.task, ..Stack::unsampled(cut::IN_CALL) };
+    }
     if let Some(look) = pending.look {
         walltime::push_signalled(parts, index, pending.sent, look, stack);
     }
@@ -57,7 +66,7 @@ fn receive(parts: &mut Parts, index: SlotIndex) -> bool {
             send::push_unsampled(parts, index, pending.sent, cut::NOT_TAKEN);
         }
     } else {
-        push(parts, index, pending, &header, stack);
+        push(parts, index, pending, &header, stack, was_in_call);
         stack_bounds::update(guest.slot(index), &header);
     }
     parts.threads.get(index).pending = None;
@@ -73,6 +82,7 @@ fn push(
     pending: PendingSignal,
     header: &SampleHeader,
     stack: Stack<'_>,
+    was_in_call: bool,
 ) {
     parts.shared.count(Counter::StacksRunning);
     if header.cut != 0 && !pending.is_blocked {
@@ -81,7 +91,15 @@ fn push(
     }
     let is_look = pending.look.is_some();
     let is_running = !is_look && !pending.is_blocked && pending.asleep_at.is_none();
-    let is_accepted = is_running && is_accepted(parts, index, stack.frames);
+    let is_discarded = pending.timer.is_some_and(|request| request.is_in_call);
+    if is_discarded || was_in_call && is_running && is_system_time(parts, index) {
+        if !is_discarded {
+            let thread = parts.threads.get(index);
+            thread.time.push_in_call(&mut parts.events.of(&mut thread.header), pending.sent);
+        }
+        return;
+    }
+    let is_accepted = is_running && (pending.timer.is_some() || is_accepted(parts, index, stack.frames));
     let thread = parts.threads.get(index);
     let sink = &mut parts.events.of(&mut thread.header);
     match pending.asleep_at {
@@ -99,9 +117,11 @@ fn push(
 
 /// Whether a running thread's stack is where the thread was when it was signalled.
 fn is_accepted(parts: &mut Parts, index: SlotIndex, frames: &[u64]) -> bool {
-    if !frames.first().is_some_and(|pc| parts.syscalls.follows_syscall(*pc)) {
-        return true;
-    }
+    !frames.first().is_some_and(|pc| parts.syscalls.follows_syscall(*pc)) || is_system_time(parts, index)
+}
+
+/// Whether the kernel's account of system time has room for what the thread ran since its last stack.
+fn is_system_time(parts: &mut Parts, index: SlotIndex) -> bool {
     let thread = parts.threads.get(index);
     let account = &thread.time.account;
     let doubtful = Doubtful {
