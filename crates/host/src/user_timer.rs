@@ -25,6 +25,7 @@ const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
 const FLAGS: u64 = 1 | 1 << 5 | 1 << 6;
 const PERF_FLAG_FD_CLOEXEC: u64 = 8;
 const PERF_EVENT_IOC_REFRESH: u64 = 0x2402;
+const PERF_EVENT_IOC_PERIOD: u64 = 0x4008_2404;
 const F_SETSIG: i32 = 10;
 const F_SETOWN_EX: i32 = 15;
 const F_OWNER_TID: i32 = 0;
@@ -85,6 +86,12 @@ impl UserTimer {
         if self.signal != signal && self.control(F_SETSIG, signal as usize).is_ok() {
             self.signal = signal;
         }
+    }
+
+    /// Changes the period, ns. A period that is under way begins anew.
+    pub fn set_period(&self, period: u64) {
+        // SAFETY: the kernel reads eight bytes of a live number. A refusal leaves the period as it is.
+        unsafe { libc::syscall(libc::SYS_ioctl, self.event, PERF_EVENT_IOC_PERIOD, &raw const period) };
     }
 
     /// Lets it fire once.

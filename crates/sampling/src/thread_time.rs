@@ -117,11 +117,12 @@ impl ThreadTime {
         }
     }
 
-    /// The thread ran in the kernel, where no stack is taken. It goes on from there like any running thread.
-    pub fn push_in_call(&mut self, sink: &mut impl SampleSink, at: u64) {
-        let time = self.account.pending();
+    /// The thread ran in the kernel, where no stack is taken. What it ran last, up to `kept` ns, is kept for the next stack.
+    pub fn push_in_call(&mut self, sink: &mut impl SampleSink, at: u64, kept: u64) {
+        let time = self.account.pending().saturating_sub(kept);
         if time > 0 && sink.push_sample(at, time, State::Awake, Stack::unsampled(cut::IN_CALL), 0) {
-            self.account.assign_pending();
+            self.account.assign(time);
+            // It waits for a CPU, and goes on, like any running thread.
             self.last = LastStack::Running;
         }
     }
@@ -225,7 +226,9 @@ mod tests {
             "an equal stack is not pushed again"
         );
         time.account.update(45 * MS, 6 * MS);
-        time.push_in_call(&mut sums, 45 * MS);
+        time.push_in_call(&mut sums, 45 * MS, MS / 2);
+        assert_eq!(time.account.pending(), MS / 2);
+        time.push_in_call(&mut sums, 45 * MS, 0);
         assert_eq!(
             (time.push_waiting(&mut sums, 45 * MS, 2 * MS), time.last()),
             (2 * MS, LastStack::Running)

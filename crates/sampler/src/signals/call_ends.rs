@@ -84,12 +84,6 @@ impl CallEnds {
         accepted
     }
 
-    /// Time in system calls that is known to be that.
-    pub fn count(&mut self, time: u64) {
-        self.seen += 1;
-        self.accepted += time;
-    }
-
     /// With a share s of system time, s of all time may lie at calls. That is s / (1 - s) of the time elsewhere.
     fn covers(&self, stack: Doubtful) -> bool {
         let elsewhere = stack.given.saturating_sub(self.accepted);

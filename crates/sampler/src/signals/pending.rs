@@ -40,7 +40,7 @@ pub struct PendingSignal {
 pub struct TimerRequest {
     /// What the timer had counted when it was last asked, ns.
     pub seen: u64,
-    /// The thread was found to be in a system call: what it runs has no stack, and the stack that comes is discarded.
+    /// The thread was found to be in a system call: of what it runs, only the last period belongs to the stack that comes.
     pub is_in_call: bool,
 }
 

@@ -52,8 +52,8 @@ fn receive(parts: &mut Parts, index: SlotIndex) -> bool {
     thread.handler_ran = true;
     parts.task_names.push(&mut parts.events, &mut thread.header, header.polled, header.text);
     let mut stack = Stack { frames, cut: header.cut, task: header.polled.task };
-    let was_in_call = pending.timer.is_some() && timers::was_in_call(parts, index);
-    if was_in_call && pending.look.is_some() {
+    let after_calls = pending.timer.and_then(|_| timers::last_period_after_calls(parts, index));
+    if after_calls.is_some() && pending.look.is_some() {
         stack = Stack { task: stack.task, ..Stack::unsampled(cut::IN_CALL) };
     }
     if let Some(look) = pending.look {
@@ -66,7 +66,7 @@ fn receive(parts: &mut Parts, index: SlotIndex) -> bool {
             send::push_unsampled(parts, index, pending.sent, cut::NOT_TAKEN);
         }
     } else {
-        push(parts, index, pending, &header, stack, was_in_call);
+        push(parts, index, pending, &header, stack, after_calls);
         stack_bounds::update(guest.slot(index), &header);
     }
     parts.threads.get(index).pending = None;
@@ -82,7 +82,7 @@ fn push(
     pending: PendingSignal,
     header: &SampleHeader,
     stack: Stack<'_>,
-    was_in_call: bool,
+    after_calls: Option<u64>,
 ) {
     parts.shared.count(Counter::StacksRunning);
     if header.cut != 0 && !pending.is_blocked {
@@ -91,13 +91,11 @@ fn push(
     }
     let is_look = pending.look.is_some();
     let is_running = !is_look && !pending.is_blocked && pending.asleep_at.is_none();
-    let is_discarded = pending.timer.is_some_and(|request| request.is_in_call);
-    if is_discarded || was_in_call && is_running && is_system_time(parts, index) {
-        if !is_discarded {
-            let thread = parts.threads.get(index);
-            thread.time.push_in_call(&mut parts.events.of(&mut thread.header), pending.sent);
-        }
-        return;
+    if let Some(last) = after_calls.filter(|_| is_running)
+        && is_system_time(parts, index, last)
+    {
+        let thread = parts.threads.get(index);
+        thread.time.push_in_call(&mut parts.events.of(&mut thread.header), pending.sent, last);
     }
     let is_accepted = is_running && (pending.timer.is_some() || is_accepted(parts, index, stack.frames));
     let thread = parts.threads.get(index);
@@ -117,15 +115,15 @@ fn push(
 
 /// Whether a running thread's stack is where the thread was when it was signalled.
 fn is_accepted(parts: &mut Parts, index: SlotIndex, frames: &[u64]) -> bool {
-    !frames.first().is_some_and(|pc| parts.syscalls.follows_syscall(*pc)) || is_system_time(parts, index)
+    !frames.first().is_some_and(|pc| parts.syscalls.follows_syscall(*pc)) || is_system_time(parts, index, 0)
 }
 
-/// Whether the kernel's account of system time has room for what the thread ran since its last stack.
-fn is_system_time(parts: &mut Parts, index: SlotIndex) -> bool {
+/// Whether the kernel's account of system time has room for what the thread ran since its last stack, without the last `kept` ns.
+pub(crate) fn is_system_time(parts: &mut Parts, index: SlotIndex, kept: u64) -> bool {
     let thread = parts.threads.get(index);
     let account = &thread.time.account;
     let doubtful = Doubtful {
-        time: account.pending(),
+        time: account.pending().saturating_sub(kept),
         given: account.assigned(),
         cpu: account.cpu(),
         from_start: thread.from_start,

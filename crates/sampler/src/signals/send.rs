@@ -138,8 +138,14 @@ pub(crate) fn check_mask(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64
     match thread.pending {
         Some(PendingSignal { is_blocked: true, .. }) => push_unsampled(parts, index, now, cut::BLOCKED),
         Some(PendingSignal { timer: Some(request), .. }) if request.is_in_call => {
-            thread.call_ends.count(thread.time.account.pending());
-            thread.time.push_in_call(&mut parts.events.of(&mut thread.header), now);
+            // The period that is under way may end in the thread's own code.
+            let kept = timers::last_period(parts, index);
+            // On a busy machine a timer may be late by milliseconds.
+            if !receive::is_system_time(parts, index, kept) {
+                return;
+            }
+            let thread = parts.threads.get(index);
+            thread.time.push_in_call(&mut parts.events.of(&mut thread.header), now, kept);
         }
         _ => {}
     }

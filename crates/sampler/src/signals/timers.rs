@@ -1,9 +1,10 @@
 //! Requests by timers: a running thread gets the sampling signal while it runs its own code, never inside a system call.
 //!
-//! A request starts the thread's timer ([`UserTimer`]). It fires one period later, in CPU time of the thread, if the thread then
-//! runs its own code, and otherwise at a later period. So the first period tells what the thread did at a random moment: if the
-//! timer fired at once, the time belongs to the stack; if it fired later, the thread was in a system call, and the time has no
-//! stack. The stack that comes then is that of other code.
+//! A request starts the thread's timer ([`UserTimer`]), which fires at the first end of a period, in CPU time of the thread, at
+//! which the thread runs its own code. So each period's end tells what the thread did at a random moment. If the timer fires at
+//! the first one, the time since the last stack belongs to the stack. Otherwise only the last period belongs to it, and the time
+//! before was spent in system calls and has no stack. A timer also interrupts the kernel at each period's end, at some cost, so
+//! that the periods of a thread that is mostly in calls are as long as the delay.
 //!
 //! Timers lie in the sampler's own descriptor table, so that the program neither sees nor closes them. Without such a table, and
 //! where perf events are refused or a filter might not allow them, running threads are signalled by queued signals.
@@ -18,7 +19,7 @@ use stackglass_host::{Guest, SignalToken, SlotIndex, signal, system};
 
 /// Threads whose timers may be open. An open timer makes each switch to the thread some microseconds longer.
 const THREADS: usize = 256;
-/// Period of a timer: long enough that the lateness of timers, up to 50 µs in virtual machines, is no second period, ns.
+/// Period of a timer: long enough that the lateness of timers, up to 50 µs in virtual machines, is rarely a second period, ns.
 const LONGEST_PERIOD: u64 = 125_000;
 /// Period at the shortest delays, ns.
 const SHORTEST_PERIOD: u64 = 40_000;
@@ -45,6 +46,15 @@ pub struct ThreadTimer {
     period: u64,
     /// What it had counted when it last stood still, ns.
     ran: u64,
+}
+
+impl ThreadTimer {
+    fn set_period(&mut self, period: u64) {
+        if self.period != period {
+            self.timer.set_period(period);
+            self.period = period;
+        }
+    }
 }
 
 /// Which threads have timers. All zeros is none, and none is allowed.
@@ -74,9 +84,10 @@ impl Timers {
         self.are_allowed
     }
 
-    fn period(&self, delay: u64) -> u64 {
-        match self.is_walltime {
-            true => LOOK_PERIOD,
+    fn period(&self, delay: u64, is_mostly_in_calls: bool) -> u64 {
+        match is_mostly_in_calls {
+            true => delay.max(LONGEST_PERIOD),
+            false if self.is_walltime => LOOK_PERIOD,
             false => (delay / 4).clamp(SHORTEST_PERIOD, LONGEST_PERIOD),
         }
     }
@@ -124,7 +135,7 @@ pub(crate) fn start(parts: &mut Parts, index: SlotIndex, token: SignalToken) -> 
     let signal = signal::installed().ok_or(libc::ESRCH)?;
     if parts.threads.get(index).timer.is_none() {
         let tid = parts.threads.get(index).header.tid;
-        let period = parts.timers.period(parts.schedule.delay);
+        let period = parts.timers.period(parts.schedule.delay, false);
         let timer = match UserTimer::open(tid, period, signal) {
             Err(libc::EMFILE) if parts.timers.make_room(parts.threads, guest) => {
                 UserTimer::open(tid, period, signal)
@@ -146,24 +157,39 @@ pub(crate) fn start(parts: &mut Parts, index: SlotIndex, token: SignalToken) -> 
     Ok(TimerRequest { seen: *ran, is_in_call: false })
 }
 
-/// The signal has come. Whether the thread was in a system call when the first period ended.
-pub(crate) fn was_in_call(parts: &mut Parts, index: SlotIndex) -> bool {
+/// The signal has come. If the thread was in a system call at the end of the first period, the length of the last one, ns.
+pub(crate) fn last_period_after_calls(parts: &mut Parts, index: SlotIndex) -> Option<u64> {
     let is_walltime = parts.timers.is_walltime;
-    let Some(ThreadTimer { timer, period, ran }) = &mut parts.threads.get(index).timer else { return false };
-    let before = core::mem::replace(ran, timer.ran());
-    let late = if is_walltime { LOOK_LATENESS } else { *period - INACCURACY };
-    ran.saturating_sub(before) > *period + late
+    let thread = parts.threads.get(index);
+    let (Some(own), Some(pending)) = (&mut thread.timer, &thread.pending) else { return None };
+    let before = core::mem::replace(&mut own.ran, own.timer.ran());
+    let late = if is_walltime { LOOK_LATENESS } else { own.period - INACCURACY };
+    let is_in_call = pending.timer.is_some_and(|request| request.is_in_call)
+        || own.ran.saturating_sub(before) > own.period + late;
+    let last = own.period;
+    let next = parts.timers.period(parts.schedule.delay, is_in_call && !is_walltime);
+    own.set_period(next);
+    is_in_call.then_some(last)
 }
 
 /// A thread has run on without an answer, although it does not block the signal. Whether that may be because it is in a system
 /// call: its timer still counts. Otherwise the timer has fired, and its signal was lost.
 pub(crate) fn is_in_call(parts: &mut Parts, index: SlotIndex) -> bool {
+    let longer = parts.timers.period(parts.schedule.delay, true);
     let thread = parts.threads.get(index);
-    let (Some(own), Some(pending)) = (&thread.timer, &mut thread.pending) else { return false };
+    let (Some(own), Some(pending)) = (&mut thread.timer, &mut thread.pending) else { return false };
     let Some(request) = &mut pending.timer else { return false };
     let before = core::mem::replace(&mut request.seen, own.timer.ran());
-    request.is_in_call |= pending.ran >= PERIODS_IN_CALL * own.period;
+    if !request.is_in_call && pending.ran >= PERIODS_IN_CALL * own.period {
+        request.is_in_call = true;
+        own.set_period(longer);
+    }
     request.seen > before
+}
+
+/// What a thread in a system call may have run in its own code since the last end of a period, ns.
+pub(crate) fn last_period(parts: &mut Parts, index: SlotIndex) -> u64 {
+    parts.threads.get(index).timer.map_or(0, |own| own.period)
 }
 
 /// Withdraws the requests of threads that have not run since they were last looked at: they are asleep.
