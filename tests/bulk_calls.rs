@@ -2,11 +2,13 @@
 //!
 //! The host `bulk` makes sixteen kinds of such calls and counts those that are short or end with EINTR. A stop of one of its
 //! threads inside a call shows there, whatever requested the stop.
+#![allow(unsafe_code, reason = "calls a function of a library that is compiled here")]
 
+use ::stackglass as stackglass_crate;
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use whole_programs::{Compare, Folder, Language, host, stackglass};
+use whole_programs::{Compare, Folder, Language, host, host_with, stackglass};
 
 /// Milliseconds for each kind of call.
 const EACH: &str = "250";
@@ -61,6 +63,41 @@ fn attached(words: &[&str]) -> usize {
 #[test]
 fn recorded_by_the_kernel() {
     recorded(&[]);
+}
+
+/// Running threads are signalled in their own code only.
+#[test]
+fn recorded_from_inside() {
+    recorded(&["--sampler=preload"]);
+}
+
+/// It has no tasks: the library in the program looks at its threads.
+#[test]
+fn recorded_by_wall_time() {
+    recorded(&["--walltime"]);
+}
+
+/// The same calls in a program that links the crate, and profiles itself: this one.
+#[test]
+fn profiled_by_themselves() {
+    let library = host_with("bulk", Language::C, &["-shared", "-fPIC", "-Dmain=bulk_main"]);
+    let words = [c"bulk", c"all", c"0", c"250"];
+    assert_eq!(words[3].to_str(), Ok(EACH));
+    let mut arguments = words.map(|word| word.as_ptr().cast_mut()).to_vec();
+    arguments.push(std::ptr::null_mut());
+    let path =
+        std::ffi::CString::new(library.to_str().expect("the path is text")).expect("a path has no zero byte");
+    // SAFETY: the library has no constructors. Its function has the type of `main`, reads its arguments, and does not change them.
+    let main: extern "C" fn(i32, *mut *mut std::ffi::c_char) -> i32 = unsafe {
+        let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
+        assert!(!library.is_null(), "{} cannot be opened", path.display());
+        let main = libc::dlsym(library, c"bulk_main".as_ptr());
+        assert!(!main.is_null(), "the library has a main function");
+        std::mem::transmute(main)
+    };
+    stackglass_crate::init(None, Duration::from_micros(100)).expect("a delay that is allowed");
+    let status = stackglass_crate::profile!(main(4, arguments.as_mut_ptr()));
+    assert_eq!(status, 0, "some calls came back short, see above");
 }
 
 #[test]

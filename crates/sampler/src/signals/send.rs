@@ -140,8 +140,7 @@ pub(crate) fn check_mask(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64
         Some(PendingSignal { timer: Some(request), .. }) if request.is_in_call => {
             // The period that is under way may end in the thread's own code.
             let kept = timers::last_period(parts, index);
-            // On a busy machine a timer may be late by milliseconds.
-            if !receive::is_system_time(parts, index, kept) {
+            if !receive::timed_in_call(parts, index, kept) {
                 return;
             }
             let thread = parts.threads.get(index);
