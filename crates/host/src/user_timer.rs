@@ -207,9 +207,9 @@ impl ArmedTimers {
         self.0[number % TIMERS].store(OPEN | ARMED | token.to_word(), Release);
     }
 
-    /// Sampler: no signal is wanted any more.
-    pub fn disarm(&self, number: usize) {
-        self.0[number % TIMERS].store(OPEN, Release);
+    /// Sampler: whether no handler has taken the token yet.
+    pub fn is_armed(&self, number: usize) -> bool {
+        self.0[number % TIMERS].load(Acquire) & ARMED != 0
     }
 
     /// Handler: takes the token of the timer.
@@ -261,9 +261,10 @@ mod tests {
         timers.open(7);
         assert_eq!(timers.take(7), TimerSignal::Stale);
         timers.arm(7, token);
+        assert!(timers.is_armed(7));
         assert_eq!([timers.take(7), timers.take(7)], [TimerSignal::Armed(token), TimerSignal::Stale]);
         timers.arm(7, token);
-        timers.disarm(7);
+        timers.open(7);
         assert_eq!(timers.take(7), TimerSignal::Stale);
         timers.close(7);
         for number in [7, -1, TIMERS as i32, i32::MAX] {

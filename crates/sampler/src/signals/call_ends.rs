@@ -22,9 +22,10 @@ const SIGNAL: u64 = 15_000;
 /// Addresses in the cache.
 const REMEMBERED: usize = 64;
 
-/// Ticks whose time may be kept before a stack is accepted in any case. Also the ratio of stacks at calls to others at which a
+/// Ticks whose time may be kept before a stack is accepted in any case; in calls found by timers, which may be late on a busy
+/// machine, four times as many. Also the ratio of stacks at calls to others at which a
 /// thread counts as doing nothing but calls.
-const PATIENCE: u64 = 8;
+pub const PATIENCE: u64 = 8;
 
 /// One thread's stacks at the ends of calls.
 #[derive(Clone, Copy, Default, Debug)]
@@ -65,6 +66,8 @@ pub struct Doubtful {
     pub delay: u64,
     /// The kernel's account is known no better than this, ns.
     pub slack: u64,
+    /// A stack for so much time is accepted in any case, ns.
+    pub patience: u64,
 }
 
 impl CallEnds {
@@ -83,7 +86,7 @@ impl CallEnds {
             self.system = system.saturating_sub(self.before.get_or_insert(start).system);
             self.read_at = stack.cpu;
         }
-        let accepted = only_calls || self.covers(stack) || stack.time >= stack.delay * PATIENCE;
+        let accepted = only_calls || self.covers(stack) || stack.time >= stack.patience;
         if accepted {
             self.accepted += stack.time;
         }
@@ -148,7 +151,15 @@ mod tests {
             time += 1_000_000;
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let at_call = (random >> 33) % 1000 < at_calls;
-            let stack = Doubtful { time, given, cpu, from_start: true, delay: 1_000_000, slack: UNIT };
+            let stack = Doubtful {
+                time,
+                given,
+                cpu,
+                from_start: true,
+                delay: 1_000_000,
+                slack: UNIT,
+                patience: 8_000_000,
+            };
             if !at_call || account.accepts(stack, || Some(cpu / 1000 * system / UNIT * UNIT)) {
                 given += time;
                 to_calls += if at_call { time } else { 0 };
@@ -184,8 +195,15 @@ mod tests {
     #[test]
     fn without_an_account_everything_is_accepted() {
         let mut account = CallEnds::default();
-        let stack =
-            Doubtful { time: 1_000_000, given: 0, cpu: 0, from_start: true, delay: 1_000_000, slack: UNIT };
+        let stack = Doubtful {
+            time: 1_000_000,
+            given: 0,
+            cpu: 0,
+            from_start: true,
+            delay: 1_000_000,
+            slack: UNIT,
+            patience: 8_000_000,
+        };
         assert!((0..1000).all(|_| account.accepts(stack, || None)));
     }
 

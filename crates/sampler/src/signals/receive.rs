@@ -1,7 +1,7 @@
 //! Reads the samples that the handler has written, and gives them their time.
 
 use crate::parts::Parts;
-use crate::signals::call_ends::{Doubtful, UNIT};
+use crate::signals::call_ends::{Doubtful, PATIENCE, UNIT};
 use crate::signals::pending::{PendingSignal, Reservation};
 use crate::signals::{send, stack_bounds, timers};
 use crate::tasks::walltime;
@@ -119,7 +119,7 @@ fn push(
 /// Whether a running thread's stack is where the thread was when it was signalled.
 fn is_accepted(parts: &mut Parts, index: SlotIndex, frames: &[u64]) -> bool {
     !frames.first().is_some_and(|pc| parts.syscalls.follows_syscall(*pc))
-        || is_system_time(parts, index, 0, UNIT)
+        || is_system_time(parts, index, 0, UNIT, 1)
 }
 
 /// Whether a thread whose timer did not fire was in a system call, as far as the kernel's account has room for that. Otherwise the
@@ -127,11 +127,11 @@ fn is_accepted(parts: &mut Parts, index: SlotIndex, frames: &[u64]) -> bool {
 pub(crate) fn timed_in_call(parts: &mut Parts, index: SlotIndex, kept: u64) -> bool {
     // Of a thread without system time, no more than one in two hundred.
     let slack = (parts.threads.get(index).time.account.assigned() / 200).min(UNIT);
-    is_system_time(parts, index, kept, slack)
+    is_system_time(parts, index, kept, slack, 4)
 }
 
 /// Whether the kernel's account of system time has room for what the thread ran since its last stack, without the last `kept` ns.
-fn is_system_time(parts: &mut Parts, index: SlotIndex, kept: u64, slack: u64) -> bool {
+fn is_system_time(parts: &mut Parts, index: SlotIndex, kept: u64, slack: u64, patience: u64) -> bool {
     let thread = parts.threads.get(index);
     let account = &thread.time.account;
     let doubtful = Doubtful {
@@ -141,6 +141,7 @@ fn is_system_time(parts: &mut Parts, index: SlotIndex, kept: u64, slack: u64) ->
         from_start: thread.from_start,
         delay: parts.schedule.delay,
         slack,
+        patience: parts.schedule.delay * PATIENCE * patience,
     };
     thread.call_ends.accepts(doubtful, || parts.folder.system_time(thread.header.tid))
 }

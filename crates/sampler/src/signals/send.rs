@@ -118,9 +118,18 @@ pub(crate) fn push_unsampled(parts: &mut Parts, index: SlotIndex, now: u64, reas
 /// handlers on small stacks, what it runs is unsampled: the answer will come from the place where the mask is restored. If its
 /// timer does not fire, it is in a system call.
 pub(crate) fn check_mask(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
+    if timers::is_answering(parts, index) {
+        return;
+    }
     let thread = parts.threads.get(index);
     let Some(pending) = &mut thread.pending else { return };
     pending.ran += ran;
+    if pending.is_blocked && pending.timer.is_some() {
+        // The timer answers later than the mask is restored.
+        pending.is_blocked = signal::installed()
+            .and_then(|signal| parts.folder.blocks(thread.header.tid, signal))
+            != Some(false);
+    }
     if !pending.is_blocked && pending.ran >= pending.check_mask_at {
         // A thread may run in the kernel for long without answering, so the checks become rarer.
         pending.check_mask_at = pending.ran.saturating_mul(2);

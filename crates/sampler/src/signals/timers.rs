@@ -28,7 +28,7 @@ const LOOK_PERIOD: u64 = 10_000;
 /// How much later than one period a look may be answered, ns.
 const LOOK_LATENESS: u64 = 50_000;
 /// After so many periods without an answer, the timer is not just late.
-const PERIODS_IN_CALL: u64 = 3;
+const PERIODS_IN_CALL: u64 = 16;
 /// Two clocks are never read at the same moment, ns.
 const INACCURACY: u64 = 1_000;
 
@@ -185,6 +185,13 @@ pub(crate) fn is_in_call(parts: &mut Parts, index: SlotIndex) -> bool {
         own.set_period(longer);
     }
     request.seen > before
+}
+
+/// Whether a thread's timer has fired, and its handler runs. It blocks all signals, and may have lost its CPU.
+pub(crate) fn is_answering(parts: &mut Parts, index: SlotIndex) -> bool {
+    let thread = parts.threads.get(index);
+    let is_asked = thread.pending.is_some_and(|pending| pending.timer.is_some());
+    is_asked && thread.timer.is_some_and(|own| !parts.shared.guest.timers.is_armed(own.timer.number()))
 }
 
 /// What a thread in a system call may have run in its own code since the last end of a period, ns.
