@@ -176,6 +176,36 @@ fn a_peek_reads_who_sleeps_and_stops_nobody() {
     assert!(text(&output.stderr).contains("threads that run have no stack"), "{output:?}");
 }
 
+/// A process that runs is copied or stopped only if the user accepts that its calls are interrupted.
+#[test]
+fn copies_interrupt_calls_on_request_alone() {
+    let folder = Folder::new();
+    let busy = Busy::start("sh", &["-c", "while :; do :; done"]);
+    let pid = busy.pid();
+    let take = ["heap", "take", &pid, "-o", "h.heapsnapshot"];
+    for words in [&take[..], &[&take[..], &["--stop"]].concat(), &["tasks", &pid]] {
+        let refused = without_perf(&folder, words);
+        let said = text(&refused.stderr);
+        assert_eq!((refused.status.code(), said.lines().count()), (Some(125), 1), "{words:?}: {said}");
+        assert!(said.contains("without cutting its system calls short"), "{words:?}: {said}");
+        assert!(said.contains("--interrupt-calls and its risk"), "{words:?}: {said}");
+        assert!(!folder.path().join("h.heapsnapshot").exists(), "{words:?}");
+        let asked = without_perf(&folder, &[words, &["--interrupt-calls"]].concat());
+        let said = text(&asked.stderr);
+        if words[0] == "tasks" {
+            // It has none, which its copy shows.
+            assert!(said.contains("has no await stacks"), "{said}");
+        } else {
+            assert_eq!(asked.status.code(), Some(0), "{words:?}: {said}");
+            std::fs::remove_file(folder.path().join("h.heapsnapshot")).expect("the snapshot is there");
+        }
+        let help = without_perf(&folder, &[words, &["--help"]].concat());
+        assert!(text(&help.stdout).contains("may return early, with less data"), "{words:?}");
+    }
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    assert!(status.contains("State:\tR") && status.contains("TracerPid:\t0\n"), "{status}");
+}
+
 #[test]
 fn the_doctor_finds_the_filter() {
     let folder = Folder::new();
