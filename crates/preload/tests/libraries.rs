@@ -8,7 +8,8 @@ fn open_and_close(seconds: &str) -> Run {
     let library = compile("plugin", &["-shared", "-fPIC"]);
     let session = Session::new();
     session.page().delay_ns.store(200_000, std::sync::atomic::Ordering::Relaxed);
-    let run = session.run(session.command(&program).arg(&library).arg(seconds));
+    let run = session
+        .run(session.command(&program).arg(&library).arg(seconds).env("STACKGLASS_TEST_TIMERS", "none"));
     assert!(run.status.success(), "{} {}", run.status, run.stderr);
     assert!(run.stdout.trim().parse::<u64>().unwrap() > 50, "rounds: {}", run.stdout);
     let process = &run.processes[0];
@@ -19,8 +20,7 @@ fn open_and_close(seconds: &str) -> Run {
     let in_calls = opener.cuts.get(&stackglass_wire::cut::IN_CALL).copied().unwrap_or(0);
     let all = (opener.awake + opener.asleep - in_calls) as f64;
     let through = opener.time_in("open_and_close;work") as f64;
-    // On a busy machine some stacks meet a library that is already closed.
-    assert!(through > 0.65 * all, "walked through the library: {through} of {all}: {opener:#?}");
+    assert!(through > 0.8 * all, "walked through the library: {through} of {all}: {opener:#?}");
     run
 }
 
