@@ -1,7 +1,7 @@
 //! Events that stop a traced thread in user code only: by a timer of its CPU time, or at one instruction.
 //!
 //! The kernel sends SIGTRAP at the thread's return to user code. A system call is never interrupted: a timer that fires
-//! inside one is skipped. Each event fires once for each [`UserStop::arm`], and is gone after an exec. The tracer of the
+//! inside one is skipped. All events are gone after an exec. The tracer of the
 //! thread sees the signal first ([`is_of_user_stop`]) and must not pass it on. Without a tracer, it would end the program.
 //!
 //! Source: perf_event_open(2) (`sigtrap`, since Linux 5.13); `perf_swevent_hrtimer` and `perf_sigtrap` of
@@ -39,6 +39,7 @@ const _: () = assert!(size_of::<WithSignal>() == 128);
 #[derive(Debug)]
 pub struct UserStop {
     event: OwnedFd,
+    is_timer: bool,
 }
 
 impl UserStop {
@@ -77,11 +78,16 @@ impl UserStop {
         )
     }
 
-    /// Lets it fire once.
+    /// Lets it fire. A timer fires again and again while the thread runs, until [`UserStop::disarm`].
     ///
     /// # Errors
     /// Those of ioctl(2).
     pub fn arm(&self) -> io::Result<()> {
+        // A timer with a limit hangs Linux 6.16 and 6.17 (mended by eb3182ef0405).
+        if self.is_timer {
+            set_enabled(&self.event, true);
+            return Ok(());
+        }
         // SAFETY: a request with a number, on an open descriptor.
         match unsafe { libc::ioctl(self.event.as_raw_fd(), PERF_EVENT_IOC_REFRESH, 1) } {
             0 => Ok(()),
@@ -133,7 +139,8 @@ fn open(tid: u32, attributes: Attributes) -> io::Result<UserStop> {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(UserStop { event: OwnedFd::from_raw_fd(fd as i32) })
+        let is_timer = attributes.attributes.kind == PERF_TYPE_SOFTWARE;
+        Ok(UserStop { event: OwnedFd::from_raw_fd(fd as i32), is_timer })
     }
 }
 

@@ -353,6 +353,9 @@ impl TracedThread {
 
     /// Exchanges a stop for one that this process may die in.
     fn hold(&mut self, stop: Stop) {
+        if let Some(armed) = &self.armed {
+            armed.timer.iter().chain(&armed.at_return).for_each(UserStop::disarm);
+        }
         if self.exchange(stop).is_none() {
             return self.end();
         }
@@ -366,7 +369,6 @@ impl TracedThread {
         self.state = State::Stopped;
         (self.registers, self.sleeping) = (None, None);
         if let Some(armed) = &mut self.armed {
-            armed.timer.iter().chain(&armed.at_return).for_each(UserStop::disarm);
             armed.is_interrupted = false;
         }
     }
