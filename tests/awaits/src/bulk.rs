@@ -62,12 +62,18 @@ fn count(done: std::io::Result<usize>, asked: usize) {
     CALLS.fetch_add(1, Relaxed);
     match done {
         Ok(bytes) if bytes == asked => {}
-        Ok(_) => drop(SHORT.fetch_add(1, Relaxed)),
-        Err(_) => drop(FAILED.fetch_add(1, Relaxed)),
+        Ok(_) => {
+            SHORT.fetch_add(1, Relaxed);
+        }
+        Err(_) => {
+            FAILED.fetch_add(1, Relaxed);
+        }
     }
 }
 
 #[inline(never)]
 fn computes_a_little() {
-    (0..200_000u64).for_each(|number| drop(std::hint::black_box(number)));
+    for number in 0..200_000u64 {
+        std::hint::black_box(number);
+    }
 }

@@ -5,4 +5,3 @@ pub(crate) mod pending;
 pub(crate) mod receive;
 pub(crate) mod send;
 pub(crate) mod stack_bounds;
-pub(crate) mod timers;
