@@ -187,7 +187,7 @@ fn its_allocations_are_recorded_for_a_moment() {
     ends_with(&[stackglass, "run", "--"], &words, 125, "allocated nothing");
 }
 
-/// One line, and its monitor is told of nothing.
+/// The refusal is one line, and the monitor gets no event.
 #[test]
 fn a_monitor_of_forks_hears_of_no_copy() {
     for words in [&["heap", "take", "PID", "-o", "h.heapsnapshot"][..], &["tasks", "PID"]] {

@@ -166,8 +166,8 @@ fn user_code_stops() -> Check {
         Ok(()) => {
             Check::new("stops in user code", Verdict::Ok, "no system call is interrupted by a heap snapshot")
         }
-        Err(error) => {
-            let text = format!("refused ({error}): heap snapshots and tasks of busy programs");
+        Err(refused) => {
+            let text = format!("{refused}: no heap snapshots and tasks of busy programs");
             Check::new("stops in user code", Verdict::No, text)
         }
     }
