@@ -7,6 +7,7 @@
 
 use stackglass_perf::attributes::{Attributes, PERF_COUNT_SW_TASK_CLOCK, PERF_TYPE_SOFTWARE, flags, sample};
 use stackglass_perf::breakpoint;
+use stackglass_perf::records::{ABI_64, PERF_RECORD_SAMPLE};
 use stackglass_perf::registers;
 use stackglass_perf::ring::Ring;
 use stackglass_unwind::{Registers, StackMemory};
@@ -20,9 +21,6 @@ const DEEP_DUMP: usize = 63 << 10;
 const RING: usize = 256 << 10;
 /// Smallest ring buffer: room for one sample. Users without privileges may lock few pages.
 const LEAST_RING: usize = 64 << 10;
-
-const PERF_RECORD_SAMPLE: u32 = 9;
-const ABI_64: u64 = 2;
 
 /// The perf event of one thread.
 pub struct Event {

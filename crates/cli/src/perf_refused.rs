@@ -9,17 +9,16 @@ use std::fmt::Display;
 
 /// Prints the reason `why` and the ways out. `more` is another way.
 pub(crate) fn failure(why: &dyn Display, refused: &PerfRefused, more: Option<&str>) -> Failure {
-    message::print(&format!("{why}. Ways out (`stackglass doctor` checks them):"));
-    print(refused.ways_to_sample(), more)
+    print(why, &refused.ways_to_sample(), more)
 }
 
 /// The same for what copies a running program.
 pub(crate) fn of_copies(why: &dyn Display, refused: &PerfRefused, more: Option<&str>) -> Failure {
-    message::print(&format!("{why}. Ways out (`stackglass doctor` checks them):"));
-    print(refused.ways_out(), more)
+    print(why, &refused.ways_out(), more)
 }
 
-fn print(ways: Vec<String>, more: Option<&str>) -> Failure {
+fn print(why: &dyn Display, ways: &[String], more: Option<&str>) -> Failure {
+    message::print(&format!("{why}. Ways out (`stackglass doctor` checks them):"));
     for way in ways.iter().map(String::as_str).chain(more) {
         message::print(&format!("  {way}"));
     }

@@ -69,28 +69,12 @@ pub fn frames(
 }
 
 fn all_registers(registers: &ThreadRegisters) -> Registers {
-    // Places in `struct user_regs_struct`.
-    const PLACES: [(Register, usize); 14] = [
-        (Register::R15, 0),
-        (Register::R14, 1),
-        (Register::R13, 2),
-        (Register::R12, 3),
-        (Register::Rbx, 5),
-        (Register::R11, 6),
-        (Register::R10, 7),
-        (Register::R9, 8),
-        (Register::R8, 9),
-        (Register::Rax, 10),
-        (Register::Rcx, 11),
-        (Register::Rdx, 12),
-        (Register::Rsi, 13),
-        (Register::Rdi, 14),
-    ];
+    let known = Registers::new(registers.rip(), registers.rsp(), None);
     if registers.are_of_sleeper() {
-        return Registers::new(registers.rip(), registers.rsp(), None);
+        return known;
     }
-    let some = Registers::new(registers.rip(), registers.rsp(), Some(registers.rbp()));
-    PLACES.iter().fold(some, |known, (register, place)| known.with(*register, registers.0[*place]))
+    let with = |known: Registers, (register, place)| known.with(register, registers.0[place]);
+    Register::IN_USER_REGS.into_iter().fold(known, with)
 }
 
 /// The part of the stack of each frame: it ends with the return address to its caller.

@@ -10,21 +10,25 @@ const PERF_RECORD_LOST: u32 = 2;
 const PERF_RECORD_COMM: u32 = 3;
 const PERF_RECORD_EXIT: u32 = 4;
 const PERF_RECORD_FORK: u32 = 7;
-const PERF_RECORD_SAMPLE: u32 = 9;
+/// `type` of the header of a sample.
+pub const PERF_RECORD_SAMPLE: u32 = 9;
 const PERF_RECORD_MMAP2: u32 = 10;
 const PERF_RECORD_LOST_SAMPLES: u32 = 13;
 const PERF_RECORD_SWITCH: u32 = 14;
 const PERF_RECORD_SWITCH_CPU_WIDE: u32 = 15;
 
-const MISC_MODE: u16 = 7;
+/// The bits of `misc` that tell what ran.
+pub const MISC_MODE: u16 = 7;
+/// The kernel ran.
+pub const MISC_KERNEL: u16 = 1;
 const MISC_USER: u16 = 2;
 const MISC_COMM_EXEC: u16 = 1 << 13;
 const MISC_SWITCH_OUT: u16 = 1 << 13;
 const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
 const PROT_EXEC: u32 = 4;
-/// `PERF_SAMPLE_REGS_ABI_64`.
-const ABI_64: u64 = 2;
+/// `PERF_SAMPLE_REGS_ABI_64`: registers of a 64-bit program follow.
+pub const ABI_64: u64 = 2;
 
 /// One record.
 pub struct Record<'a> {

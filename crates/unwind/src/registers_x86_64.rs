@@ -34,6 +34,27 @@ pub enum Register {
     R15 = 15,
 }
 
+impl Register {
+    /// The places of registers in the kernel's `struct user_regs_struct`, in words: all but the program counter and `rsp`.
+    pub const IN_USER_REGS: [(Register, usize); 15] = [
+        (Register::R15, 0),
+        (Register::R14, 1),
+        (Register::R13, 2),
+        (Register::R12, 3),
+        (Register::Rbp, 4),
+        (Register::Rbx, 5),
+        (Register::R11, 6),
+        (Register::R10, 7),
+        (Register::R9, 8),
+        (Register::R8, 9),
+        (Register::Rax, 10),
+        (Register::Rcx, 11),
+        (Register::Rdx, 12),
+        (Register::Rsi, 13),
+        (Register::Rdi, 14),
+    ];
+}
+
 /// Register values at one moment: always pc and sp, others where known.
 #[derive(Clone, Copy)]
 pub struct Registers {

@@ -5,7 +5,9 @@
 //!
 //! Source: perf_event_open(2) (`PERF_SAMPLE_REGS_USER`; `misc` of the header).
 
+use super::sleeper::{PC, SP, UNKNOWN};
 use stackglass_perf::attributes::{Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_TYPE_SOFTWARE, flags, sample};
+use stackglass_perf::records::{ABI_64, MISC_KERNEL, MISC_MODE, PERF_RECORD_SAMPLE};
 use stackglass_perf::registers;
 use stackglass_perf::ring::Ring;
 use stackglass_sampling::SleepPlace;
@@ -15,33 +17,6 @@ use stackglass_unwind::{Register, Registers};
 const PERIOD: u64 = 100_000;
 /// Bytes of the buffer.
 const RING: usize = 4096;
-const PERF_RECORD_SAMPLE: u32 = 9;
-const MISC_MODE: u16 = 7;
-const MISC_KERNEL: u16 = 1;
-/// `PERF_SAMPLE_REGS_ABI_64`.
-const ABI_64: u64 = 2;
-/// Value of a register that is not known.
-const UNKNOWN: u64 = u64::MAX;
-/// Places in `struct user_regs_struct`.
-const PLACES: [(Register, usize); 15] = [
-    (Register::R15, 0),
-    (Register::R14, 1),
-    (Register::R13, 2),
-    (Register::R12, 3),
-    (Register::Rbp, 4),
-    (Register::Rbx, 5),
-    (Register::R11, 6),
-    (Register::R10, 7),
-    (Register::R9, 8),
-    (Register::R8, 9),
-    (Register::Rax, 10),
-    (Register::Rcx, 11),
-    (Register::Rdx, 12),
-    (Register::Rsi, 13),
-    (Register::Rdi, 14),
-];
-const PC: usize = 16;
-const SP: usize = 19;
 
 /// Samples of one thread in the kernel.
 pub(super) struct CallRegisters {
@@ -82,12 +57,13 @@ impl CallRegisters {
         self.newest.as_ref().map(|newest| SleepPlace { pc: newest.pc(), sp: newest.sp() })
     }
 
-    /// The registers of the sample that [`CallRegisters::next_place`] has found, in the order of `struct user_regs_struct`; those that are not known as `u64::MAX`.
+    /// The registers of the sample that [`CallRegisters::next_place`] has found, in the order of `struct user_regs_struct`. Those that
+    /// are not known are `u64::MAX`.
     pub(super) fn newest(&self) -> Option<[u64; 27]> {
         let newest = self.newest.as_ref()?;
         let mut words = [UNKNOWN; 27];
         (words[PC], words[SP]) = (newest.pc(), newest.sp());
-        for (register, place) in PLACES {
+        for (register, place) in Register::IN_USER_REGS {
             words[place] = newest.get(register as u8).unwrap_or(UNKNOWN);
         }
         Some(words)

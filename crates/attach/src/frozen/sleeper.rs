@@ -10,10 +10,10 @@ use stackglass_procfs::status::namespace_pids;
 use stackglass_sampling::SleepPlace;
 
 /// Value of a register that is not known.
-const UNKNOWN: u64 = u64::MAX;
+pub(super) const UNKNOWN: u64 = u64::MAX;
 /// Places in `struct user_regs_struct`.
-const PC: usize = 16;
-const SP: usize = 19;
+pub(super) const PC: usize = 16;
+pub(super) const SP: usize = 19;
 const THREAD_POINTER: usize = 21;
 /// Where the structure of a thread has its id: that of glibc, and of musl.
 const TIDS: [usize; 2] = [0x2d0, 0x30];
