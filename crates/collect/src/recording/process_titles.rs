@@ -55,6 +55,10 @@ mod tests {
     #[test]
     fn a_process_is_called_what_it_calls_itself() {
         let mut child = std::process::Command::new("sleep").arg0("sleeper: idle").arg("60").spawn().unwrap();
+        // The kernel says that exec has succeeded before it has put the arguments there.
+        while process::command_line(child.id()).is_empty() {
+            std::thread::yield_now();
+        }
         let exe = process::executable(child.id()).to_string_lossy().as_ref().into();
         let mut recorder = Recorder::new(RecordingInfo::default());
         let start = Process { pid: child.id(), exe, arguments: vec!["before".into()], ..Process::default() };
