@@ -116,6 +116,7 @@ const PERF_FLAG_FD_CLOEXEC: u64 = 8;
 const PERF_EVENT_IOC_ENABLE: u64 = 0x2400;
 const PERF_EVENT_IOC_DISABLE: u64 = 0x2401;
 const PERF_EVENT_IOC_PERIOD: u64 = 0x4008_2404;
+const PERF_EVENT_IOC_SET_OUTPUT: u64 = 0x2405;
 
 /// Opens an event for thread `tid` (0: the calling thread, or [`EVERY_THREAD`]), on one CPU or, with `None`, on all.
 ///
@@ -147,6 +148,18 @@ pub fn open(attributes: &Attributes, tid: u32, cpu: Option<u32>) -> io::Result<O
 pub fn set_period(event: &impl AsRawFd, period: u64) {
     // SAFETY: the kernel reads eight bytes of a live number. A refusal leaves the period as it is.
     unsafe { libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_PERIOD, &raw const period) };
+}
+
+/// Lets an event write its records into the ring of another event, which must be of the same CPU and have the same clock.
+///
+/// # Errors
+/// EINVAL if the events do not fit.
+pub fn set_output(event: &impl AsRawFd, ring: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: a request with a descriptor as its argument, on an open descriptor.
+    match unsafe { libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_SET_OUTPUT, ring.as_raw_fd()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Starts or stops an event and all events inherited from it.

@@ -1,7 +1,8 @@
 //! The first microseconds of CPU bursts, in which samples come late.
 //!
-//! A timer that expires while the kernel switches threads fires after the switch. A timer that is set for a very near moment
-//! also fires late, by up to 30 µs on virtual machines. So stacks that were due in the kernel fall on the code that runs next.
+//! Inherited events run only while their thread runs. A timer that expires while the kernel switches threads fires after the
+//! switch. A timer that is set for a very near moment also fires late, by up to 30 µs on virtual machines. So stacks that were due
+//! in the kernel fall on the code that runs next.
 //! The stacks in a thread's own code cannot stand for more time than the thread ran. If those at the start of bursts do, the
 //! surplus is dropped evenly, and its time is assigned to the kernel. Without this rule, the function at the start of each
 //! burst of 60 µs got 1.07 to 1.11 times its true time, and functions in bursts of 15 µs got 1.2 times theirs.

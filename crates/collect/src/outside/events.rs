@@ -1,4 +1,4 @@
-//! The perf events of a recorded program: two on each CPU.
+//! The perf events of a recorded program.
 //!
 //! Where that is allowed, they are events of the CPUs themselves, whatever runs there. Each moment of CPU time then has the same chance
 //! of a stack, also in lives shorter than a period, and nothing is copied when the program starts threads or children. The
@@ -7,8 +7,10 @@
 //!
 //! One event samples: each time a thread has run for a period, the kernel copies its registers and the top of its stack. The
 //! other event counts nothing. It reports what happens to threads: start, exit, exec, mappings of code, and switches. Each has
-//! a separate ring, so that many samples displace no thread events. Inherited events begin with the program's exec.
+//! a separate ring, so that many samples displace no thread events. Inherited events begin with the program's exec. CPUs that are
+//! sampled as a whole have several events that sample, which share a ring ([`cpu_periods`](super::cpu_periods)).
 
+use super::cpu_periods::TIMERS;
 use stackglass_perf::attributes::{
     self, Attributes, EVERY_THREAD, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, flags,
     sample, set_enabled,
@@ -19,7 +21,7 @@ use stackglass_perf::ring::{Raw, Ring};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// Bytes of stack that the kernel copies with each sample. With the rest it fills the largest possible record.
 pub(super) const DUMP: usize = 63 << 10;
@@ -39,8 +41,8 @@ const ALL_SAMPLES: usize = 64 << 20;
 /// How the events sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// Time between two samples of a CPU, ns.
-    pub period: u64,
+    /// Time between two samples of each timer of a CPU, ns.
+    pub periods: [u64; TIMERS],
     /// CPU time between two samples of a thread, ns, where the events are inherited.
     pub inherited_period: u64,
     /// Sampling begins with the program, and not with [`Events::set_sampling`].
@@ -86,6 +88,8 @@ impl Scope {
 pub(super) struct Events {
     thread_events: Vec<Ring>,
     samples: Vec<Ring>,
+    /// The other timers of each CPU, which share its ring of samples.
+    more_timers: Vec<Vec<OwnedFd>>,
     /// Time in the kernel is sampled as well.
     pub counts_kernel: bool,
     scope: Scope,
@@ -124,9 +128,16 @@ impl Events {
     }
 
     fn open_with(plan: Plan, counts_kernel: bool, scope: Scope, cpus: &[u32]) -> io::Result<Events> {
-        let (thread_events, samples, waiting) = (Vec::new(), Vec::new(), BinaryHeap::new());
         let at_once = plan.at_once;
-        let mut events = Events { thread_events, samples, counts_kernel, scope, at_once, waiting };
+        let mut events = Events {
+            thread_events: Vec::new(),
+            samples: Vec::new(),
+            more_timers: Vec::new(),
+            counts_kernel,
+            scope,
+            at_once,
+            waiting: BinaryHeap::new(),
+        };
         let thread_events = if scope == Scope::Cpus { ALL_THREAD_EVENTS } else { THREAD_EVENTS };
         let most = (ALL_SAMPLES / cpus.len().max(1)).next_power_of_two() / 2;
         let mut size = most.clamp(LEAST_SAMPLES, MOST_SAMPLES);
@@ -142,7 +153,7 @@ impl Events {
             };
             events.thread_events.push(ring?);
             let ring = loop {
-                let samples = samples_of(plan, counts_kernel, scope, size);
+                let samples = samples_of(plan, 0, counts_kernel, scope, size);
                 match Ring::open(&samples, scope.target(), Some(cpu), size) {
                     // The ring is larger than this user may lock in memory.
                     Err(error)
@@ -154,6 +165,14 @@ impl Events {
                     opened => break opened?,
                 }
             };
+            if scope == Scope::Cpus {
+                let timer = |index| {
+                    let attributes = samples_of(plan, index, counts_kernel, scope, size);
+                    let timer = attributes::open(&attributes, scope.target(), Some(cpu))?;
+                    attributes::set_output(&timer, &ring).map(|()| timer)
+                };
+                events.more_timers.push((1..TIMERS).map(timer).collect::<io::Result<_>>()?);
+            }
             events.samples.push(ring);
         }
         Ok(events)
@@ -174,10 +193,11 @@ impl Events {
         }
     }
 
-    /// Sets the period of one CPU. A new period begins.
-    pub(super) fn set_period_of(&self, cpu: usize, period: u64) {
-        if let Some(ring) = self.samples.get(cpu) {
-            attributes::set_period(ring, period);
+    /// Sets the period of one timer of a CPU. A new period begins.
+    pub(super) fn set_period_of(&self, cpu: usize, timer: usize, period: u64) {
+        match timer.checked_sub(1) {
+            None => attributes::set_period(&self.samples[cpu], period),
+            Some(more) => attributes::set_period(&self.more_timers[cpu][more], period),
         }
     }
 
@@ -194,6 +214,7 @@ impl Events {
     /// Starts or stops sampling. Thread events continue.
     pub(super) fn set_sampling(&self, on: bool) {
         self.samples.iter().for_each(|ring| set_enabled(ring, on));
+        self.more_timers.iter().flatten().for_each(|timer| set_enabled(timer, on));
     }
 
     /// Descriptors on which poll(2) returns when a ring is a quarter full.
@@ -268,13 +289,13 @@ fn common(counts_kernel: bool, at_once: bool, scope: Scope) -> u64 {
     bits
 }
 
-fn samples_of(plan: Plan, counts_kernel: bool, scope: Scope, size: usize) -> Attributes {
+fn samples_of(plan: Plan, timer: usize, counts_kernel: bool, scope: Scope, size: usize) -> Attributes {
     // Inherited events whose count is in their samples are never swapped (Linux 6.12; refused before).
     let count = if scope.counted() { sample::READ } else { 0 };
     Attributes {
         kind: PERF_TYPE_SOFTWARE,
         config: PERF_COUNT_SW_CPU_CLOCK,
-        sample_period: if scope == Scope::Cpus { plan.period } else { plan.inherited_period },
+        sample_period: if scope == Scope::Cpus { plan.periods[timer] } else { plan.inherited_period },
         sample_type: sample::TID
             | sample::TIME
             | sample::PERIOD

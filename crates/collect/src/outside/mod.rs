@@ -71,10 +71,11 @@ impl Outside {
         let (delay, now) = (delay.as_nanos() as u64, monotonic());
         let mut random = Random::new(now);
         let periods = PeriodChoice::new(delay, now);
-        let period = CpuPeriods::first(delay, &mut random);
+        let cpu_periods = CpuPeriods::first(delay, &mut random);
         let inherited_period = periods.first(&mut random);
-        let events = Events::open(Plan { period, inherited_period, at_once })?;
-        let cpu_periods = events.are_of_cpus().then(|| CpuPeriods::new(delay, period, events.cpus(), now));
+        let events = Events::open(Plan { periods: cpu_periods, inherited_period, at_once })?;
+        let cpu_periods =
+            events.are_of_cpus().then(|| CpuPeriods::new(delay, cpu_periods, events.cpus(), now));
         let processes =
             ProcessTable::new(!events.counts_kernel, at_once, follow_children, events.are_of_cpus());
         let phase_shift = PhaseShift::new(now);
@@ -87,7 +88,10 @@ impl Outside {
     }
 
     /// The program was started, so limits that it would have inherited may change.
-    pub(crate) fn started(&self) {
+    pub(crate) fn started(&mut self) {
+        if let Some(cpu_periods) = &mut self.cpu_periods {
+            cpu_periods.renew(monotonic(), &self.events, &mut self.random);
+        }
         stackglass_procfs::threads::allow_many_files();
     }
 

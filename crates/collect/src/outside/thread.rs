@@ -209,8 +209,11 @@ impl Thread {
 
     fn settle_awake(&mut self, at: u64, last: bool, cost: &SwitchCost, sink: &mut Sink<'_>) {
         let pending = self.time.pending(cost).max(0) as u64;
-        let start = &mut self.burst_start;
-        self.hits.retain(|hit| !hit.at_start || !start.is_surplus(hit.period));
+        // Timers of CPUs are not set when a thread gets a CPU.
+        if sink.alike.is_none() {
+            let start = &mut self.burst_start;
+            self.hits.retain(|hit| !hit.at_start || !start.is_surplus(hit.period));
+        }
         self.hits.iter_mut().for_each(|hit| hit.at_start = false);
         let ran = self.time.clock(cost);
         let is_short = match self.hits.last() {
