@@ -20,18 +20,57 @@ pub fn carries_our_handler(pid: u32) -> bool {
     says_so(caught, &maps)
 }
 
-/// Requests a peek, if the handler is installed.
+/// Why a program is not asked.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAsked {
+    /// It has no handler of ours.
+    #[error("it does not answer peeks (stackglass::peek::install, `stackglass run`)")]
+    NoHandler,
+    /// A thread blocks the signal, as programs do that read it by sigwaitinfo(2) or a descriptor.
+    #[error("a thread of it blocks SIGUSR1, which it may wait for itself")]
+    Blocked,
+    /// A filter may end a program at the return from its handler.
+    #[error("a seccomp filter confines it, which may not allow the return from a signal handler")]
+    Confined,
+    /// The kernel has refused the signal.
+    #[error("{0}")]
+    Signal(#[from] io::Error),
+}
+
+/// Whether the signal can be sent without harm, but for the calls that it interrupts.
 ///
 /// # Errors
-/// ENOENT if it is not, and those of kill(2).
-pub fn ask(pid: u32) -> io::Result<()> {
+/// Why not.
+pub fn may_be_asked(pid: u32) -> Result<(), NotAsked> {
     if !carries_our_handler(pid) {
-        return Err(io::Error::from_raw_os_error(libc::ENOENT));
+        return Err(NotAsked::NoHandler);
     }
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Err(NotAsked::NoHandler) };
+    // A filter that this process has as well is that of a container.
+    let own = stackglass_wire::confinement(&fs::read("/proc/self/status").unwrap_or_default());
+    for tid in tasks.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+        let Ok(text) = fs::read(format!("/proc/{pid}/task/{tid}/status")) else { continue };
+        let confinement = stackglass_wire::confinement(&text);
+        if confinement != 0 && confinement != own {
+            return Err(NotAsked::Confined);
+        }
+        if Status::read(tid).is_some_and(|status| status.blocks(SIGNAL)) {
+            return Err(NotAsked::Blocked);
+        }
+    }
+    Ok(())
+}
+
+/// Requests a peek, if the program [may be asked](may_be_asked).
+///
+/// # Errors
+/// Why not, or what kill(2) says.
+pub fn ask(pid: u32) -> Result<(), NotAsked> {
+    may_be_asked(pid)?;
     // SAFETY: a system call without pointers.
     match unsafe { libc::kill(pid as libc::pid_t, SIGNAL) } {
         0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+        _ => Err(io::Error::last_os_error().into()),
     }
 }
 
