@@ -215,7 +215,8 @@ fn threads_without_tasks_have_their_parts_of_the_time() {
     assert!(outcome.says("wall-time profile"), "{}", outcome.stderr);
     let hot = said(&["hot"], &outcome);
     assert!(hot.contains("of wall time of tasks") && !hot.contains("CPU"), "{hot}");
-    let share = hot.lines().find(|line| line.contains("nanosleep")).and_then(|line| line.split_whitespace().next());
+    let share =
+        hot.lines().find(|line| line.contains("nanosleep")).and_then(|line| line.split_whitespace().next());
     let share: f64 = share.and_then(|share| share.parse().ok()).expect("a share");
     assert!((share - slept / lived * 50.0).abs() < 2.0, "{hot}");
     let file = outcome.file.to_str().expect("the path is text");

@@ -48,7 +48,7 @@ pub(crate) struct Flags {
     #[arg(long)]
     no_children: bool,
 
-    /// Record allocations from the start, so that heap snapshots know the type and the place of each block
+    /// Record allocations from the start, so that heap snapshots know the type and the place of each block. Without it, `allocs --pid` can record them for a while
     #[arg(long)]
     allocs: bool,
 

@@ -55,13 +55,13 @@ pub enum Sampler {
 /// What a profile by wall time lacks without types.
 const NO_TYPES: &str = "its debug information has no types of async functions, so this is a profile of threads: `debug = 2` in the \
     Cargo profile of its own crate shows in which line tasks wait";
-const STRIPPED: &str = "it is stripped, so its tasks cannot be seen from outside: this is a profile of threads";
+const STRIPPED: &str =
+    "it is stripped, so its tasks cannot be seen from outside: this is a profile of threads";
 const NO_TASKS: &str = "no tasks of tokio are in it, so this is a profile of threads; name the program itself after `--`, not a \
     shell that starts it";
 const NOT_TRACED: &str = "its tasks may not be read here, so this is a profile of threads";
 /// The same for programs that can name tasks.
-const NAMED_ALONE: &str =
-    "the lines in which its tasks wait cannot be read here: only threads are seen, and tasks that it names itself";
+const NAMED_ALONE: &str = "the lines in which its tasks wait cannot be read here: only threads are seen, and tasks that it names itself";
 
 /// Why a profile by wall time is one of threads, or of named tasks; `None` if the program's tasks can be read.
 fn no_tasks(program: &Path) -> Option<&'static str> {
@@ -115,8 +115,7 @@ impl Backend {
             None if options.walltime => match no_tasks(&program) {
                 None => {
                     probe::stop_in_user_code().map_err(LaunchError::NoStops)?;
-                    let sampling =
-                        options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
+                    let sampling = options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
                     let tasks = Tasks { delay: options.delay, sampling, looks: None };
                     return Ok((Backend::Tasks(Box::new(tasks)), None));
                 }

@@ -188,7 +188,8 @@ impl Sleeps {
             }
         }
         let waits: u64 = self.unseen.iter().map(|unseen| unseen.time).sum();
-        let rest = if last || waits > BRIEF.max(PATIENCE * between) { left } else { left.saturating_sub(waits) };
+        let rest =
+            if last || waits > BRIEF.max(PATIENCE * between) { left } else { left.saturating_sub(waits) };
         // Nothing of such a length was ever seen, or it is too little to matter.
         if let Some(stack) = self.last.filter(|_| rest > 0) {
             give(stack, rest);
@@ -275,7 +276,8 @@ mod tests {
 
     #[test]
     fn lengths_that_differ_have_their_parts() {
-        for lengths in [[10 * MS, 2 * MS], [2 * MS, 10 * MS], [30 * MS, MS], [80 * MS, 3 * MS], [MS, 5 * MS]] {
+        for lengths in [[10 * MS, 2 * MS], [2 * MS, 10 * MS], [30 * MS, MS], [80 * MS, 3 * MS], [MS, 5 * MS]]
+        {
             let parts = alternating(&lengths, 10);
             let truth = lengths[0] as f64 / (lengths[0] + lengths[1]) as f64;
             assert!((parts[0] - truth).abs() < 0.02, "{lengths:?}: {parts:?}, not {truth}");

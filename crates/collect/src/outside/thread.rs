@@ -252,8 +252,7 @@ impl Thread {
 
     fn settle_asleep(&mut self, at: u64, last: bool, sink: &mut Sink<'_>) {
         let is_asleep = self.time.phase() == Phase::Asleep;
-        for (stack, time) in
-            self.sleeps.settle((self.time.slept(), at), is_asleep, last, sink.between_drains)
+        for (stack, time) in self.sleeps.settle((self.time.slept(), at), is_asleep, last, sink.between_drains)
         {
             sink.add(stack, at, time, State::Asleep, 1);
             self.time.give_slept(time);

@@ -3,8 +3,9 @@
 //! A signal without a handler would kill the program. So two conditions must hold: the mapping that our handler
 //! creates (forked children do not have it), and the kernel's list of caught signals.
 
-use stackglass_procfs::Status;
-use stackglass_wire::PEEK_MARK;
+use stackglass_procfs::{Status, threads};
+use stackglass_wire::{PEEK_MARK, confinement};
+use std::time::Duration;
 use std::{fs, io};
 
 /// The signal that requests a peek.
@@ -45,20 +46,37 @@ pub fn may_be_asked(pid: u32) -> Result<(), NotAsked> {
     if !carries_our_handler(pid) {
         return Err(NotAsked::NoHandler);
     }
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Err(NotAsked::NoHandler) };
-    // A filter that this process has as well is that of a container.
-    let own = stackglass_wire::confinement(&fs::read("/proc/self/status").unwrap_or_default());
-    for tid in tasks.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
-        let Ok(text) = fs::read(format!("/proc/{pid}/task/{tid}/status")) else { continue };
-        let confinement = stackglass_wire::confinement(&text);
-        if confinement != 0 && confinement != own {
-            return Err(NotAsked::Confined);
+    // What confines the first process as well is the filter of a container, which allows the return.
+    let of_container = confinement(&fs::read("/proc/1/status").unwrap_or_default());
+    for look in 0..LOOKS {
+        if look > 0 {
+            std::thread::sleep(BETWEEN);
         }
-        if Status::read(tid).is_some_and(|status| status.blocks(SIGNAL)) {
-            return Err(NotAsked::Blocked);
+        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Err(NotAsked::NoHandler) };
+        let tids = tasks.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        for tid in tids.filter(|tid| !threads::is_ours(pid, *tid)) {
+            let waits = waits_for_signals(pid, tid);
+            let Ok(text) = fs::read(format!("/proc/{pid}/task/{tid}/status")) else { continue };
+            if ![0, of_container].contains(&confinement(&text)) {
+                return Err(NotAsked::Confined);
+            }
+            let blocks = Status::read(tid).is_some_and(|status| status.blocks(SIGNAL));
+            if waits || blocks || waits_for_signals(pid, tid) {
+                return Err(NotAsked::Blocked);
+            }
         }
     }
     Ok(())
+}
+
+/// Looks at a program before it is asked, and the time between two: a thread may block the signal now and then.
+const LOOKS: u32 = 3;
+const BETWEEN: Duration = Duration::from_millis(1);
+
+/// Whether a thread is in sigwaitinfo(2) or the like: the kernel does not count what it waits for as blocked meanwhile.
+fn waits_for_signals(pid: u32, tid: u32) -> bool {
+    let call = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
+    call.split(' ').next().and_then(|number| number.parse().ok()) == Some(libc::SYS_rt_sigtimedwait)
 }
 
 /// Requests a peek, if the program [may be asked](may_be_asked).
