@@ -93,20 +93,17 @@ impl Sleeps {
 
     /// The current sleep ends.
     pub(super) fn end(&mut self, at: u64) {
-        match self.stack_until(at) {
-            Some(stack) => {
-                let class = class_of(at.saturating_sub(self.began));
-                let length = at.saturating_sub(self.began);
-                self.add(class, stack, at, Some(length));
-                self.read = None;
-            }
-            None => {
-                let (class, time) = (class_of(at.saturating_sub(self.began)), at.saturating_sub(self.since));
-                match self.unseen.iter_mut().find(|unseen| unseen.class == class) {
-                    Some(unseen) => unseen.time += time,
-                    None => self.unseen.push(Unseen { class, time }),
-                }
-            }
+        let length = at.saturating_sub(self.began);
+        let class = class_of(length);
+        if let Some(stack) = self.stack_until(at) {
+            self.add(class, stack, at, Some(length));
+            self.read = None;
+            return;
+        }
+        let time = at.saturating_sub(self.since);
+        match self.unseen.iter_mut().find(|unseen| unseen.class == class) {
+            Some(unseen) => unseen.time += time,
+            None => self.unseen.push(Unseen { class, time }),
         }
         self.since = self.since.max(at);
     }
