@@ -224,6 +224,34 @@ fn threads_without_tasks_have_their_parts_of_the_time() {
     assert!(diff.contains("wall time of tasks") && diff.contains("nap"), "{diff}");
 }
 
+/// Most brief sleeps fall between two reads. Each belongs to the function that sleeps so long, whatever the user may sample.
+#[test]
+fn brief_sleeps_have_their_parts_of_the_time() {
+    let ordinary = ["setpriv", "--bounding-set=-perfmon,-sys_admin,-sys_ptrace"];
+    for before in [&[][..], &ordinary] {
+        if let [program, words @ ..] = before
+            && !Command::new(program).args(words).arg("true").status().is_ok_and(|status| status.success())
+        {
+            eprintln!("only root can give up rights: nothing more is tested");
+            continue;
+        }
+        let outcome = Record::of(host("sleeps", Language::C)).before(before).run();
+        assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+        let recording = outcome.recording();
+        let truth: Vec<f64> =
+            outcome.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        for (function, truth) in [("longer", truth[0] / 1e9), ("shorter", truth[1] / 1e9)] {
+            let asleep: f64 = recording
+                .samples
+                .iter()
+                .filter(|sample| sample.state == State::Asleep && text(&recording, sample).contains(function))
+                .map(|sample| sample.time.seconds())
+                .sum();
+            assert!((asleep / truth - 1.0).abs() < 0.1, "{function}: {asleep} of {truth}, {before:?}");
+        }
+    }
+}
+
 /// A look must not begin the time-outs of sleeping threads anew. Other load makes timers late as well, so the best of several
 /// tries counts.
 #[test]

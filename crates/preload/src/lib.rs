@@ -1,6 +1,7 @@
 //! The library that `stackglass record` and `stackglass run` preload into programs.
 //!
-//! `record` preloads it with `--sampler preload`, and into programs that link the crate `stackglass`. Under `run` the library only counts requests for peeks.
+//! `record` preloads it with `--sampler preload`, and into programs that link the crate `stackglass`. Under `run` the library
+//! only counts requests for peeks.
 //!
 //! Duty: when the program starts, find the session, create this process's file in it and start the sampler (`begin`);
 //! interpose the functions of the C library that affect sampling (`hooks`); start samplers in forked children (`children`).
