@@ -34,6 +34,7 @@ enum Door {
 use Door::{Attaches, AttachesPrepared, Starts, StartsSignalled};
 
 const KERNEL: Door = Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass"]);
+const THREADS: Door = Starts(&["record", "--quiet", "--delay", "100us", "--walltime", "-o", "r.glass"]);
 const ALLOCATIONS: Door = Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass", "--allocs"]);
 const AT_EXIT: Door =
     Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass", "--allocs", "--heap-at", "exit"]);
@@ -42,6 +43,8 @@ const AT_SIGNAL: Door =
 const ATTACHED: Door =
     Attaches(&["record", "--quiet", "--delay", "100us", "--duration", "1s", "-o", "r.glass", "--pid", "PID"]);
 const PEEK: Door = Attaches(&["peek", "PID", "--delay", "100us", "--duration", "50ms"]);
+const PEEK_PREPARED: Door = AttachesPrepared(&["peek", "PID", "--delay", "100us", "--duration", "50ms"]);
+const PEEK_BY_SIGNAL: Door = StartsSignalled(&["run", "--delay", "100us", "--peek-duration", "50ms"]);
 const TOP: Door = Attaches(&["top", "--json", "--delay", "100us", "PID"]);
 const ALLOCS: Door = AttachesPrepared(&["allocs", "--pid", "PID", "--duration", "300ms"]);
 const HEAP: Door = Attaches(&["heap", "take", "PID", "-o", "h.heapsnapshot"]);
@@ -211,6 +214,11 @@ fn recorded_by_the_kernel() {
 }
 
 #[test]
+fn recorded_by_wall_time() {
+    THREADS.is_harmless();
+}
+
+#[test]
 fn recorded_with_allocations() {
     ALLOCATIONS.is_harmless();
 }
@@ -268,11 +276,14 @@ fn a_hundred_thousand_calls() {
     const CALLS: &str = "8400";
     let doors = [
         ("record", &KERNEL),
+        ("record --walltime", &THREADS),
         ("record --allocs", &ALLOCATIONS),
         ("--heap-at exit", &AT_EXIT),
         ("--heap-at USR1", &AT_SIGNAL),
         ("record --pid", &ATTACHED),
         ("peek", &PEEK),
+        ("peek at a program under run", &PEEK_PREPARED),
+        ("SIGUSR1 to run", &PEEK_BY_SIGNAL),
         ("top", &TOP),
         ("allocs --pid", &ALLOCS),
         ("heap take", &HEAP),
@@ -311,6 +322,13 @@ fn recorded_with_tasks(flags: &[&str], milliseconds: &str) -> Outcome {
     assert_eq!(rest, "0 short, 0 failed\n", "of {calls}: {}", outcome.stderr);
     assert!(calls.parse::<u32>().is_ok_and(|calls| calls > 20), "{calls}");
     outcome
+}
+
+#[test]
+fn peeks_at_a_program_under_run() {
+    assert!(PEEK_PREPARED.is_harmless().times > 0);
+    let ran = PEEK_BY_SIGNAL.is_harmless();
+    assert!(ran.said.contains("Total snapshots: "), "{}", ran.said);
 }
 
 #[test]

@@ -22,7 +22,7 @@ const DOORS: [&[&str]; 6] = [
     &["run", "--allocs"],
     &["record", "--quiet", "--delay", "100us", "--allocs"],
     &["record", "--quiet", "--delay", "100us", "--allocs", "--heap-at", "exit"],
-    &["record", "--quiet", "--delay", "1ms", "--walltime"],
+    &["record", "--quiet", "--delay", "1ms", "--walltime", "--sampler", "preload"],
     &["record", "--quiet", "--delay", "100us", "--sampler", "preload"],
 ];
 

@@ -316,3 +316,18 @@ fn a_peek_saves_a_snapshot() {
         program.end();
     }
 }
+
+/// A program whose allocations cannot be recorded does not wait at its end.
+#[test]
+fn nobody_waits_for_a_heap_that_is_not_recorded() {
+    let begun = Instant::now();
+    let outcome = Record::of("bash")
+        .args(["-c", "ulimit -f 100; exec /bin/true"])
+        .flag("--allocs")
+        .flag("--heap-at=exit")
+        .run();
+    outcome.program_did("", 0);
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert!(outcome.says("no heap snapshot of process"), "{}", outcome.stderr);
+    assert!(outcome.says("are not recorded: a file of"), "{}", outcome.stderr);
+}

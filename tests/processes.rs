@@ -106,3 +106,23 @@ fn children_that_become_another_user_run_as_they_do_alone() {
     let millis = seen.functions.get("master_work").copied().unwrap_or(0) / 1_000_000;
     assert!((270..=320).contains(&millis), "{seen:#?}");
 }
+
+/// Rights belong to threads. The C library ends a program in which the answers of threads differ.
+#[test]
+fn a_thread_that_changes_its_own_rights_is_the_only_one() {
+    // SAFETY: no arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("only root can become another user: nothing is tested");
+        return;
+    }
+    let program = host("own_rights", Language::C);
+    for how in ["keep", "bits", "bare", "bare-capset"] {
+        let alone =
+            std::process::Command::new(&program).arg(how).output().expect("the program can be started");
+        let printed = String::from_utf8_lossy(&alone.stdout).into_owned();
+        assert!(alone.status.success() && printed.starts_with(how), "{alone:?}");
+        for flag in ["--sampler=preload", "--walltime", "--allocs"] {
+            Record::of(&program).args([how]).flag(flag).run().program_did(&printed, 0);
+        }
+    }
+}

@@ -138,6 +138,11 @@ fn without_a_choice_nothing_starts() {
     let script = "echo started > started";
     names_the_ways_out(&without_perf(&folder, &["record", "-o", "old.glass", "--", "sh", "-c", script]));
     names_the_ways_out(&without_perf(&folder, &["top", "--json", "--", "sh", "-c", script]));
+    let walltime = without_perf(&folder, &["record", "--walltime", "--", "sh", "-c", script]);
+    assert_eq!(walltime.status.code(), Some(125), "{walltime:?}");
+    for way in ["--sampler ptrace: at your risk", "--sampler preload: threads"] {
+        assert!(text(&walltime.stderr).contains(way), "{walltime:?}");
+    }
     let busy = Busy::start("sh", &["-c", "while :; do :; done"]);
     names_the_ways_out(&without_perf(&folder, &["record", "--pid", &busy.pid()]));
     names_the_ways_out(&without_perf(&folder, &["top", "--json", &busy.pid()]));

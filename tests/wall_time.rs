@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use whole_programs::{Outcome, Record, awaits, marked_lines, stackglass};
+use whole_programs::{Language, Outcome, Record, awaits, host, marked_lines, stackglass};
 
 /// The frames of a sample, outermost first.
 fn frames<'a>(recording: &'a Recording, sample: &Sample) -> Vec<&'a Frame> {
@@ -189,6 +189,71 @@ fn tasks_that_never_rest_have_possible_stacks() {
         }
     }
     assert!(seen > 4, "{seen}");
+}
+
+/// A program without tasks has a profile of its threads. They are sampled from outside, like any recording.
+#[test]
+fn threads_without_tasks_have_their_parts_of_the_time() {
+    let outcome = Record::of(host("naps", Language::C)).flag("--walltime").run();
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    assert!(outcome.says("no tasks of tokio are in it"), "{}", outcome.stderr);
+    let recording = outcome.recording();
+    assert!(recording.samples.iter().all(|sample| sample.state == State::Task && sample.task == 0));
+    assert!(!recording.modules.iter().any(|module| module.path.contains("libstackglass")));
+
+    let truth: Vec<f64> = outcome.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let (slept, lived) = (truth[0] / 1e9, truth[1] / 1e9);
+    let (napped, ticks) = sum(&recording, &["work", "nap"]);
+    let (worked, _) = sum(&recording, &["work"]);
+    let (waited, _) = sum(&recording, &["main", "join"]);
+    let is_close = |time: f64, truth: f64| (time / truth - 1.0).abs() < 0.03;
+    assert!(is_close(napped, slept), "{napped} of {slept}");
+    assert!(is_close(worked, lived) && is_close(waited, lived), "{worked} {waited} of {lived}");
+    assert!(is_close(f64::from(ticks) / 1000.0, slept), "{ticks} of {slept}");
+
+    // Reports count all of it, and call it wall time.
+    assert!(outcome.says("wall-time profile"), "{}", outcome.stderr);
+    let hot = said(&["hot"], &outcome);
+    assert!(hot.contains("of wall time of tasks") && !hot.contains("CPU"), "{hot}");
+    let share =
+        hot.lines().find(|line| line.contains("nanosleep")).and_then(|line| line.split_whitespace().next());
+    let share: f64 = share.and_then(|share| share.parse().ok()).expect("a share");
+    assert!((share - slept / lived * 50.0).abs() < 2.0, "{hot}");
+    let file = outcome.file.to_str().expect("the path is text");
+    let diff = said(&["diff", file], &outcome);
+    assert!(diff.contains("wall time of tasks") && diff.contains("nap"), "{diff}");
+}
+
+/// Most brief sleeps fall between two reads. Each belongs to the function that sleeps so long, whatever the user may sample.
+#[test]
+fn brief_sleeps_have_their_parts_of_the_time() {
+    let ordinary = ["setpriv", "--bounding-set=-perfmon,-sys_admin,-sys_ptrace"];
+    for before in [&[][..], &ordinary] {
+        if let [program, words @ ..] = before
+            && !Command::new(program).args(words).arg("true").status().is_ok_and(|status| status.success())
+        {
+            eprintln!("only root can give up rights: nothing more is tested");
+            continue;
+        }
+        let outcome = Record::of(host("sleeps", Language::C)).before(before).run();
+        assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+        let recording = outcome.recording();
+        let truth: Vec<f64> =
+            outcome.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let of = |state: State, function: &str| -> f64 {
+            let has = |sample: &&Sample| sample.state == state && text(&recording, sample).contains(function);
+            recording.samples.iter().filter(has).map(|sample| sample.time.seconds()).sum()
+        };
+        // The program's clock does not stop while it waits for a CPU after a sleep.
+        let ready = of(State::Waiting, "");
+        for (function, truth) in [("longer", truth[0] / 1e9), ("shorter", truth[1] / 1e9)] {
+            let asleep = of(State::Asleep, function);
+            assert!(
+                (asleep - truth).abs() < truth * 0.1 + ready,
+                "{function}: {asleep} of {truth}, {ready} ready, {before:?}"
+            );
+        }
+    }
 }
 
 /// A look must not begin the time-outs of sleeping threads anew. Other load makes timers late as well, so the best of several

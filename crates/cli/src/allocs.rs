@@ -37,7 +37,7 @@ pub(crate) struct Flags {
     /// A .glass file, or - for stdin [default: the newest *.glass in this folder]
     file: Option<PathBuf>,
 
-    /// Record this process now: one that was started with `stackglass run`
+    /// Record this process now: one that was started with `stackglass run`, without --allocs
     #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with = "file")]
     pid: Option<u32>,
 

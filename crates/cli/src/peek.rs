@@ -11,6 +11,7 @@ use crate::perf_refused;
 use crate::terminal::{Layout, LayoutFlags};
 use crate::values::{delay, positive_duration, process_id};
 use clap::Args;
+use stackglass_attach::choice;
 use stackglass_collect::attached::{self, OutsidePeek};
 use stackglass_collect::peeks::request::{PeekOptions, PeekRequest, ResponseEnd};
 use stackglass_collect::peeks::{PeekPart, handler};
@@ -60,11 +61,11 @@ pub(crate) struct Flags {
     #[arg(value_parser = process_id)]
     pid: u32,
 
-    /// Length of the profile [default: 1s, or what the program has set for its own answers]
+    /// Length of the profile [default: 1s; with --ask, what the program has set for its own answers]
     #[arg(long, value_name = "TIME", value_parser = positive_duration)]
     duration: Option<Duration>,
 
-    /// Time between two samples of each thread (100us to 1h) [default: 1ms, or what the program has set]
+    /// Time between two samples of each thread (100us to 1h) [default: 1ms; with --ask, what the program has set]
     #[arg(long, value_name = "TIME", value_parser = delay)]
     delay: Option<Duration>,
 
@@ -74,6 +75,10 @@ pub(crate) struct Flags {
 
     #[command(flatten)]
     driver: DriverFlag,
+
+    /// Ask a program that answers peeks itself, by SIGUSR1. This interrupts system calls: reads and writes may come back short
+    #[arg(long, conflicts_with_all = ["json", "name"])]
+    ask: bool,
 
     #[command(flatten)]
     layout: LayoutFlags,
@@ -85,8 +90,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     let pid = process_of(flags.pid);
     let layout = flags.layout.of_stdout();
-    // The answer of a program is text.
-    if !flags.json && flags.driver.driver().is_none() && handler::carries_our_handler(pid) {
+    if is_asked(flags, pid)? {
         let options = PeekOptions {
             duration: flags.duration,
             delay: flags.delay,
@@ -135,6 +139,20 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         heap::save_at_peek(pid, &mut |line| message::print(line));
     }
     early.map_or(Ok(0), |why| Err(Failure::new(why)))
+}
+
+/// Whether the program is asked by its signal: if the user wants that, or nothing from outside sees its running threads.
+fn is_asked(flags: &Flags, pid: u32) -> Result<bool, Failure> {
+    // The answer of a program is text.
+    let is_of_outside = flags.json || flags.driver.driver().is_some();
+    if !flags.ask && (is_of_outside || choice::perf(pid).is_ok()) {
+        return Ok(false);
+    }
+    match handler::may_be_asked(pid) {
+        Ok(()) => Ok(true),
+        Err(why) if flags.ask => Err(Failure::new(format!("process {pid} cannot be asked: {why}"))),
+        Err(_) => Ok(false),
+    }
 }
 
 /// Exit status if the answer was printed elsewhere.

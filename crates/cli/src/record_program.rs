@@ -6,10 +6,13 @@ use crate::library;
 use crate::output::Output;
 use crate::perf_refused;
 use crate::recording_observer::RecordingObserver;
-use crate::sampling_flags::{SamplerName, SamplingFlags};
+use crate::sampling_flags::SamplingFlags;
 use stackglass_collect::launch::{self, HeapAtOptions, LaunchError, Options, Program};
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+/// A way out where nothing from outside is allowed.
+const INSIDE: &str = "--sampler preload: threads, and tasks that the program names itself; its signals may interrupt system calls";
 
 /// A program to record.
 pub(crate) struct Job {
@@ -26,14 +29,6 @@ pub(crate) struct Job {
 /// Records the program, prints the report, and returns the program's exit status.
 pub(crate) fn record(job: Job) -> Outcome {
     let sampling = job.sampling;
-    if let Some(name @ (SamplerName::Perf | SamplerName::Ptrace)) =
-        sampling.sampler.filter(|_| sampling.walltime)
-    {
-        let name = format!("{name:?}").to_lowercase();
-        return Err(Failure::new(format!(
-            "the sampler `{name}` takes no wall-time profiles: leave out --sampler or --walltime"
-        )));
-    }
     let heap_at = sampling.heap_at.map(|at| HeapAtOptions {
         at,
         output: sampling.heap_file.clone(),
@@ -62,12 +57,16 @@ pub(crate) fn record(job: Job) -> Outcome {
     let mut observer = RecordingObserver::new(sampling.quiet).tracking(sampling.track);
     let end = launch::record(&options, &mut observer).map_err(|error| match &error {
         LaunchError::NoPerf(refused) => {
-            let without = "--no-time: record allocations alone, without time";
-            perf_refused::failure(&error, refused, options.allocations.map(|_| without))
+            let other = match options.allocations {
+                Some(_) => Some("--no-time: record allocations alone, without time"),
+                None if options.walltime => Some(INSIDE),
+                None => None,
+            };
+            perf_refused::failure(&error, refused, other)
         }
         LaunchError::NoStops(refused) => {
             let other = match sampling.walltime {
-                true => "--sampler preload: threads, and tasks that the program names itself",
+                true => INSIDE,
                 false => "--heap-at exit: the heap at the end",
             };
             perf_refused::of_copies(&error, refused, Some(other))

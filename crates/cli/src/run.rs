@@ -19,16 +19,18 @@ use std::time::Duration;
 const EXAMPLES: &str = "\
 Examples:
   stackglass run -- ./server &      until it ends
-  kill -USR1 $(pidof server)        what is it doing?
+  stackglass peek $(pidof server)   what is it doing?
+  kill -USR1 %1                     the same, on stderr of the server
   stackglass run --allocs -- ./server
   stackglass heap take PID          what is in its memory?
 
-SIGUSR1 to the program, or to a process that it starts, prints on stderr what
-each thread is doing now, and then a profile of the next second. Until then
-nothing is sampled: the program gets a handler for SIGUSR1 and no thread. A
-program that handles SIGUSR1 itself keeps its handler; `stackglass peek PID`
-works for it from outside. A program that calls stackglass::peek::install
-answers by itself.";
+SIGUSR1 to this stackglass prints on stderr what each thread of the program is
+doing now, and then a profile of the next second. Until then nothing is
+sampled: the program gets a handler for SIGUSR1 and no thread. SIGUSR1 to the
+program, or to a process that it starts, does the same, but the signal may cut
+short a read or write of it. A program that handles SIGUSR1 itself keeps its
+handler, and gets the signal; `stackglass peek PID` works for it, too. A program
+that calls stackglass::peek::install answers SIGUSR1 by itself.";
 
 /// Run a program so that SIGUSR1 prints what it is doing; record nothing.
 #[derive(Args, Debug)]
@@ -46,7 +48,7 @@ pub(crate) struct Flags {
     #[arg(long)]
     no_children: bool,
 
-    /// Record allocations from the start, so that heap snapshots know the type and the place of each block
+    /// Record allocations from the start, so that heap snapshots know the type and the place of each block. Without it, `allocs --pid` can record them for a while
     #[arg(long)]
     allocs: bool,
 

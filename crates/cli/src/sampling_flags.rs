@@ -41,7 +41,7 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
     pub(crate) peek_duration: Duration,
 
-    /// How stacks are taken [default: perf; preload for programs that contain the crate, and for wall-time profiles of programs without types]
+    /// How stacks are taken [default: perf; preload for programs that contain the crate]
     #[arg(long, alias = "driver", value_name = "SAMPLER")]
     pub(crate) sampler: Option<SamplerName>,
 

@@ -43,7 +43,17 @@ fn a_snapshot_has_the_default_name_and_can_be_shown() {
     assert!(name.starts_with(&format!("{}_", sleeping.pid())) && name.ends_with(".heapsnapshot"), "{stderr}");
     assert!(rest.contains(" blocks, ") && rest.contains("paused for "), "{stderr}");
     let shown = place.stdout_of(&["heap", "show", name]);
-    assert!(shown.contains("block"), "{shown}");
+    // Both count all blocks, also those that no root reaches.
+    let blocks = |text: &str| {
+        let before = text.split(" block").next().unwrap_or_default();
+        before.rsplit(' ').next().map(str::to_owned)
+    };
+    assert_eq!(blocks(rest), blocks(&shown), "{rest}\n{shown}");
+    assert_eq!(
+        rest.contains(" reached by no root"),
+        shown.lines().next().unwrap().contains(" of "),
+        "{rest}\n{shown}"
+    );
     let state = std::fs::read_to_string(format!("/proc/{}/stat", sleeping.pid())).unwrap();
     assert!(state.contains(") S "), "{state}");
 }
@@ -135,4 +145,20 @@ fn a_killed_command_leaves_no_file() {
             place.file("").read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert!(left.iter().all(|name| name == "k.heapsnapshot"), "{left:?}");
     }
+}
+
+/// What `run --allocs` records belongs to heap snapshots.
+#[test]
+fn allocations_that_are_recorded_from_the_start_are_not_recorded_again() {
+    let place = Place::new();
+    let mut command =
+        place.stackglass(["run", "--allocs", "--", "sh", "-c", "echo $$ > ready; exec sleep 60"]);
+    let mut run = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    place.await_file("ready");
+    let pid = std::fs::read_to_string(place.file("ready")).unwrap().trim().to_owned();
+    let refused = place.run(["allocs", "--pid", &pid, "--duration", "100ms"]);
+    let line = String::from_utf8_lossy(&refused.stderr).into_owned();
+    Command::new("kill").arg(&pid).status().unwrap();
+    run.wait().unwrap();
+    assert!(!refused.status.success() && line.contains("are recorded from its start"), "{line}");
 }

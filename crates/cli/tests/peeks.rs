@@ -208,7 +208,7 @@ fn under_record_the_signal_is_the_programs_own_affair() {
     assert_eq!(output.status.code(), Some(4));
     assert!(text(&output.stderr).contains("SIGUSR1 was not passed on"), "{}", text(&output.stderr));
     let started = Started::new(&["record", "--", "sh", "-c", WORKER]);
-    let output = started.answer(&["--duration", "300ms"]);
+    let output = started.answer(&["--duration", "300ms", "--driver", "perf"]);
     let printed = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{printed}{}", text(&output.stderr));
     assert!((200..600).contains(&snapshots(&printed)), "{printed}");
@@ -272,10 +272,11 @@ fn without_a_sampler_run_says_so_and_runs() {
 }
 
 impl Started {
-    /// Runs `stackglass peek` for it.
+    /// Runs `stackglass peek` for it, which asks the program unless it is told how to sample it.
     fn ask(&self, flags: &[&str]) -> Child {
         let pid = self.program.as_raw_nonzero().to_string();
-        let mut command = self.place.stackglass([&["peek", &pid], flags].concat());
+        let ask: &[&str] = if flags.contains(&"--driver") { &[] } else { &["--ask"] };
+        let mut command = self.place.stackglass([&["peek", &pid], ask, flags].concat());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 

@@ -97,8 +97,10 @@ fn waits_for_heap_snapshot() -> Option<&'static SessionPage> {
     let page = own_session::get()?.page;
     let is_program = fork_guard::sampled_process().is_some_and(|own| own.pid == page.only_pid.load(Relaxed));
     let waits = page.heap_at_exit.load(Acquire) != HEAP_NOT_READ && page.allocations.load(Relaxed) != 0;
+    // Without tables, as where no large file may be made, the launcher does not notice the end.
+    let is_recorded = stackglass_heap::tables().is_some();
     // A copy of shadow memory would take minutes.
-    (is_program && waits && !allocations::has_shadow_memory()).then_some(page)
+    (is_program && waits && is_recorded && !allocations::has_shadow_memory()).then_some(page)
 }
 
 /// Waits while the launcher saves the heap of this program, but not for one that has died.

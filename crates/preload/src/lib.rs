@@ -1,7 +1,7 @@
 //! The library that `stackglass record` and `stackglass run` preload into programs.
 //!
-//! `record` preloads it with `--sampler preload` or `--walltime`, into programs that link the crate `stackglass`, and if
-//! the system refuses both perf events and ptrace. Under `run` the library only counts requests for peeks.
+//! `record` preloads it with `--sampler preload`, and into programs that link the crate `stackglass`. Under `run` the library
+//! only counts requests for peeks.
 //!
 //! Duty: when the program starts, find the session, create this process's file in it and start the sampler (`begin`);
 //! interpose the functions of the C library that affect sampling (`hooks`); start samplers in forked children (`children`).
@@ -16,6 +16,7 @@ mod allocations;
 mod alternate_handlers;
 mod children;
 mod constructor;
+mod credentials;
 mod environment;
 #[cfg(panic = "abort")]
 #[path = "file_status_x86_64.rs"]

@@ -71,6 +71,8 @@ next! {
     SIGNALFD signalfd: unsafe extern "C" fn(c_int, *const libc::sigset_t, c_int) -> c_int;
     /// prctl(2).
     PRCTL prctl: unsafe extern "C" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
+    /// capset(2).
+    CAPSET capset: unsafe extern "C" fn(*mut c_void, *const c_void) -> c_int;
     /// dlclose(3).
     DLCLOSE dlclose: unsafe extern "C" fn(*mut c_void) -> c_int;
 }

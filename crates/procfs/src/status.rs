@@ -100,6 +100,11 @@ impl Status {
         (1..=64).contains(&signal) && self.caught >> (signal - 1) & 1 == 1
     }
 
+    /// Whether it blocks this signal.
+    pub fn blocks(&self, signal: i32) -> bool {
+        (1..=64).contains(&signal) && self.blocked >> (signal - 1) & 1 == 1
+    }
+
     /// Whether it handles, ignores or blocks this signal, so that the signal does not act by default.
     pub fn expects(&self, signal: i32) -> bool {
         let expected = self.caught | self.ignored | self.blocked;

@@ -31,7 +31,7 @@ mod tasks;
 mod threads;
 
 pub use in_process::{Config, Handle, is_delegated, start};
-pub use lifecycle::{CreateThread, NotStarted, Plan, is_sampler, launch, stop};
+pub use lifecycle::{CreateThread, NotStarted, Plan, end, is_sampler, launch, stop};
 pub use orders::Orders;
 pub use run_state::is_running;
 pub use stackglass_host::set_empty_handler;

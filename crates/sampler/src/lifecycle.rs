@@ -200,6 +200,18 @@ pub fn stop(patience: u64) -> bool {
     }
 }
 
+/// The same, and its thread is gone afterwards.
+pub fn end(patience: u64) -> bool {
+    let thread = THREAD.load(Acquire);
+    let has_stopped = stop(patience);
+    if has_stopped && thread != 0 && claim_join(thread) {
+        // SAFETY: the handle of a thread that we made, whose last act was to say that it has stopped; it is joined once, since
+        // it can be claimed once.
+        unsafe { libc::pthread_join(thread, core::ptr::null_mut()) };
+    }
+    has_stopped
+}
+
 /// Whether the caller is to join the sampler's thread. True for one caller only.
 pub(crate) fn claim_join(thread: libc::pthread_t) -> bool {
     THREAD.compare_exchange(thread, 0, AcqRel, Relaxed).is_ok()

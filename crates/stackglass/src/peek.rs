@@ -5,15 +5,16 @@
 //! # Ok::<(), stackglass::peek::PeekError>(())
 //! ```
 //!
-//! Then run `kill -USR1 PID` or `stackglass peek PID`. At once, `cmd: PROGRAM PID running R of N` and a stack of each thread
+//! Then run `kill -USR1 PID` or `stackglass peek --ask PID`. At once, `cmd: PROGRAM PID running R of N` and a stack of each thread
 //! appear on standard error, or where `stackglass peek` runs. Then all threads are profiled for [`get_duration`]. Then the
 //! report by thread and task follows, or the one set by [`set_report`]. A separate thread prints it, so the report
 //! comes even if the program never yields.
 //!
 //! - A second signal during a peek shows the stacks again, and does not prolong the peek.
-//! - Each peek is answered where it was requested. A `stackglass peek PID` during another peek waits, and says so; a signal
+//! - Each peek is answered where it was requested. A `stackglass peek --ask PID` during another peek waits, and says so; a signal
 //!   during a `stackglass peek` waits as well. `stackglass peek` may request another duration, delay and width. A
 //!   peek ends when its requester has gone.
+//! - Without `--ask`, `stackglass peek PID` looks from outside and sends no signal, unless perf events are refused.
 //! - `stackglass peek PID` adds the async tasks of the program, which it reads from outside. A signal does not show them.
 //! - During [`profile!`](crate::profile!) a peek shows that second of the running profile, and does not disturb it.
 //! - A program that handles or ignores SIGUSR1 keeps the signal: [`install`] is then an error, and a handler that is installed

@@ -157,7 +157,7 @@ fn with_site_frames<T>(take: impl FnOnce(SiteFrames<'_>) -> T) -> T {
     })
 }
 
-/// `app.heapsnapshot: 12 345 blocks, 3.40 MB, 99 % typed; paused for 4.2 ms`.
+/// `app.heapsnapshot: 12 345 blocks, 3.40 MB, 99 % typed, 12 reached by no root; paused for 4.2 ms`.
 pub(crate) fn line(output: &Path, taken: &Taken) -> String {
     format!("{}: {}", output.display(), numbers(taken))
 }
@@ -168,8 +168,12 @@ fn numbers(taken: &Taken) -> String {
         0 => String::new(),
         blocks => format!(", {} typed", percent_text(totals.typed_blocks, blocks)),
     };
+    let unreached = match totals.unreached_blocks {
+        0 => String::new(),
+        blocks => format!(", {} reached by no root", grouped(blocks)),
+    };
     format!(
-        "{}, {}{typed}; paused for {:.1} ms",
+        "{}, {}{typed}{unreached}; paused for {:.1} ms",
         counted(totals.blocks, "block", "blocks"),
         bytes_text(totals.bytes),
         taken.pause.whole.as_secs_f64() * 1e3

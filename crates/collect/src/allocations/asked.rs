@@ -26,9 +26,14 @@ pub enum AskError {
         "process {0} is not ready to record allocations: start it with `stackglass run -- PROGRAM`, or record it from its start with `stackglass record --allocs -- PROGRAM`"
     )]
     NotReady(u32),
-    /// It is being recorded already.
-    #[error("allocations of process {0} are being recorded already")]
+    /// Another command records it.
+    #[error("allocations of process {0} are being recorded already, by another `stackglass allocs --pid`")]
     Recorded(u32),
+    /// They are recorded from the start.
+    #[error(
+        "allocations of process {0} are recorded from its start, for heap snapshots (`stackglass heap take {0}`): `stackglass run` without --allocs leaves them to `allocs --pid`"
+    )]
+    FromStart(u32),
     /// It has ended, or has not allocated.
     #[error("process {0} allocated nothing in this time, or has ended")]
     Nothing(u32),
@@ -58,7 +63,8 @@ pub fn record(
     let own = std::process::id();
     turn_off_if_abandoned(page);
     if page.allocation_asker.compare_exchange(0, own, AcqRel, Acquire).is_err() {
-        return Err(AskError::Recorded(pid));
+        let is_from_start = page.allocation_asker.load(Acquire) == page.launcher.load(Relaxed);
+        return Err(if is_from_start { AskError::FromStart(pid) } else { AskError::Recorded(pid) });
     }
     let signals = Signals::block().map_err(|error| AskError::System(pid, error))?;
     let info = RecordingInfo {

@@ -3,9 +3,9 @@
 //!
 //! Outside is the default, because nothing runs inside the program. If perf events are refused, nothing else samples a
 //! running thread without interrupting its system calls, so the user must ask for ptrace or the preload library. The preload
-//! library is also used for what only the program knows (async tasks of programs that link the crate, wall-time profiles of
-//! programs without types). Wall-time profiles of programs with types are looks at their tasks from outside
-//! ([`walltime`](crate::walltime)).
+//! library is also used for what only the program knows: async tasks of programs that link the crate. Wall-time profiles of
+//! programs with types are looks at their tasks from outside ([`walltime`](crate::walltime)); those of other programs are
+//! profiles of their threads, which are sampled as in any recording.
 
 use super::drain::Drain;
 use super::heap_at::HeapAt;
@@ -53,12 +53,27 @@ pub enum Sampler {
 }
 
 /// What a profile by wall time lacks without types.
-const NO_TYPES: &str = "its debug information has no types of async functions: `debug = 2` in the Cargo profile of its own \
-    crate shows in which line tasks wait";
-
-const STRIPPED: &str = "it is stripped, so its tasks cannot be seen from outside: only threads are, and tasks that it names itself";
+const NO_TYPES: &str = "its debug information has no types of async functions, so this is a profile of threads: `debug = 2` in the \
+    Cargo profile of its own crate shows in which line tasks wait";
+const STRIPPED: &str =
+    "it is stripped, so its tasks cannot be seen from outside: this is a profile of threads";
 const NO_TASKS: &str = "no tasks of tokio are in it, so this is a profile of threads; name the program itself after `--`, not a \
     shell that starts it";
+const NOT_TRACED: &str = "its tasks may not be read here, so this is a profile of threads";
+/// The same for programs that can name tasks.
+const NAMED_ALONE: &str = "the lines in which its tasks wait cannot be read here: only threads are seen, and tasks that it names itself";
+
+/// Why a profile by wall time is one of threads, or of named tasks; `None` if the program's tasks can be read.
+fn no_tasks(program: &Path) -> Option<&'static str> {
+    match TaskTypes::of(program) {
+        TaskTypes::Known if may_trace_children() => None,
+        _ if links_the_crate(program) => Some(NAMED_ALONE),
+        TaskTypes::Known => Some(NOT_TRACED),
+        TaskTypes::Missing => Some(NO_TYPES),
+        TaskTypes::Stripped => Some(STRIPPED),
+        TaskTypes::NoTokio => Some(NO_TASKS),
+    }
+}
 
 /// A way of sampling, and its state.
 pub(super) enum Backend {
@@ -94,32 +109,32 @@ impl Backend {
         if options.heap_at.as_ref().is_some_and(|heap| heap.at == HeapAt::Peak) {
             probe::stop_in_user_code().map_err(LaunchError::NoStops)?;
         }
-        match options.sampler {
+        let program = options.program.executable();
+        let no_tasks = match options.sampler {
             Some(Sampler::Preload) => return inside(None),
-            None if options.walltime && may_trace_children() => {
-                match TaskTypes::of(&options.program.executable()) {
-                    TaskTypes::Known => {
-                        probe::stop_in_user_code().map_err(LaunchError::NoStops)?;
-                        let sampling =
-                            options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
-                        let tasks = Tasks { delay: options.delay, sampling, looks: None };
-                        return Ok((Backend::Tasks(Box::new(tasks)), None));
-                    }
-                    TaskTypes::Missing => return inside(Some(NO_TYPES.to_owned())),
-                    TaskTypes::Stripped => return inside(Some(STRIPPED.to_owned())),
-                    TaskTypes::NoTokio => return inside(Some(NO_TASKS.to_owned())),
+            None if options.walltime => match no_tasks(&program) {
+                None => {
+                    probe::stop_in_user_code().map_err(LaunchError::NoStops)?;
+                    let sampling = options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
+                    let tasks = Tasks { delay: options.delay, sampling, looks: None };
+                    return Ok((Backend::Tasks(Box::new(tasks)), None));
                 }
-            }
-            None if options.walltime || links_the_crate(&options.program.path) => return inside(None),
-            _ => {}
-        }
+                Some(why) if links_the_crate(&program) => return inside(Some(why.to_owned())),
+                why => why,
+            },
+            None if links_the_crate(&program) => return inside(None),
+            _ => None,
+        };
         let at_once = options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
         let traced = || Backend::Traced(Descendants::new(options.delay, options.follow_children, at_once));
         let asks_for_ptrace = options.sampler == Some(Sampler::Ptrace);
         match Outside::prepare(options.delay, options.follow_children, at_once) {
             Ok(outside) => Ok((
                 Backend::Outside(Box::new(outside)),
-                asks_for_ptrace.then(|| format!("perf events are used, as they are allowed here: {RISK}")),
+                match asks_for_ptrace {
+                    true => Some(format!("perf events are used, as they are allowed here: {RISK}")),
+                    false => no_tasks.map(str::to_owned),
+                },
             )),
             Err(_) if asks_for_ptrace => {
                 Ok((traced(), Some(format!("sampled by ptrace, as asked. {RISK}; {APPROXIMATE}"))))
@@ -128,6 +143,11 @@ impl Backend {
             Err(_) if !options.time => Ok((traced(), None)),
             Err(error) => Err(LaunchError::NoPerf(PerfRefused::new(error))),
         }
+    }
+
+    /// Whether a profile by wall time is one of threads, sampled from outside.
+    pub(super) fn samples_threads(&self) -> bool {
+        matches!(self, Backend::Outside(_) | Backend::Traced(_))
     }
 
     /// The library to preload.

@@ -105,6 +105,9 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         let _ = clearing::name_started(session.folder(), child.pid());
     }
     let mut recorder = Recorder::new(info);
+    if options.walltime && backend.samples_threads() {
+        recorder.count_threads_as_tasks();
+    }
     remarks.into_iter().for_each(|remark| recorder.remark(remark));
     let file = RecordingFile::new(&options.output, writer);
     let limits = Limits { delay_start, duration: options.duration };

@@ -1,8 +1,8 @@
 //! `stackglass run`: starts a program that can be peeked at, without recording it.
 //!
 //! Nothing is sampled until a peek is requested. The program's handler of SIGUSR1 counts requests. This process
-//! checks the count a few times a second and samples the program from outside. It passes signals on and ends with the
-//! program's exit status.
+//! checks the count a few times a second and samples the program from outside. SIGUSR1 to this process is a request as well,
+//! of which the program sees nothing. It passes other signals on and ends with the program's exit status.
 
 use super::outside_peeks::OutsidePeeks;
 use super::peek_counts::RequestPage;
@@ -11,6 +11,7 @@ use super::start::{self, Child};
 use super::takeover::Takeover;
 use super::{LaunchError, Library, Options};
 use crate::allocations::{AllocationSettings, asked};
+use crate::peeks::handler;
 use crate::recording::Observer;
 use crate::session::Session;
 use crate::session::signals::Signals;
@@ -67,6 +68,9 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
         }
         let pause = if peeks.is_busy() || end_descriptor.is_none() { BUSY } else { CALM };
         if let Some(signal) = next_signal(&signals, end_descriptor.as_ref(), &mut child, pause) {
+            let is_request = signal.number == handler::SIGNAL
+                && !child.has_started(signal.sender)
+                && handler::carries_our_handler(child.pid());
             match signal.number {
                 libc::SIGUSR2 => {
                     observer.note("nothing is recorded under `stackglass run`: there is nothing to save");
@@ -75,7 +79,11 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
                 libc::SIGTSTP => peeks.detach_all(),
                 _ => {}
             }
-            pass_on(signal, &child, &signals);
+            // In the program, the signal would interrupt a call.
+            match is_request {
+                true => peeks.receive(child.pid(), 1),
+                false => pass_on(signal, &child, &signals),
+            }
         }
         for (pid, count) in requests.take() {
             peeks.receive(pid, count);

@@ -3,7 +3,7 @@
 //! Perf events of all CPUs, or events that are inherited by every thread and child, bring the stacks of running threads and report what happens
 //! to threads and processes ([`events`]). A table of all processes follows from these reports ([`processes`]). Stacks
 //! are walked with the unwind rules of the mapped files ([`mappings`], [`deep`]). Sleeping threads are read through /proc, at
-//! most once for each sleep ([`sleepers`]). The time of each thread is split among its stacks ([`time`], [`thread`]).
+//! most once for each sleep ([`sleepers`], [`sleeps`]). The time of each thread is split among its stacks ([`time`], [`thread`]).
 //! All samples go directly into a [`Recorder`].
 //!
 //! `docs/EFFECTS.md` lists what the program can notice.
@@ -22,6 +22,7 @@ mod phase_shift;
 mod process;
 mod process_table;
 mod sleepers;
+mod sleeps;
 mod thread;
 mod time;
 mod walking;

@@ -30,6 +30,9 @@ const SWITCH: u64 = 8_000;
 /// Fewer switches than this are no reason for a remark.
 const MANY_SWITCHES: u64 = 500;
 
+/// Drains over which the time between two is averaged.
+const MEAN_OF: f64 = 32.0;
+
 /// The table.
 pub(super) struct ProcessTable {
     processes: HashMap<u32, Process>,
@@ -52,6 +55,8 @@ pub(super) struct ProcessTable {
     drain: u64,
     /// The moment up to which this drain reads.
     until: u64,
+    /// Mean time between two drains while threads go to sleep, ns.
+    between_drains: f64,
     /// The recording process.
     own: u32,
     /// The events are of CPUs, and bring the records of all programs.
@@ -101,6 +106,7 @@ impl ProcessTable {
             only: None,
             drain: 0,
             until: 0,
+            between_drains: super::SLEEPS.as_nanos() as f64,
             own: std::process::id(),
             of_cpus,
             on_cpus: OnCpus::default(),
@@ -150,6 +156,10 @@ impl ProcessTable {
     /// Begins a drain of all records up to this moment.
     pub(super) fn begin_drain(&mut self, until: u64) {
         self.drain += 1;
+        if until != u64::MAX && self.until != 0 && self.has_looked {
+            let passed = until.saturating_sub(self.until) as f64;
+            self.between_drains += (passed - self.between_drains) / MEAN_OF;
+        }
         self.until = until;
     }
 
@@ -318,6 +328,7 @@ impl ProcessTable {
             cost: &self.cost,
             user_only: self.user_only,
             lost: self.lost_samples > 0,
+            between_drains: self.between_drains as u64,
             alike: self.of_cpus.then_some(&mut self.alike),
         };
         settling.settle(thread, process, at, true, recorder);
@@ -383,6 +394,7 @@ impl ProcessTable {
             cost: &self.cost,
             user_only: self.user_only,
             lost: self.lost_samples > 0,
+            between_drains: self.between_drains as u64,
             alike: self.of_cpus.then_some(&mut self.alike),
         };
         let mut one = |thread: &mut Thread| {
@@ -444,6 +456,7 @@ impl ProcessTable {
             cost: &self.cost,
             user_only: self.user_only,
             lost: self.lost_samples > 0,
+            between_drains: self.between_drains as u64,
             alike: self.of_cpus.then_some(&mut self.alike),
         };
         for mut thread in std::mem::take(threads).into_values().filter(|_| self.sampling) {
@@ -508,6 +521,7 @@ struct Settling<'a> {
     cost: &'a SwitchCost,
     user_only: bool,
     lost: bool,
+    between_drains: u64,
     /// Short lives, if each moment of CPU time has the same chance of a stack.
     alike: Option<&'a mut BTreeMap<Vec<u8>, Alike>>,
 }
@@ -531,8 +545,8 @@ impl Settling<'_> {
         let Some(number) = image.thread(thread.number) else { return };
         let alike =
             self.alike.as_mut().filter(|_| last).map(|alike| alike.entry(process.kind()).or_default());
-        let (user_only, lost) = (self.user_only, self.lost);
-        let mut sink = Sink { recorder, thread: number, no_stack, user_only, alike, lost };
+        let Settling { user_only, lost, between_drains, .. } = *self;
+        let mut sink = Sink { recorder, thread: number, no_stack, user_only, alike, lost, between_drains };
         thread.settle(at, last, self.cost, &mut sink);
     }
 }

@@ -13,15 +13,15 @@ use stackglass_sampling::ThreadState;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers};
 
-/// Walks the stack of a sleeping thread into the frames of `walking`. `None` if the thread does not sleep, or woke up
-/// meanwhile.
+/// Walks the stack of a sleeping thread into the frames of `walking`, and says when it slept there. `None` if the thread does not
+/// sleep, or woke up meanwhile.
 pub(super) fn read(
     process: &mut Process,
     thread: &mut Thread,
     walking: &mut Walking,
     files: &mut Files,
     cost: &mut SwitchCost,
-) -> Option<Walked> {
+) -> Option<(Walked, u64)> {
     let account = thread.files.stat()?;
     let at = monotonic();
     let ThreadState::Asleep(sleep) = thread.files.state() else { return None };
@@ -40,5 +40,5 @@ pub(super) fn read(
         return None;
     }
     thread.time.read(account.ran, at, cost);
-    Some(Walked { len: walk.len, cut: walk.end.code() })
+    Some((Walked { len: walk.len, cut: walk.end.code() }, at))
 }

@@ -8,6 +8,7 @@
 
 use super::alike::{Alike, Owed};
 use super::burst_start::BurstStart;
+use super::sleeps::Sleeps;
 use super::time::{Phase, SwitchCost, ThreadTime};
 use crate::recording::recorder::Recorder;
 use stackglass_procfs::threads::Files;
@@ -35,28 +36,6 @@ struct Hit {
     at_start: bool,
 }
 
-/// Where a thread sleeps.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Sleep {
-    /// Not read yet.
-    Unknown,
-    /// On this stack.
-    On(Stack),
-}
-
-/// What a thread slept on one stack.
-#[derive(Clone, Copy, Debug)]
-struct SleepSum {
-    stack: Stack,
-    /// Observed sleep, ns.
-    time: u64,
-    /// Observed brief sleeps.
-    brief: u64,
-}
-
-/// Sleeps shorter than this, ns, may fall between two drains. Those that were observed stand for the others.
-const BRIEF: u64 = 50_000_000;
-
 /// One thread of one image.
 pub(super) struct Thread {
     pub pid: u32,
@@ -68,9 +47,7 @@ pub(super) struct Thread {
     pub time: ThreadTime,
     burst_began: u64,
     burst_start: BurstStart,
-    sleep: Sleep,
-    /// When the current sleep, or its unsettled part, began.
-    sleeps_since: u64,
+    sleeps: Sleeps,
     pub files: Files,
     /// It has run since it was last settled.
     pub moved: bool,
@@ -79,10 +56,7 @@ pub(super) struct Thread {
     /// Copies of its stack beyond what samples contain, if the stack is deep.
     pub deep: Option<Box<super::deep::DeepStack>>,
     hits: Vec<Hit>,
-    /// Observed sleep since it was last settled.
-    asleep: Vec<SleepSum>,
     last_awake: Option<Stack>,
-    last_asleep: Option<Stack>,
 }
 
 /// Where the settled samples of one thread go.
@@ -97,6 +71,8 @@ pub(super) struct Sink<'a> {
     pub alike: Option<&'a mut Alike>,
     /// Samples were lost in this recording.
     pub lost: bool,
+    /// Mean time between two drains, ns.
+    pub between_drains: u64,
 }
 
 impl Sink<'_> {
@@ -120,16 +96,13 @@ impl Thread {
             time: ThreadTime::new(at, phase),
             burst_began: at,
             burst_start: BurstStart::default(),
-            sleep: Sleep::Unknown,
-            sleeps_since: at,
+            sleeps: Sleeps::of_thread(at),
             files: Files::new(pid, tid),
             moved: false,
             announced: false,
             deep: None,
             hits: Vec::new(),
-            asleep: Vec::new(),
             last_awake: None,
-            last_asleep: None,
         }
     }
 
@@ -144,7 +117,7 @@ impl Thread {
     /// Enters another phase.
     pub(super) fn enter(&mut self, phase: Phase, at: u64) {
         if self.time.phase() == Phase::Asleep {
-            self.count_sleep(at, true);
+            self.sleeps.end(at);
         }
         match (self.time.phase(), phase) {
             (Phase::Running, Phase::Running) => {}
@@ -153,30 +126,18 @@ impl Thread {
             _ => {}
         }
         self.time.enter(phase, at);
-        (self.sleep, self.sleeps_since) = (Sleep::Unknown, self.time.until());
+        self.sleeps.begin(self.time.until());
     }
 
     /// Records were lost: what it did after the moment `certain` is not known.
     pub(super) fn doubt(&mut self, certain: u64) {
         self.time.doubt(certain);
-        (self.sleep, self.sleeps_since) = (Sleep::Unknown, self.time.until());
+        self.sleeps.doubt(self.time.until());
     }
 
     /// The thread was found to sleep on this stack.
-    pub(super) fn asleep_on(&mut self, stack: Stack) {
-        self.sleep = Sleep::On(stack);
-    }
-
-    /// Adds the current sleep, up to `at`, to its stack if that is known.
-    fn count_sleep(&mut self, at: u64, ends: bool) {
-        let Sleep::On(stack) = self.sleep else { return };
-        let time = at.saturating_sub(self.sleeps_since);
-        self.sleeps_since = self.sleeps_since.max(at);
-        let brief = u64::from(ends && time < BRIEF);
-        match self.asleep.iter_mut().find(|sum| sum.stack == stack) {
-            Some(sum) => (sum.time, sum.brief) = (sum.time + time, sum.brief + brief),
-            None => self.asleep.push(SleepSum { stack, time, brief }),
-        }
+    pub(super) fn asleep_on(&mut self, stack: Stack, at: u64) {
+        self.sleeps.read(stack, at);
     }
 
     /// Whether stacks are unsettled.
@@ -193,8 +154,8 @@ impl Thread {
     pub(super) fn begin_anew(&mut self, at: u64, cost: &SwitchCost) {
         self.time.begin_anew(at, cost);
         self.hits.clear();
-        self.asleep.clear();
-        (self.last_awake, self.last_asleep, self.sleep, self.sleeps_since) = (None, None, Sleep::Unknown, at);
+        self.sleeps = Sleeps::of_thread(at);
+        self.last_awake = None;
     }
 
     /// Gives all time up to `at` to stacks. Time without a stack is kept, unless this is the `last` settling.
@@ -283,7 +244,7 @@ impl Thread {
     }
 
     fn settle_waited(&mut self, at: u64, last: bool, sink: &mut Sink<'_>) {
-        let stack = self.last_awake.or(self.last_asleep);
+        let stack = self.last_awake.or(self.sleeps.last());
         if let Some(stack) = stack.or(last.then_some(Stack { id: sink.no_stack, cut: cut::SHORT })) {
             let waited = self.time.take_waited();
             if waited > 0 {
@@ -293,32 +254,16 @@ impl Thread {
     }
 
     fn settle_asleep(&mut self, at: u64, last: bool, sink: &mut Sink<'_>) {
-        let mut goes_on = 0;
-        if self.time.phase() == Phase::Asleep {
-            self.count_sleep(at, false);
-            // A stack that was not read yet will be read.
-            goes_on = if last { 0 } else { at.saturating_sub(self.sleeps_since) };
+        let is_asleep = self.time.phase() == Phase::Asleep;
+        for (stack, time) in self.sleeps.settle((self.time.slept(), at), is_asleep, last, sink.between_drains)
+        {
+            sink.add(stack, at, time, State::Asleep, 1);
+            self.time.give_slept(time);
         }
-        let seen: u64 = self.asleep.iter().map(|sum| sum.time).sum();
-        let unseen = self.time.slept().saturating_sub(seen + goes_on);
-        let mut brief: u64 = self.asleep.iter().map(|sum| sum.brief).sum();
-        if brief == 0 && (last || unseen > BRIEF) && unseen > 0 {
-            // No brief sleep was observed: they count as like the last one.
-            let Some(stack) = self.last_asleep.or(self.asleep.last().map(|sum| sum.stack)) else {
-                if last {
-                    sink.add(Stack { id: sink.no_stack, cut: cut::SHORT }, at, unseen, State::Asleep, 0);
-                    self.time.give_slept(unseen);
-                }
-                return;
-            };
-            self.asleep.push(SleepSum { stack, time: 0, brief: 1 });
-            brief = 1;
-        }
-        for SleepSum { stack, time, brief: times } in std::mem::take(&mut self.asleep) {
-            let share = (u128::from(unseen) * u128::from(times) / u128::from(brief.max(1))) as u64;
-            sink.add(stack, at, time + share, State::Asleep, 1);
-            self.time.give_slept(time + share);
-            self.last_asleep = Some(stack);
+        let left = self.time.slept();
+        if last && left > 0 {
+            sink.add(Stack { id: sink.no_stack, cut: cut::SHORT }, at, left, State::Asleep, 0);
+            self.time.give_slept(left);
         }
     }
 }

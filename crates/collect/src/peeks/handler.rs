@@ -3,8 +3,9 @@
 //! A signal without a handler would kill the program. So two conditions must hold: the mapping that our handler
 //! creates (forked children do not have it), and the kernel's list of caught signals.
 
-use stackglass_procfs::Status;
-use stackglass_wire::PEEK_MARK;
+use stackglass_procfs::{Status, threads};
+use stackglass_wire::{PEEK_MARK, confinement};
+use std::time::Duration;
 use std::{fs, io};
 
 /// The signal that requests a peek.
@@ -20,18 +21,74 @@ pub fn carries_our_handler(pid: u32) -> bool {
     says_so(caught, &maps)
 }
 
-/// Requests a peek, if the handler is installed.
+/// Why a program is not asked.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAsked {
+    /// It has no handler of ours.
+    #[error("it does not answer peeks (stackglass::peek::install, `stackglass run`)")]
+    NoHandler,
+    /// A thread blocks the signal, as programs do that read it by sigwaitinfo(2) or a descriptor.
+    #[error("a thread of it blocks SIGUSR1, which it may wait for itself")]
+    Blocked,
+    /// A filter may end a program at the return from its handler.
+    #[error("a seccomp filter confines it, which may not allow the return from a signal handler")]
+    Confined,
+    /// The kernel has refused the signal.
+    #[error("{0}")]
+    Signal(#[from] io::Error),
+}
+
+/// Whether the signal can be sent without harm, but for the calls that it interrupts.
 ///
 /// # Errors
-/// ENOENT if it is not, and those of kill(2).
-pub fn ask(pid: u32) -> io::Result<()> {
+/// Why not.
+pub fn may_be_asked(pid: u32) -> Result<(), NotAsked> {
     if !carries_our_handler(pid) {
-        return Err(io::Error::from_raw_os_error(libc::ENOENT));
+        return Err(NotAsked::NoHandler);
     }
+    // What confines the first process as well is the filter of a container, which allows the return.
+    let of_container = confinement(&fs::read("/proc/1/status").unwrap_or_default());
+    for look in 0..LOOKS {
+        if look > 0 {
+            std::thread::sleep(BETWEEN);
+        }
+        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Err(NotAsked::NoHandler) };
+        let tids = tasks.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        for tid in tids.filter(|tid| !threads::is_ours(pid, *tid)) {
+            let waits = waits_for_signals(pid, tid);
+            let Ok(text) = fs::read(format!("/proc/{pid}/task/{tid}/status")) else { continue };
+            if ![0, of_container].contains(&confinement(&text)) {
+                return Err(NotAsked::Confined);
+            }
+            let blocks = Status::read(tid).is_some_and(|status| status.blocks(SIGNAL));
+            if waits || blocks || waits_for_signals(pid, tid) {
+                return Err(NotAsked::Blocked);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Looks at a program before it is asked, and the time between two: a thread may block the signal now and then.
+const LOOKS: u32 = 3;
+const BETWEEN: Duration = Duration::from_millis(1);
+
+/// Whether a thread is in sigwaitinfo(2) or the like: the kernel does not count what it waits for as blocked meanwhile.
+fn waits_for_signals(pid: u32, tid: u32) -> bool {
+    let call = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
+    call.split(' ').next().and_then(|number| number.parse().ok()) == Some(libc::SYS_rt_sigtimedwait)
+}
+
+/// Requests a peek, if the program [may be asked](may_be_asked).
+///
+/// # Errors
+/// Why not, or what kill(2) says.
+pub fn ask(pid: u32) -> Result<(), NotAsked> {
+    may_be_asked(pid)?;
     // SAFETY: a system call without pointers.
     match unsafe { libc::kill(pid as libc::pid_t, SIGNAL) } {
         0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+        _ => Err(io::Error::last_os_error().into()),
     }
 }
 

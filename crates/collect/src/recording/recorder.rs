@@ -27,6 +27,8 @@ pub struct Recorder {
     other_words: u64,
     full: bool,
     totals: Totals,
+    /// Threads count as tasks, in a profile by wall time.
+    threads_as_tasks: bool,
 }
 
 /// Sums over all samples so far.
@@ -55,7 +57,14 @@ impl Recorder {
             other_words: 0,
             full: false,
             totals: Totals::default(),
+            threads_as_tasks: false,
         }
+    }
+
+    /// Makes this a profile by wall time, in which each thread counts as a task of its own: running, ready or asleep.
+    #[cfg(feature = "launch")]
+    pub(crate) fn count_threads_as_tasks(&mut self) {
+        self.threads_as_tasks = true;
     }
 
     /// The recording so far.
@@ -203,11 +212,15 @@ impl Recorder {
 
     /// Adds a sample. It is merged with the thread's last sample if they differ only in clock, time and hits and that
     /// one was not written yet.
-    pub(crate) fn add_sample(&mut self, sample: Sample) {
+    pub(crate) fn add_sample(&mut self, mut sample: Sample) {
         if self.full {
             return;
         }
-        self.count(&sample);
+        let state = sample.state;
+        if self.threads_as_tasks {
+            self.make_task(&mut sample);
+        }
+        self.count(&sample, state);
         let growing = &mut self.growing[sample.thread.0 as usize - 1];
         let samples = &mut self.recording.samples;
         if let Some(index) = (*growing as usize).checked_sub(1)
@@ -222,15 +235,27 @@ impl Recorder {
         self.check_bound();
     }
 
-    fn count(&mut self, sample: &Sample) {
+    /// Makes a sample of a thread one of a task. A thread that does not run stands where it stood: each tick of that time is a
+    /// hit, although nothing was read then.
+    fn make_task(&self, sample: &mut Sample) {
+        if !sample.state.uses_cpu() {
+            let delay = self.recording.info.delay.0.max(1);
+            let ticks = (sample.time.0.saturating_add(delay / 2)) / delay;
+            sample.hits = ticks.min(u32::MAX.into()) as u32;
+        }
+        sample.state = State::Task;
+    }
+
+    /// `state` is that of the thread.
+    fn count(&mut self, sample: &Sample, state: State) {
         let totals = &mut self.totals;
         totals.hits = totals.hits.saturating_add(u64::from(sample.hits));
         let time = sample.time.0;
-        if !sample.state.uses_cpu() {
+        if !state.uses_cpu() {
             totals.asleep = totals.asleep.saturating_add(time);
         } else {
             totals.awake = totals.awake.saturating_add(time);
-            if sample.state == State::Awake {
+            if state == State::Awake {
                 let cpu = &mut self.recording.threads[sample.thread.0 as usize - 1].cpu.0;
                 *cpu = cpu.saturating_add(time);
             }

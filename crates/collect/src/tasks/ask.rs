@@ -23,6 +23,8 @@ pub(super) enum NotAsked {
     NoHandler(u32),
     #[error("process {0} cannot be asked: {1}")]
     Request(u32, std::io::Error),
+    #[error("process {0} cannot be asked: {1}")]
+    Signal(u32, handler::NotAsked),
     #[error(
         "process {0} has not answered: it is stopped, sees another /tmp, contains another version of stackglass, or runs under `stackglass run`"
     )]
@@ -42,7 +44,7 @@ pub(super) fn tasks(pid: u32) -> Result<AskedTasks, NotAsked> {
     }
     let options = PeekOptions { asks_tasks: true, ..PeekOptions::default() };
     let mut request = PeekRequest::new(pid, &options).map_err(|error| NotAsked::Request(pid, error))?;
-    handler::ask(pid).map_err(|error| NotAsked::Request(pid, error))?;
+    handler::ask(pid).map_err(|error| NotAsked::Signal(pid, error))?;
     let asked = Instant::now();
     let mut text = Vec::new();
     while request.end().is_none() {

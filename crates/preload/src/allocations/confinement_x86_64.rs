@@ -2,7 +2,7 @@
 //!
 //! C programs use prctl(2), or syscall(2), since glibc has no function for seccomp(2).
 
-use crate::real_functions;
+use crate::{credentials, real_functions};
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_long, c_ulong, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::*};
@@ -23,6 +23,9 @@ pub unsafe extern "C" fn prctl(
     let Some(real) = real_functions::prctl() else { return crate::hooks::fail(libc::ENOSYS) };
     // SAFETY: passed on unchanged.
     let pass_on = || unsafe { real(option, second, third, fourth, fifth) };
+    if matches!(option, libc::PR_SET_SECUREBITS | libc::PR_SET_KEEPCAPS) {
+        credentials::before_change();
+    }
     let is_filter = second == libc::SECCOMP_MODE_FILTER.into() && third != 0;
     if option != libc::PR_SET_SECCOMP || !(is_filter || second == libc::SECCOMP_MODE_STRICT.into()) {
         return pass_on();
@@ -87,7 +90,8 @@ pub(super) fn resolve() {
     }
 }
 
-/// syscall(2): a comparison and a jump, since children of vfork(2) return from it twice.
+/// syscall(2): comparisons and a jump, since children of vfork(2) return from it twice. What changes the rights of the calling
+/// thread is passed on after [`credentials::before_call`], with all registers and the stack as they were.
 ///
 /// # Safety
 /// As for the C library's.
@@ -98,10 +102,34 @@ pub unsafe extern "C" fn syscall(number: c_long) -> c_long {
         ".cfi_startproc",
         "cmp rdi, {seccomp}",
         "je {confining}",
+        "lea r11, [rdi - {first}]",
+        "cmp r11, {span}",
+        "ja 2f",
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "push rcx",
+        "push r8",
+        "push r9",
+        "push rax",
+        ".cfi_adjust_cfa_offset 56",
+        "call {changing}",
+        "pop rax",
+        "pop r9",
+        "pop r8",
+        "pop rcx",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        ".cfi_adjust_cfa_offset -56",
+        "2:",
         "jmp qword ptr [rip + {next}]",
         ".cfi_endproc",
         seccomp = const libc::SYS_seccomp,
+        first = const credentials::FIRST,
+        span = const credentials::LAST - credentials::FIRST,
         confining = sym confining,
+        changing = sym credentials::before_call,
         next = sym SYSCALL,
     )
 }

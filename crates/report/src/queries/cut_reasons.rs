@@ -54,7 +54,7 @@ pub(crate) const CUT_REASONS: &[CutReason] = &[
     reason(
         Cut::ENDED,
         "too short",
-        "not sampled, in threads that ended before the next tick",
+        "run by threads after their last tick, until they ended",
         "a shorter --delay samples more of them",
     ),
     reason(

@@ -35,11 +35,11 @@ impl ProcessTable {
                 continue;
             }
             let walked = sleepers::read(process, thread, walking, files, cost);
-            let Some(Walked { len, cut }) = walked else { continue };
+            let Some((Walked { len, cut }, at)) = walked else { continue };
             let Some(image) = process.image(recorder) else { continue };
             let Some(id) = image.intern(&walking.frames[..len], recorder) else { continue };
             announce(thread, image, recorder);
-            thread.asleep_on(Stack { id, cut });
+            thread.asleep_on(Stack { id, cut }, at);
             self.count(Counter::StacksAsleep, 1);
         }
         // The others stay for the next drain.

@@ -71,11 +71,13 @@ fn digest(
     if !text.counts {
         line.push(Paint::Bold, text.size(alive.self_size)).plain(" alive in ");
     }
-    line.push(Paint::Bold, count_text(alive.count)).plain(if alive.count == 1 {
-        " block"
-    } else {
-        " blocks"
-    });
+    line.push(Paint::Bold, count_text(alive.count));
+    // The others are below: in doubt, or perhaps leaked.
+    let all = alive.count + total(&types.unreachable).count;
+    if all > alive.count {
+        line.plain(format!(" of {}", count_text(all)));
+    }
+    line.plain(if all == 1 { " block" } else { " blocks" });
     line.plain(if text.counts { " alive" } else { "" });
     line.plain(format!(", {} edges", count_text(answers.graph().targets.len() as u64)));
     line.cut(text.cols).write(text.style, out)?;
