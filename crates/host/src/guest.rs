@@ -6,6 +6,7 @@
 use crate::mailbox::{MAILBOXES, Mailbox};
 use crate::slot::{CAPACITY, Slot, SlotIndex};
 use crate::thread_events::ThreadEventQueue;
+use crate::user_timer::ArmedTimers;
 use crate::{fork_guard, system};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 use stackglass_wire::{ControlPage, Counter};
@@ -24,6 +25,8 @@ pub struct Guest {
     pub thread_events: ThreadEventQueue,
     /// The pool of mailboxes.
     pub mailboxes: [Mailbox; MAILBOXES],
+    /// Which mailbox the next signal of each timer is for.
+    pub timers: ArmedTimers,
     slots: [Slot; CAPACITY],
 }
 

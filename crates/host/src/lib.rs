@@ -31,6 +31,7 @@ pub mod slot;
 pub mod system;
 pub mod task;
 pub mod thread_events;
+pub mod user_timer;
 
 pub use action::Action;
 pub use guest::Guest;

@@ -84,6 +84,7 @@ pub(crate) fn poll(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) -
 }
 
 fn observe(parts: &mut Parts, index: SlotIndex, passed: Passed) -> Observation {
+    let timed = parts.timers.are_allowed();
     let thread = parts.threads.get(index);
     let handler = if core::mem::take(&mut thread.handler_ran) { HANDLER } else { 0 };
     let last = thread.time.last();
@@ -95,8 +96,11 @@ fn observe(parts: &mut Parts, index: SlotIndex, passed: Passed) -> Observation {
         is_busy: has_run
             && last == LastStack::Running
             && passed.ran >= passed.elapsed / 8 * 7
-            && restart::may_put_back(),
-        is_requested: thread.pending.is_some(),
+            && (timed || restart::may_put_back()),
+        // A timer waits until the thread runs. Meanwhile the thread may sleep, and has a stack there.
+        is_requested: thread.pending.is_some_and(|pending| pending.timer.is_none()),
+        // A timer finds a thread that has lost its CPU where it goes on, in its own code.
+        on_cpu: timed.then_some(true),
         ..Observation::default()
     }
 }
@@ -140,6 +144,10 @@ fn is_on_cpu(parts: &mut Parts, index: SlotIndex, reading: Reading) -> bool {
 fn act(parts: &mut Parts, index: SlotIndex, reading: Reading, step: Step) {
     let now = reading.now;
     match step {
+        Step::RequestStack if parts.threads.get(index).pending.is_some() => {
+            send::check_mask(parts, index, now, reading.passed.ran);
+            send::check_overdue(parts, index, now);
+        }
         Step::RequestStack => send::send(parts, index, now, Purpose::default()),
         Step::ReadSleepingStack(sleep) => read_sleeping(parts, index, reading, sleep),
         Step::ExtendRunningStack => {

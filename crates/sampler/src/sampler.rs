@@ -5,7 +5,7 @@ use crate::orders::Orders;
 use crate::parts::{Parts, Shared};
 use crate::periodic_checks::{self, PeriodicChecks};
 use crate::poll::{Polled, poll};
-use crate::signals::receive;
+use crate::signals::{receive, timers};
 use crate::tasks::walltime;
 use crate::threads::discovery;
 use crate::threads::folder::ThreadFolder;
@@ -85,6 +85,9 @@ impl Sampler {
         let parts = Parts::new(shared, image, memory, folder, &orders);
         if parts.can_read_state {
             granted |= ImageFlags::SLEEP_LOOK;
+        }
+        if parts.timers.are_allowed() {
+            granted |= ImageFlags::USER_TIMERS;
         }
         if privilege::maps_can_be_queried() {
             granted |= ImageFlags::MAP_QUERY;
@@ -202,6 +205,7 @@ impl Sampler {
     fn finish(&mut self) {
         let parts = &mut self.parts;
         let guest = parts.shared.guest;
+        timers::withdraw_from_sleepers(parts);
         let until = system::now() + LAST_SAMPLES;
         loop {
             receive::collect(parts);

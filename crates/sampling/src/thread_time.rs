@@ -117,6 +117,16 @@ impl ThreadTime {
         }
     }
 
+    /// The thread ran in the kernel, where no stack is taken. What it ran last, up to `kept` ns, is kept for the next stack.
+    pub fn push_in_call(&mut self, sink: &mut impl SampleSink, at: u64, kept: u64) {
+        let time = self.account.pending().saturating_sub(kept);
+        if time > 0 && sink.push_sample(at, time, State::Awake, Stack::unsampled(cut::IN_CALL), 0) {
+            self.account.assign(time);
+            // It waits for a CPU, and goes on, like any running thread.
+            self.last = LastStack::Running;
+        }
+    }
+
     /// Gives all that is left: the thread ends, or the recording does.
     pub fn finish(&mut self, sink: &mut impl SampleSink) {
         let at = self.account.until();
@@ -215,6 +225,15 @@ mod tests {
             (33, samples),
             "an equal stack is not pushed again"
         );
+        time.account.update(45 * MS, 6 * MS);
+        time.push_in_call(&mut sums, 45 * MS, MS / 2);
+        assert_eq!(time.account.pending(), MS / 2);
+        time.push_in_call(&mut sums, 45 * MS, 0);
+        assert_eq!(
+            (time.push_waiting(&mut sums, 45 * MS, 2 * MS), time.last()),
+            (2 * MS, LastStack::Running)
+        );
+        time.push_sleeping(&mut sums, 45 * MS, stack(&[2]));
         time.account.update(50 * MS, 8 * MS);
         time.finish(&mut sums);
         assert_eq!(

@@ -91,6 +91,8 @@ impl ImageFlags {
     pub const SLEEP_LOOK: u32 = 32;
     /// The program took over the sampling signal: running threads are no longer sampled.
     pub const SIGNAL_LOST: u32 = 64;
+    /// Running threads are signalled by timers, in their own code only (else wherever they are).
+    pub const USER_TIMERS: u32 = 128;
 }
 
 impl ControlPage {

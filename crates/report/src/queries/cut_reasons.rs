@@ -88,6 +88,12 @@ pub(crate) const CUT_REASONS: &[CutReason] = &[
         "on stacks that were not in memory at that moment, as while the kernel starts a program or adds a page",
         "",
     ),
+    reason(
+        Cut::IN_CALL,
+        "in system calls",
+        "spent in the kernel (system calls, page faults), where a signal would cut calls short",
+        "`stackglass record` as root, without --sampler preload, shows the calls",
+    ),
 ];
 
 /// The reason with this number; `None` for numbers of later versions.

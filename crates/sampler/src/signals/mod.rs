@@ -5,3 +5,4 @@ pub(crate) mod pending;
 pub(crate) mod receive;
 pub(crate) mod send;
 pub(crate) mod stack_bounds;
+pub(crate) mod timers;

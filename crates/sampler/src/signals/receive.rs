@@ -1,9 +1,9 @@
 //! Reads the samples that the handler has written, and gives them their time.
 
 use crate::parts::Parts;
-use crate::signals::call_ends::Doubtful;
+use crate::signals::call_ends::{Doubtful, PATIENCE, UNIT};
 use crate::signals::pending::{PendingSignal, Reservation};
-use crate::signals::{send, stack_bounds};
+use crate::signals::{send, stack_bounds, timers};
 use crate::tasks::walltime;
 use stackglass_host::SlotIndex;
 use stackglass_host::mailbox::{MAILBOXES, SampleHeader};
@@ -28,7 +28,12 @@ pub(crate) fn discard(parts: &mut Parts, index: SlotIndex) {
     if receive(parts, index) {
         return;
     }
-    let Some(pending) = parts.threads.get(index).pending.take() else { return };
+    let thread = parts.threads.get(index);
+    let Some(pending) = thread.pending.take() else { return };
+    if pending.timer.is_some() {
+        // A timer that has not fired must not fire for the next request.
+        timers::close(&mut thread.timer, parts.shared.guest);
+    }
     let Reservation { mailbox, generation } = pending.reservation;
     // If the handler is writing just now, the mailbox becomes free once it is done.
     parts.shared.guest.mailboxes[mailbox as usize].revoke(generation);
@@ -45,8 +50,15 @@ fn receive(parts: &mut Parts, index: SlotIndex) -> bool {
     let thread = parts.threads.get(index);
     thread.alternate = header.alternate;
     thread.handler_ran = true;
+    if pending.timer.is_some() {
+        thread.call_ends.count_signal();
+    }
     parts.task_names.push(&mut parts.events, &mut thread.header, header.polled, header.text);
-    let stack = Stack { frames, cut: header.cut, task: header.polled.task };
+    let mut stack = Stack { frames, cut: header.cut, task: header.polled.task };
+    let after_calls = pending.timer.and_then(|_| timers::last_period_after_calls(parts, index));
+    if after_calls.is_some() && pending.look.is_some() {
+        stack = Stack { task: stack.task, ..Stack::unsampled(cut::IN_CALL) };
+    }
     if let Some(look) = pending.look {
         walltime::push_signalled(parts, index, pending.sent, look, stack);
     }
@@ -57,7 +69,7 @@ fn receive(parts: &mut Parts, index: SlotIndex) -> bool {
             send::push_unsampled(parts, index, pending.sent, cut::NOT_TAKEN);
         }
     } else {
-        push(parts, index, pending, &header, stack);
+        push(parts, index, pending, &header, stack, after_calls);
         stack_bounds::update(guest.slot(index), &header);
     }
     parts.threads.get(index).pending = None;
@@ -73,6 +85,7 @@ fn push(
     pending: PendingSignal,
     header: &SampleHeader,
     stack: Stack<'_>,
+    after_calls: Option<u64>,
 ) {
     parts.shared.count(Counter::StacksRunning);
     if header.cut != 0 && !pending.is_blocked {
@@ -81,7 +94,13 @@ fn push(
     }
     let is_look = pending.look.is_some();
     let is_running = !is_look && !pending.is_blocked && pending.asleep_at.is_none();
-    let is_accepted = is_running && is_accepted(parts, index, stack.frames);
+    if let Some(last) = after_calls.filter(|_| is_running)
+        && timed_in_call(parts, index, last)
+    {
+        let thread = parts.threads.get(index);
+        thread.time.push_in_call(&mut parts.events.of(&mut thread.header), pending.sent, last);
+    }
+    let is_accepted = is_running && (pending.timer.is_some() || is_accepted(parts, index, stack.frames));
     let thread = parts.threads.get(index);
     let sink = &mut parts.events.of(&mut thread.header);
     match pending.asleep_at {
@@ -99,17 +118,30 @@ fn push(
 
 /// Whether a running thread's stack is where the thread was when it was signalled.
 fn is_accepted(parts: &mut Parts, index: SlotIndex, frames: &[u64]) -> bool {
-    if !frames.first().is_some_and(|pc| parts.syscalls.follows_syscall(*pc)) {
-        return true;
-    }
+    !frames.first().is_some_and(|pc| parts.syscalls.follows_syscall(*pc))
+        || is_system_time(parts, index, 0, UNIT, 1)
+}
+
+/// Whether a thread whose timer did not fire was in a system call, as far as the kernel's account has room for that. Otherwise the
+/// timer was late, by milliseconds on a busy machine. The last `kept` ns of what the thread ran are not asked for.
+pub(crate) fn timed_in_call(parts: &mut Parts, index: SlotIndex, kept: u64) -> bool {
+    // Of a thread without system time, no more than one in two hundred.
+    let slack = (parts.threads.get(index).time.account.assigned() / 200).min(UNIT);
+    is_system_time(parts, index, kept, slack, 4)
+}
+
+/// Whether the kernel's account of system time has room for what the thread ran since its last stack, without the last `kept` ns.
+fn is_system_time(parts: &mut Parts, index: SlotIndex, kept: u64, slack: u64, patience: u64) -> bool {
     let thread = parts.threads.get(index);
     let account = &thread.time.account;
     let doubtful = Doubtful {
-        time: account.pending(),
+        time: account.pending().saturating_sub(kept),
         given: account.assigned(),
         cpu: account.cpu(),
         from_start: thread.from_start,
         delay: parts.schedule.delay,
+        slack,
+        patience: parts.schedule.delay * PATIENCE * patience,
     };
     thread.call_ends.accepts(doubtful, || parts.folder.system_time(thread.header.tid))
 }

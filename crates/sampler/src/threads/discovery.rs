@@ -4,7 +4,7 @@
 //! `pthread_create`), a scan of the task folder lists it, and its CPU clock is gone.
 
 use crate::parts::Parts;
-use crate::signals::receive;
+use crate::signals::{receive, timers};
 use crate::threads::own;
 use stackglass_host::thread_events::ThreadEvent;
 use stackglass_host::{SlotIndex, system};
@@ -134,6 +134,7 @@ pub(crate) fn untrack(parts: &mut Parts, index: SlotIndex) {
     receive::discard(parts, index);
     let thread = parts.threads.get(index);
     thread.files.close();
+    timers::close(&mut thread.timer, parts.shared.guest);
     parts.events.end(thread);
     if !thread.has_reported {
         parts.exited.insert(thread.header.tid, system::now());

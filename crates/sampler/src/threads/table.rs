@@ -4,6 +4,7 @@
 
 use crate::signals::call_ends::CallEnds;
 use crate::signals::pending::PendingSignal;
+use crate::signals::timers::ThreadTimer;
 use crate::threads::files::ThreadFiles;
 use core::mem::MaybeUninit;
 use stackglass_host::SlotIndex;
@@ -80,6 +81,8 @@ pub struct ThreadEntry {
     pub interval: u8,
     /// Its open files.
     pub files: ThreadFiles,
+    /// Its timer, if one is open.
+    pub timer: Option<ThreadTimer>,
     /// Next in the list of free entries, or position in the list of used ones.
     link: u32,
 }
@@ -190,6 +193,7 @@ impl ThreadTable {
             alternate: 0,
             interval: 1,
             files: ThreadFiles::default(),
+            timer: None,
             link: self.used_len as u32,
         });
         if is_fresh {
