@@ -244,7 +244,7 @@ fn profiled_by_themselves() {
     // SAFETY: the library has no constructors. Its function has the type of `main`, reads its arguments, and does not change them.
     let main: extern "C" fn(i32, *mut *mut std::ffi::c_char) -> i32 = unsafe {
         let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
-        assert!(!library.is_null(), "{} cannot be opened", path.display());
+        assert!(!library.is_null(), "{path:?} cannot be opened");
         let main = libc::dlsym(library, c"bulk_main".as_ptr());
         assert!(!main.is_null(), "the library has a main function");
         std::mem::transmute(main)

@@ -1,7 +1,7 @@
 //! Living inside a process that does not know of the profiler.
 //!
 //! This crate has what the sampler needs inside a program: memory that a forked child does not inherit ([`guest`]), numbered
-//! threads ([`slot`]), the mailboxes ([`mailbox`]) that the signal handler fills, the signal itself ([`signal`]), peek
+//! threads ([`slot`]), the mailboxes ([`mailbox`]) that the signal handler fills, the signal itself ([`signal`]), the timers that send it in user code ([`user_timer`]), peek
 //! requests ([`peek`]), the session folder and this process's file in it ([`session`], [`image`]).
 //!
 //! It does not decide when to sample which thread (`stackglass-sampler` does), and knows nothing of names or reports.

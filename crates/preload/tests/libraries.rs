@@ -8,7 +8,8 @@ fn open_and_close(seconds: &str) -> Run {
     let library = compile("plugin", &["-shared", "-fPIC"]);
     let session = Session::new();
     session.page().delay_ns.store(200_000, std::sync::atomic::Ordering::Relaxed);
-    let run = session.run(session.command(&program).arg(&library).arg(seconds));
+    let run = session
+        .run(session.command(&program).arg(&library).arg(seconds).env("STACKGLASS_TEST_TIMERS", "none"));
     assert!(run.status.success(), "{} {}", run.status, run.stderr);
     assert!(run.stdout.trim().parse::<u64>().unwrap() > 50, "rounds: {}", run.stdout);
     let process = &run.processes[0];

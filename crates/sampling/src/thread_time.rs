@@ -225,9 +225,9 @@ mod tests {
             (33, samples),
             "an equal stack is not pushed again"
         );
-        time.account.update(45 * MS, 6 * MS);
-        time.push_in_call(&mut sums, 45 * MS, MS / 2);
-        assert_eq!(time.account.pending(), MS / 2);
+        time.account.update(45 * MS, 7 * MS);
+        time.push_in_call(&mut sums, 45 * MS, MS);
+        assert_eq!(time.account.pending(), MS);
         time.push_in_call(&mut sums, 45 * MS, 0);
         assert_eq!(
             (time.push_waiting(&mut sums, 45 * MS, 2 * MS), time.last()),

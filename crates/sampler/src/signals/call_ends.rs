@@ -17,13 +17,12 @@ use stackglass_unwind::memory::read_own;
 pub const UNIT: u64 = 10_000_000;
 /// CPU time after which the kernel's account is read again, ns.
 const OLD: u64 = 50_000_000;
-/// System time that one signal costs: the interrupt, the delivery, and the return from the handler, ns.
-const SIGNAL: u64 = 15_000;
+/// System time that one signal costs: interrupts that start and end the timer, the delivery, and the return from the handler, ns.
+const SIGNAL: u64 = 25_000;
 /// Addresses in the cache.
 const REMEMBERED: usize = 64;
 
-/// Ticks whose time may be kept before a stack is accepted in any case; in calls found by timers, which may be late on a busy
-/// machine, four times as many. Also the ratio of stacks at calls to others at which a
+/// Ticks whose time may be kept before a stack is accepted in any case. Also the ratio of stacks at calls to others at which a
 /// thread counts as doing nothing but calls.
 pub const PATIENCE: u64 = 8;
 

@@ -95,7 +95,7 @@ fn push(
     let is_look = pending.look.is_some();
     let is_running = !is_look && !pending.is_blocked && pending.asleep_at.is_none();
     if let Some(last) = after_calls.filter(|_| is_running)
-        && timed_in_call(parts, index, last)
+        && timed_in_call(parts, index, last, u64::MAX)
     {
         let thread = parts.threads.get(index);
         thread.time.push_in_call(&mut parts.events.of(&mut thread.header), pending.sent, last);
@@ -118,16 +118,19 @@ fn push(
 
 /// Whether a running thread's stack is where the thread was when it was signalled.
 fn is_accepted(parts: &mut Parts, index: SlotIndex, frames: &[u64]) -> bool {
-    !frames.first().is_some_and(|pc| parts.syscalls.follows_syscall(*pc))
-        || is_system_time(parts, index, 0, UNIT, 1)
+    !frames.first().is_some_and(|pc| parts.syscalls.follows_syscall(*pc)) || {
+        let patience = parts.schedule.delay * PATIENCE;
+        is_system_time(parts, index, 0, UNIT, patience)
+    }
 }
 
 /// Whether a thread whose timer did not fire was in a system call, as far as the kernel's account has room for that. Otherwise the
-/// timer was late, by milliseconds on a busy machine. The last `kept` ns of what the thread ran are not asked for.
-pub(crate) fn timed_in_call(parts: &mut Parts, index: SlotIndex, kept: u64) -> bool {
-    // Of a thread without system time, no more than one in two hundred.
-    let slack = (parts.threads.get(index).time.account.assigned() / 200).min(UNIT);
-    is_system_time(parts, index, kept, slack, 4)
+/// timer was late, by milliseconds on a busy machine. The last `kept` ns of what the thread ran are not asked for. From `patience` ns
+/// on, the time counts as time in calls in any case.
+pub(crate) fn timed_in_call(parts: &mut Parts, index: SlotIndex, kept: u64, patience: u64) -> bool {
+    // Of a thread without system time, no more than one in four hundred.
+    let slack = (parts.threads.get(index).time.account.assigned() / 400).min(UNIT);
+    is_system_time(parts, index, kept, slack, patience)
 }
 
 /// Whether the kernel's account of system time has room for what the thread ran since its last stack, without the last `kept` ns.
@@ -141,7 +144,7 @@ fn is_system_time(parts: &mut Parts, index: SlotIndex, kept: u64, slack: u64, pa
         from_start: thread.from_start,
         delay: parts.schedule.delay,
         slack,
-        patience: parts.schedule.delay * PATIENCE * patience,
+        patience,
     };
     thread.call_ends.accepts(doubtful, || parts.folder.system_time(thread.header.tid))
 }

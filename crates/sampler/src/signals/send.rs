@@ -11,6 +11,8 @@ use stackglass_wire::{Counter, cut};
 const ANSWER_DUE: u64 = 100_000_000;
 /// A thread that blocks the signal is signalled again after this, ns.
 const BLOCKED_FOR: u64 = 500_000_000;
+/// Delays after which a timer that has not fired is not just late.
+const PATIENCE_WITH_TIMERS: u64 = 32;
 /// How often a thread's seccomp state is read, ns.
 const CONFINEMENT_EVERY: u64 = 20_000_000;
 
@@ -135,7 +137,13 @@ pub(crate) fn check_mask(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64
         pending.check_mask_at = pending.ran.saturating_mul(2);
         let Some(signal) = signal::installed() else { return };
         if parts.folder.blocks(thread.header.tid, signal) == Some(true) {
-            pending.is_blocked = true;
+            // The handler, which blocks all signals, may have begun meanwhile.
+            if timers::is_answering(parts, index) {
+                return;
+            }
+            if let Some(pending) = &mut parts.threads.get(index).pending {
+                pending.is_blocked = true;
+            }
             parts.shared.count(Counter::Blocked);
         } else if pending.timer.is_some() && !timers::is_in_call(parts, index) {
             // The kernel has refused the signal, or the timer is that of another thread, which has ended.
@@ -149,7 +157,8 @@ pub(crate) fn check_mask(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64
         Some(PendingSignal { timer: Some(request), .. }) if request.is_in_call => {
             // The period that is under way may end in the thread's own code.
             let kept = timers::last_period(parts, index);
-            if !receive::timed_in_call(parts, index, kept) {
+            let patience = parts.schedule.delay * PATIENCE_WITH_TIMERS;
+            if !receive::timed_in_call(parts, index, kept, patience) {
                 return;
             }
             let thread = parts.threads.get(index);
