@@ -102,6 +102,8 @@ pub fn is_safe_to_repeat(number: u32) -> bool {
             | libc::SYS_sendmsg
             | libc::SYS_read
             | libc::SYS_readv
+            // It returns the number of requests instead if it has taken any.
+            | libc::SYS_io_uring_enter
     )
 }
 

@@ -8,17 +8,14 @@ fn open_and_close(seconds: &str) -> Run {
     let library = compile("plugin", &["-shared", "-fPIC"]);
     let session = Session::new();
     session.page().delay_ns.store(200_000, std::sync::atomic::Ordering::Relaxed);
-    let run = session
-        .run(session.command(&program).arg(&library).arg(seconds).env("STACKGLASS_TEST_TIMERS", "none"));
+    let run = session.run(session.command(&program).arg(&library).arg(seconds));
     assert!(run.status.success(), "{} {}", run.status, run.stderr);
     assert!(run.stdout.trim().parse::<u64>().unwrap() > 50, "rounds: {}", run.stdout);
     let process = &run.processes[0];
     assert!(!process.broken);
     let threads = process.threads(&Symbols::of(&program));
     let opener = threads.values().find(|t| t.time_in("open_and_close") > 0).unwrap();
-    // Opening and closing are mostly system calls, which have no stack.
-    let in_calls = opener.cuts.get(&stackglass_wire::cut::IN_CALL).copied().unwrap_or(0);
-    let all = (opener.awake + opener.asleep - in_calls) as f64;
+    let all = (opener.awake + opener.asleep) as f64;
     let through = opener.time_in("open_and_close;work") as f64;
     assert!(through > 0.8 * all, "walked through the library: {through} of {all}: {opener:#?}");
     run

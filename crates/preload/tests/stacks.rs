@@ -29,9 +29,8 @@ fn check(maps: &str) {
     let share = |t: &Thread, part: &str| t.time_in(part) as f64 / (t.awake + t.asleep) as f64;
 
     let deep = "deep;".repeat(201);
-    assert!(share(named("busy"), "busy_thread;busy_outer;busy_inner;leaf") > 0.99, "{:#?}", named("busy"));
-    let deep = format!("deep_thread;{deep}busy_outer");
-    assert!(share(named("deep"), &deep) > 0.99, "{:#?}", named("deep"));
+    assert!(share(named("busy"), "busy_thread;busy_outer;busy_inner;leaf") > 0.99);
+    assert!(share(named("deep"), &format!("deep_thread;{deep}busy_outer")) > 0.99);
     assert!(share(named("sleeper"), "sleep_thread;sleep_outer;sleep_inner") > 0.99);
     assert!(share(named("waiter"), "lock_thread;wait_for_lock") > 0.99);
     assert!(share(&threads[&1], "main") > 0.99);

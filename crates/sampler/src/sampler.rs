@@ -86,9 +86,12 @@ impl Sampler {
         if parts.can_read_state {
             granted |= ImageFlags::SLEEP_LOOK;
         }
-        if parts.timers.are_allowed() {
-            granted |= ImageFlags::USER_TIMERS;
-        }
+        granted |= match parts.timers.are_allowed() {
+            true => ImageFlags::TIMERS,
+            // A wall-time profile has none in any case.
+            false if parts.walltime.is_on => 0,
+            false => ImageFlags::NO_TIMERS,
+        };
         if privilege::maps_can_be_queried() {
             granted |= ImageFlags::MAP_QUERY;
         }
@@ -186,6 +189,9 @@ impl Sampler {
             counters.add(Counter::MissedTicks, lateness.missed);
         }
         receive::collect(parts);
+        if parts.timers.are_allowed() {
+            timers::prepare_mailboxes(parts);
+        }
         discovery::read_events(parts, now);
         self.checks.run(parts, &self.orders, now);
         parts.task_names.link(parts.shared.guest, parts.threads);
@@ -205,7 +211,6 @@ impl Sampler {
     fn finish(&mut self) {
         let parts = &mut self.parts;
         let guest = parts.shared.guest;
-        timers::withdraw_from_sleepers(parts);
         let until = system::now() + LAST_SAMPLES;
         loop {
             receive::collect(parts);

@@ -40,7 +40,7 @@ fn sampled(delay_ns: u64, work: impl FnOnce()) -> Seen {
     handle.stop();
     let control = handle.control();
     let mut seen =
-        Seen { has_timers: control.image.load(Relaxed) & ImageFlags::USER_TIMERS != 0, ..Seen::default() };
+        Seen { has_timers: control.image.load(Relaxed) & ImageFlags::TIMERS != 0, ..Seen::default() };
     let mut reader = Reader::new(control, handle.ring());
     let (mut me, mut last) = (None, BTreeMap::new());
     while let Some(event) = reader.read().unwrap() {

@@ -64,6 +64,17 @@ impl ThreadTime {
         }
     }
 
+    /// A stack taken while the thread ran: gets a part of the time that it ran since the last one. Whether there was room.
+    pub fn push_part(&mut self, sink: &mut impl SampleSink, at: u64, stack: Stack<'_>, time: u64) -> bool {
+        let time = time.min(self.account.pending());
+        let is_pushed = sink.push_sample(at, time, State::Awake, stack, 1);
+        if is_pushed {
+            self.account.assign(time);
+            self.last = LastStack::Running;
+        }
+        is_pushed
+    }
+
     /// The thread ran on after its last running stack, which gets the time.
     pub fn extend_running(&mut self, sink: &mut impl SampleSink, at: u64) {
         let time = self.account.pending();
@@ -114,16 +125,6 @@ impl ThreadTime {
         if time > 0 && sink.push_sample(at, time, State::Awake, Stack::unsampled(reason), 0) {
             self.account.assign_pending();
             self.last = LastStack::Unsampled;
-        }
-    }
-
-    /// The thread ran in the kernel, where no stack is taken. What it ran last, up to `kept` ns, is kept for the next stack.
-    pub fn push_in_call(&mut self, sink: &mut impl SampleSink, at: u64, kept: u64) {
-        let time = self.account.pending().saturating_sub(kept);
-        if time > 0 && sink.push_sample(at, time, State::Awake, Stack::unsampled(cut::IN_CALL), 0) {
-            self.account.assign(time);
-            // It waits for a CPU, and goes on, like any running thread.
-            self.last = LastStack::Running;
         }
     }
 
@@ -225,14 +226,11 @@ mod tests {
             (33, samples),
             "an equal stack is not pushed again"
         );
-        time.account.update(45 * MS, 7 * MS);
-        time.push_in_call(&mut sums, 45 * MS, MS);
-        assert_eq!(time.account.pending(), MS);
-        time.push_in_call(&mut sums, 45 * MS, 0);
-        assert_eq!(
-            (time.push_waiting(&mut sums, 45 * MS, 2 * MS), time.last()),
-            (2 * MS, LastStack::Running)
-        );
+        time.account.update(45 * MS, 6 * MS);
+        assert!(time.push_part(&mut sums, 45 * MS, stack(&[1]), MS / 2));
+        assert_eq!((time.account.pending(), time.last()), (MS / 2, LastStack::Running));
+        assert!(time.push_part(&mut sums, 45 * MS, stack(&[1]), MS));
+        assert_eq!(time.push_waiting(&mut sums, 45 * MS, 2 * MS), 2 * MS);
         time.push_sleeping(&mut sums, 45 * MS, stack(&[2]));
         time.account.update(50 * MS, 8 * MS);
         time.finish(&mut sums);

@@ -431,9 +431,9 @@ const GRANTS: [(u32, &str, &str); 5] = [
         "sampler: reads mappings from /proc/self/maps",
     ),
     (
-        ImageFlags::USER_TIMERS,
-        "sampler: signals running threads in their own code only (perf events)",
-        "sampler: signals running threads wherever they are (perf events are refused)",
+        ImageFlags::TIMERS,
+        "sampler: has timers of running threads, which interrupt no system call",
+        "sampler: signals running threads wherever they are",
     ),
     (
         ImageFlags::REALTIME,

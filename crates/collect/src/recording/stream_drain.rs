@@ -66,8 +66,7 @@ impl StreamDrain {
         if self.control.process_state() == ProcessState::Unable {
             self.remark(recorder, "could not be sampled: the sampler inside it failed to start");
         }
-        let has_begun = matches!(self.control.process_state(), ProcessState::Running | ProcessState::Stopped);
-        if has_begun && self.control.image.load(Relaxed) & ImageFlags::USER_TIMERS == 0 {
+        if self.control.image.load(Relaxed) & ImageFlags::NO_TIMERS != 0 {
             self.remark(
                 recorder,
                 "was interrupted by signals also inside system calls, some of which return less than requested then, because \

@@ -10,21 +10,20 @@
 //! time. The time of the others is kept for the next stack. A thread that makes one call after another has hardly
 //! any other stack, and there all are accepted.
 
+use stackglass_host::restart;
 use stackglass_unwind::call_site::SYSCALL;
 use stackglass_unwind::memory::read_own;
 
 /// Unit of the kernel's system time, ns (USER_HZ is 100).
-pub const UNIT: u64 = 10_000_000;
+const UNIT: u64 = 10_000_000;
 /// CPU time after which the kernel's account is read again, ns.
 const OLD: u64 = 50_000_000;
-/// System time that one signal costs: interrupts that start and end the timer, the delivery, and the return from the handler, ns.
-const SIGNAL: u64 = 25_000;
 /// Addresses in the cache.
 const REMEMBERED: usize = 64;
 
 /// Ticks whose time may be kept before a stack is accepted in any case. Also the ratio of stacks at calls to others at which a
 /// thread counts as doing nothing but calls.
-pub const PATIENCE: u64 = 8;
+const PATIENCE: u64 = 8;
 
 /// One thread's stacks at the ends of calls.
 #[derive(Clone, Copy, Default, Debug)]
@@ -39,8 +38,6 @@ pub struct CallEnds {
     accepted: u64,
     /// Stacks at the ends of calls, accepted or not.
     seen: u64,
-    /// Signals of timers that the thread has received.
-    signals: u64,
 }
 
 /// What a thread has used, ns.
@@ -63,10 +60,6 @@ pub struct Doubtful {
     pub from_start: bool,
     /// Time between two ticks, ns.
     pub delay: u64,
-    /// The kernel's account is known no better than this, ns.
-    pub slack: u64,
-    /// A stack for so much time is accepted in any case, ns.
-    pub patience: u64,
 }
 
 impl CallEnds {
@@ -85,26 +78,20 @@ impl CallEnds {
             self.system = system.saturating_sub(self.before.get_or_insert(start).system);
             self.read_at = stack.cpu;
         }
-        let accepted = only_calls || self.covers(stack) || stack.time >= stack.patience;
+        let accepted = only_calls || self.covers(stack) || stack.time >= stack.delay * PATIENCE;
         if accepted {
             self.accepted += stack.time;
         }
         accepted
     }
 
-    /// The thread has received the signal of a timer: a part of its system time is the profiler's.
-    pub fn count_signal(&mut self) {
-        self.signals += 1;
-    }
-
     /// With a share s of system time, s of all time may lie at calls. That is s / (1 - s) of the time elsewhere.
     fn covers(&self, stack: Doubtful) -> bool {
         let elsewhere = stack.given.saturating_sub(self.accepted);
         let ran = self.read_at.saturating_sub(self.before.map_or(0, |before| before.cpu));
-        let system = self.system.saturating_sub(self.signals * SIGNAL);
         let user = ran.saturating_sub(self.system).max(1);
-        let allowed = u128::from(elsewhere) * u128::from(system) / u128::from(user);
-        u128::from(self.accepted + stack.time) <= allowed + u128::from(stack.slack)
+        let allowed = u128::from(elsewhere) * u128::from(self.system) / u128::from(user);
+        u128::from(self.accepted + stack.time) <= allowed + u128::from(UNIT)
     }
 }
 
@@ -124,6 +111,13 @@ impl SyscallInstructions {
             *entry = address << 1 | u64::from(read == 2 && bytes == SYSCALL);
         }
         *entry & 1 == 1
+    }
+
+    /// Whether the address follows the call `io_uring_enter`, as far as the instructions before it show that.
+    pub fn follows_ring_wait(&self, address: u64) -> bool {
+        let mut before = [0; restart::BEFORE];
+        read_own(address.wrapping_sub(before.len() as u64), &mut before) == before.len()
+            && restart::number_of(&before) == u32::try_from(libc::SYS_io_uring_enter).ok()
     }
 }
 
@@ -150,15 +144,7 @@ mod tests {
             time += 1_000_000;
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let at_call = (random >> 33) % 1000 < at_calls;
-            let stack = Doubtful {
-                time,
-                given,
-                cpu,
-                from_start: true,
-                delay: 1_000_000,
-                slack: UNIT,
-                patience: 8_000_000,
-            };
+            let stack = Doubtful { time, given, cpu, from_start: true, delay: 1_000_000 };
             if !at_call || account.accepts(stack, || Some(cpu / 1000 * system / UNIT * UNIT)) {
                 given += time;
                 to_calls += if at_call { time } else { 0 };
@@ -194,15 +180,7 @@ mod tests {
     #[test]
     fn without_an_account_everything_is_accepted() {
         let mut account = CallEnds::default();
-        let stack = Doubtful {
-            time: 1_000_000,
-            given: 0,
-            cpu: 0,
-            from_start: true,
-            delay: 1_000_000,
-            slack: UNIT,
-            patience: 8_000_000,
-        };
+        let stack = Doubtful { time: 1_000_000, given: 0, cpu: 0, from_start: true, delay: 1_000_000 };
         assert!((0..1000).all(|_| account.accepts(stack, || None)));
     }
 

@@ -31,17 +31,6 @@ pub struct PendingSignal {
     pub is_blocked: bool,
     /// The look of a wall-time profile that asked for the stack.
     pub look: Option<TaskLook>,
-    /// The thread's timer sends the signal, if it is that.
-    pub timer: Option<TimerRequest>,
-}
-
-/// A signal that a timer sends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TimerRequest {
-    /// What the timer had counted when it was last asked, ns.
-    pub seen: u64,
-    /// The thread was found to be in a system call: of what it runs, only the last period belongs to the stack that comes.
-    pub is_in_call: bool,
 }
 
 /// One look of a wall-time profile, at a task; task 0 stands for the thread itself.

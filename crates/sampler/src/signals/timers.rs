@@ -1,36 +1,40 @@
-//! Requests by timers: a running thread gets the sampling signal while it runs its own code, never inside a system call.
+//! Stacks of running threads by timers: no system call comes back short.
 //!
-//! A request starts the thread's timer ([`UserTimer`]), which fires at the first end of a period, in CPU time of the thread, at
-//! which the thread runs its own code. So each period's end tells what the thread did at a random moment. If the timer fires at
-//! the first one, the time since the last stack belongs to the stack. Otherwise only the last period belongs to it, and the time
-//! before was spent in system calls and has no stack. A timer also interrupts the kernel at each period's end, at some cost, so
-//! that the periods of a thread that is mostly in calls are as long as the delay.
+//! Each thread that runs has two timers. The frequent one ([`UserTimer`]) meets it in its own code only. The rare one
+//! ([`CallTimer`]) meets it wherever it is, and waits for the end of a system call. [`CallShare`] says how the thread's CPU time
+//! is divided among both.
 //!
-//! Timers lie in the sampler's own descriptor table, so that the program neither sees nor closes them. Without such a table, and
-//! where perf events are refused or a filter might not allow them, running threads are signalled by queued signals.
+//! Descriptors of timers lie in the sampler's own table, so that the program neither sees nor closes them. Without such a
+//! table, and where perf events are refused or a filter might not allow them, running threads are signalled by queued signals.
 
 use crate::parts::Parts;
-use crate::signals::pending::TimerRequest;
+use crate::signals::send;
 use crate::threads::folder::ThreadFolder;
 use crate::threads::table::ThreadTable;
 use core::sync::atomic::{AtomicBool, Ordering::*};
-use stackglass_host::user_timer::{self, UserTimer};
-use stackglass_host::{Guest, SignalToken, SlotIndex, signal, system};
+use stackglass_host::call_timer::{self, CallTimer};
+use stackglass_host::mailbox::MAILBOXES;
+use stackglass_host::user_timer::{self, SHORTEST, UserTimer};
+use stackglass_host::{Guest, SlotIndex, signal, system};
+use stackglass_sampling::{CallShare, Random, Sleep};
+use stackglass_wire::{Counter, cut};
 
-/// Threads whose timers may be open. An open timer makes each switch to the thread some microseconds longer.
+/// Threads whose timers may be open. A timer makes each switch to a thread that runs some microseconds longer.
 const THREADS: usize = 256;
-/// Period of a timer: long enough that the lateness of timers, up to 50 µs in virtual machines, is rarely a second period, ns.
-const LONGEST_PERIOD: u64 = 125_000;
-/// Period at the shortest delays, ns.
-const SHORTEST_PERIOD: u64 = 40_000;
-/// Period for looks of wall-time profiles, which ask what a thread does at this moment, ns.
-const LOOK_PERIOD: u64 = 10_000;
-/// How much later than one period a look may be answered, ns.
-const LOOK_LATENESS: u64 = 50_000;
-/// After so many periods without an answer, the timer is not just late.
-const PERIODS_IN_CALL: u64 = 16;
-/// Two clocks are never read at the same moment, ns.
-const INACCURACY: u64 = 1_000;
+/// A thread that has not run for so many ticks lends its timers to another one.
+const IDLE: u64 = 16;
+/// Interval of rare timers, ns of CPU time: a bit less than a tick of most kernels, so that each tick counts.
+const RARE: u64 = 3_000_000;
+/// Stacks after which a frequent timer gets another period.
+const SAME_PERIOD: u32 = 32;
+/// CPU time without a stack after which a thread's mask is read, ns; and from then on, whenever it has doubled.
+const SILENT: u64 = 12_000_000;
+/// From so much CPU time without a stack on, timers are opened anew: the kernel refuses signals of who has changed the user, ns.
+const REOPENED: u64 = 100_000_000;
+/// A thread that ends without a stack for so long ends in a system call, ns of CPU time.
+const LONG_CALL: u64 = 20_000_000;
+/// Mailboxes that are kept ready for handlers.
+const READY: usize = 8;
 
 static FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
@@ -39,174 +43,241 @@ pub fn forbid_timers(on: bool) {
     FORBIDDEN.store(on, Relaxed);
 }
 
-/// The timer of one thread.
+/// The timers of one thread.
 #[derive(Clone, Copy, Debug)]
-pub struct ThreadTimer {
-    timer: UserTimer,
-    period: u64,
-    /// What it had counted when it last stood still, ns.
-    ran: u64,
-}
-
-impl ThreadTimer {
-    fn set_period(&mut self, period: u64) {
-        if self.period != period {
-            self.timer.set_period(period);
-            self.period = period;
-        }
-    }
+pub struct ThreadTimers {
+    user: Option<UserTimer>,
+    call: Option<CallTimer>,
+    /// The signal they send.
+    signal: i32,
+    /// How its time is divided.
+    pub(crate) share: CallShare,
+    /// Stacks of the frequent timer since it got its period.
+    stacks: u32,
+    /// CPU time since the last stack.
+    silent: u64,
+    /// Once it has been silent for so long, its mask is read.
+    check_at: u64,
+    /// It blocks the signal: a stack that comes is that of the place where the mask is restored.
+    pub(crate) is_blocked: bool,
+    /// The tick at which it was last seen to run.
+    ran_at: u64,
 }
 
 /// Which threads have timers. All zeros is none, and none is allowed.
 pub struct Timers {
     are_allowed: bool,
-    is_walltime: bool,
-    /// Index + 1 of the thread, oldest at `next`.
+    random: Random,
+    /// Index + 1 of each thread.
     threads: [u32; THREADS],
+    /// Where the search for room goes on.
     next: usize,
 }
 
 impl Timers {
     /// Finds out whether timers work. To be called on the sampler's thread, which blocks all signals.
-    pub(crate) fn begin(&mut self, folder: &ThreadFolder, own_tid: u32, is_walltime: bool) -> bool {
+    pub(crate) fn begin(&mut self, folder: &ThreadFolder, own_tid: u32, is_walltime: bool) {
         // A filter may end the process at a call that it does not expect.
         let is_free = || folder.confinement(own_tid).is_some_and(|own| own.is_free());
-        self.is_walltime = is_walltime;
-        self.are_allowed = !FORBIDDEN.load(Relaxed)
+        self.random = Random::new(system::now());
+        self.are_allowed = !is_walltime
+            && !FORBIDDEN.load(Relaxed)
             && folder.keeps_open()
             && is_free()
+            && call_timer::spare_calls()
             && signal::installed().is_some_and(user_timer::work_here);
-        self.are_allowed
     }
 
-    /// Whether running threads are signalled by timers.
+    /// Whether stacks of running threads come by timers.
     pub(crate) fn are_allowed(&self) -> bool {
         self.are_allowed
     }
 
-    fn period(&self, delay: u64, is_mostly_in_calls: bool) -> u64 {
-        match is_mostly_in_calls {
-            true => delay.max(LONGEST_PERIOD),
-            false if self.is_walltime => LOOK_PERIOD,
-            false => (delay / 4).clamp(SHORTEST_PERIOD, LONGEST_PERIOD),
-        }
+    /// A period of a frequent timer: never in step with the program for long, nor with other threads.
+    fn period(&mut self, delay: u64) -> u64 {
+        (delay * 3 / 4 + self.random.below(delay / 2)).max(SHORTEST)
     }
 
-    /// A thread has a timer; the oldest one without a request loses its own.
-    fn insert(&mut self, threads: &mut ThreadTable, guest: &Guest, index: SlotIndex) {
-        self.make_room(threads, guest);
-        self.threads[self.next] = u32::from(index.0) + 1;
-        self.next = (self.next + 1) % THREADS;
-    }
-
-    /// Closes the oldest timer without a request. False if there is none.
-    fn make_room(&mut self, threads: &mut ThreadTable, guest: &Guest) -> bool {
-        for _ in 0..THREADS {
-            let Some(oldest) = self.threads[self.next].checked_sub(1) else { return false };
-            let thread = threads.get(SlotIndex(oldest as u16));
-            if thread.pending.is_none_or(|pending| pending.timer.is_none()) {
-                let was_open = thread.timer.is_some();
-                close(&mut thread.timer, guest);
-                self.threads[self.next] = 0;
-                if was_open {
-                    return true;
-                }
-            }
+    /// A place for a thread's timers. If there is none, a thread that has not run lately loses its own.
+    fn make_room(&mut self, threads: &mut ThreadTable, guest: &Guest, tick: u64) -> Option<usize> {
+        (0..THREADS).find_map(|_| {
+            let place = self.next;
             self.next = (self.next + 1) % THREADS;
-        }
-        false
+            let Some(holder) = self.threads[place].checked_sub(1) else { return Some(place) };
+            let timers = &mut threads.get(SlotIndex(holder as u16)).timers;
+            if timers.is_some_and(|timers| timers.ran_at + IDLE > tick) {
+                return None;
+            }
+            close(timers, guest);
+            Some(place)
+        })
     }
 }
 
-/// Closes a thread's timer, if it has one.
-pub(crate) fn close(timer: &mut Option<ThreadTimer>, guest: &Guest) {
-    if let Some(ThreadTimer { timer, .. }) = timer.take() {
-        guest.timers.close(timer.number());
-        timer.close();
+/// Ends a thread's timers, if it has any.
+pub(crate) fn close(timers: &mut Option<ThreadTimers>, guest: &Guest) {
+    let Some(ThreadTimers { user, call, .. }) = timers.take() else { return };
+    if let Some(user) = user {
+        guest.timers.remove(user.number());
+        user.close();
+    }
+    if let Some(call) = call {
+        call.delete();
     }
 }
 
-/// Starts a thread's timer for one signal with this token.
+/// Opens a thread's timers.
 ///
 /// # Errors
 /// The errno: ESRCH if the thread has ended.
-pub(crate) fn start(parts: &mut Parts, index: SlotIndex, token: SignalToken) -> Result<TimerRequest, i32> {
-    let guest = parts.shared.guest;
-    let signal = signal::installed().ok_or(libc::ESRCH)?;
-    if parts.threads.get(index).timer.is_none() {
-        let tid = parts.threads.get(index).header.tid;
-        let period = parts.timers.period(parts.schedule.delay, false);
-        let timer = match UserTimer::open(tid, period, signal) {
-            Err(libc::EMFILE) if parts.timers.make_room(parts.threads, guest) => {
-                UserTimer::open(tid, period, signal)
+fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
+    let (guest, delay, tick) = (parts.shared.guest, parts.schedule.delay, parts.schedule.tick);
+    let place = parts.timers.make_room(parts.threads, guest, tick).ok_or(libc::EMFILE)?;
+    let random = &mut parts.timers.random;
+    // Each moment has the same chance to be met first, also in a short life.
+    let (first, rare) = (SHORTEST.max(random.below(delay)), RARE.max(delay));
+    let first_rare = random.below(rare);
+    let thread = parts.threads.get(index);
+    let tid = thread.header.tid;
+    let user = match UserTimer::open(tid, first, signal) {
+        Ok(user) => {
+            guest.timers.insert(user.number(), index);
+            match user.start() {
+                Ok(()) => Some(user),
+                Err(_) => {
+                    guest.timers.remove(user.number());
+                    user.close();
+                    None
+                }
             }
-            opened => opened,
-        }?;
-        guest.timers.open(timer.number());
-        parts.timers.insert(parts.threads, guest, index);
-        parts.threads.get(index).timer = Some(ThreadTimer { timer, period, ran: 0 });
-    }
-    let own = &mut parts.threads.get(index).timer;
-    let Some(ThreadTimer { timer, ran, .. }) = own else { return Err(libc::EMFILE) };
-    timer.set_signal(signal);
-    guest.timers.arm(timer.number(), token);
-    if let Err(errno) = timer.start() {
-        close(own, guest);
-        return Err(errno);
-    }
-    Ok(TimerRequest { seen: *ran, is_in_call: false })
-}
-
-/// The signal has come. If the thread was in a system call at the end of the first period, the length of the last one, ns.
-pub(crate) fn last_period_after_calls(parts: &mut Parts, index: SlotIndex) -> Option<u64> {
-    let is_walltime = parts.timers.is_walltime;
-    let thread = parts.threads.get(index);
-    let (Some(own), Some(pending)) = (&mut thread.timer, &thread.pending) else { return None };
-    let before = core::mem::replace(&mut own.ran, own.timer.ran());
-    let late = if is_walltime { LOOK_LATENESS } else { own.period - INACCURACY };
-    let is_in_call = pending.timer.is_some_and(|request| request.is_in_call)
-        || own.ran.saturating_sub(before) > own.period + late;
-    let last = own.period;
-    let next = parts.timers.period(parts.schedule.delay, is_in_call && !is_walltime);
-    own.set_period(next);
-    is_in_call.then_some(last)
-}
-
-/// A thread has run on without an answer, although it does not block the signal. Whether that may be because it is in a system
-/// call: its timer still counts. Otherwise the timer has fired, and its signal was lost.
-pub(crate) fn is_in_call(parts: &mut Parts, index: SlotIndex) -> bool {
-    let longer = parts.timers.period(parts.schedule.delay, true);
-    let thread = parts.threads.get(index);
-    let (Some(own), Some(pending)) = (&mut thread.timer, &mut thread.pending) else { return false };
-    let Some(request) = &mut pending.timer else { return false };
-    let before = core::mem::replace(&mut request.seen, own.timer.ran());
-    if !request.is_in_call && pending.ran >= PERIODS_IN_CALL * own.period {
-        request.is_in_call = true;
-        own.set_period(longer);
-    }
-    request.seen > before
-}
-
-/// Whether a thread's timer has fired, and its handler runs. It blocks all signals, and may have lost its CPU.
-pub(crate) fn is_answering(parts: &mut Parts, index: SlotIndex) -> bool {
-    let thread = parts.threads.get(index);
-    let is_asked = thread.pending.is_some_and(|pending| pending.timer.is_some());
-    is_asked && thread.timer.is_some_and(|own| !parts.shared.guest.timers.is_armed(own.timer.number()))
-}
-
-/// What a thread in a system call may have run in its own code since the last end of a period, ns.
-pub(crate) fn last_period(parts: &mut Parts, index: SlotIndex) -> u64 {
-    parts.threads.get(index).timer.map_or(0, |own| own.period)
-}
-
-/// Withdraws the requests of threads that have not run since they were last looked at: they are asleep.
-pub(crate) fn withdraw_from_sleepers(parts: &mut Parts) {
-    for i in 0..parts.threads.len() {
-        let index = parts.threads.nth(i);
-        let thread = parts.threads.get(index);
-        let is_asked = thread.pending.is_some_and(|pending| pending.timer.is_some());
-        if is_asked && system::thread_cpu(thread.header.tid) == Some(thread.time.account.cpu()) {
-            crate::signals::receive::discard(parts, index);
         }
+        Err(libc::ESRCH) => return Err(libc::ESRCH),
+        Err(_) => None,
+    };
+    let call = match thread.waits_for_rings {
+        false => CallTimer::start(tid, index, signal, first_rare, rare).ok(),
+        true => None,
+    };
+    if user.is_none() && call.is_none() {
+        return Err(libc::EAGAIN);
+    }
+    let mut share = CallShare::default();
+    share.start(thread.time.account.cpu());
+    thread.timers = Some(ThreadTimers {
+        user,
+        call,
+        signal,
+        share,
+        stacks: SAME_PERIOD,
+        silent: 0,
+        check_at: SILENT,
+        is_blocked: false,
+        ran_at: tick,
+    });
+    parts.timers.threads[place] = u32::from(index.0) + 1;
+    Ok(())
+}
+
+/// A thread has run `ran` ns since the last look, and runs. Sees to it that it has timers, as far as it may be signalled, and
+/// finds out why they are silent. What it ran becomes an unsampled sample if there is no hope for a stack.
+pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
+    let shared = parts.shared;
+    if let Some((reason, counter)) = send::reason_against(parts, index, now) {
+        close(&mut parts.threads.get(index).timers, shared.guest);
+        shared.count(counter);
+        return send::push_unsampled(parts, index, now, reason);
+    }
+    let Some(signal) = signal::installed() else { return };
+    let thread = parts.threads.get(index);
+    if thread.timers.is_some_and(|timers| timers.signal != signal) {
+        close(&mut thread.timers, shared.guest);
+    }
+    let Some(timers) = &mut thread.timers else {
+        return match open(parts, index, signal) {
+            Ok(()) => shared.count(Counter::SignalsRunning),
+            Err(libc::ESRCH) => shared.count(Counter::ThreadGone),
+            Err(_) => {
+                shared.count(Counter::QueueFull);
+                send::push_unsampled(parts, index, now, cut::NOT_TAKEN);
+            }
+        };
+    };
+    timers.ran_at = parts.schedule.tick;
+    timers.silent += ran;
+    if timers.silent >= timers.check_at || timers.is_blocked {
+        let is_blocked = parts.folder.blocks(thread.header.tid, signal) == Some(true);
+        if is_blocked && !timers.is_blocked {
+            shared.count(Counter::Blocked);
+            thread.ever_blocked = true;
+        }
+        timers.is_blocked = is_blocked;
+        if timers.silent >= timers.check_at {
+            timers.check_at = timers.silent.saturating_mul(2);
+            if !is_blocked && timers.silent >= REOPENED {
+                shared.count(Counter::TimedOut);
+                let silent = *timers;
+                close(&mut thread.timers, shared.guest);
+                if open(parts, index, signal).is_ok()
+                    && let Some(timers) = &mut parts.threads.get(index).timers
+                {
+                    let ThreadTimers { share, silent, check_at, .. } = silent;
+                    *timers = ThreadTimers { share, silent, check_at, ..*timers };
+                }
+                return;
+            }
+        }
+        if is_blocked {
+            send::push_unsampled(parts, index, now, cut::BLOCKED);
+        }
+    }
+}
+
+/// A stack of the thread has come.
+pub(crate) fn heard(parts: &mut Parts, index: SlotIndex, is_frequent: bool) {
+    let period = parts.timers.period(parts.schedule.delay);
+    let Some(timers) = &mut parts.threads.get(index).timers else { return };
+    (timers.silent, timers.check_at) = (0, SILENT);
+    timers.stacks += u32::from(is_frequent);
+    if timers.stacks > SAME_PERIOD {
+        timers.stacks = 0;
+        timers.user.iter().for_each(|user| user.set_period(period));
+    }
+}
+
+/// A thread waits in `io_uring_enter`, which a rare timer would end: it has none from now on.
+pub(crate) fn avoid_rings(parts: &mut Parts, index: SlotIndex) {
+    let thread = parts.threads.get(index);
+    thread.waits_for_rings = true;
+    if let Some(call) = thread.timers.as_mut().and_then(|timers| timers.call.take()) {
+        call.delete();
+    }
+}
+
+/// A thread was found asleep.
+pub(crate) fn found_asleep(parts: &mut Parts, index: SlotIndex, sleep: &Sleep) {
+    if sleep.call.is_some_and(|call| call.number == libc::SYS_io_uring_enter) {
+        avoid_rings(parts, index);
+    }
+}
+
+/// The thread ends, or the recording does. What it ran in a long call that has not ended has no stack.
+pub(crate) fn finish(parts: &mut Parts, index: SlotIndex) {
+    let thread = parts.threads.get(index);
+    if thread.timers.is_some_and(|timers| timers.silent >= LONG_CALL && !timers.is_blocked) {
+        let now = thread.time.account.until();
+        send::push_unsampled(parts, index, now, cut::IN_CALL);
+    }
+    close(&mut parts.threads.get(index).timers, parts.shared.guest);
+}
+
+/// Keeps some mailboxes ready for handlers.
+pub(crate) fn prepare_mailboxes(parts: &mut Parts) {
+    let mailboxes = &parts.shared.guest.mailboxes;
+    let mut ready = mailboxes.iter().filter(|mailbox| mailbox.is_claimable()).count();
+    for mailbox in mailboxes.iter().take(MAILBOXES) {
+        if ready >= READY {
+            return;
+        }
+        ready += usize::from(mailbox.prepare());
     }
 }

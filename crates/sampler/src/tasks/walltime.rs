@@ -6,20 +6,16 @@
 //! instead.
 
 use crate::parts::Parts;
-use crate::signals::pending::{PendingSignal, TaskLook};
-use crate::signals::receive;
+use crate::signals::pending::TaskLook;
 use crate::signals::send::{self, Purpose};
 use crate::sleep::read::{self, SleepingStack};
 use crate::tasks::choice::LiveTask;
 use crate::tasks::waits;
 use stackglass_host::mailbox::MAILBOXES;
 use stackglass_host::task::{self, Polled, TaskPool};
-use stackglass_host::{SlotIndex, signal as host_signal, system};
+use stackglass_host::{SlotIndex, system};
 use stackglass_sampling::{Sleep, Stack, ThreadState};
 use stackglass_wire::cut;
-
-/// After so long without an answer, the mask of a thread is read, ns.
-const BLOCKED_CHECK: u64 = 100_000_000;
 
 /// Sampling begins.
 pub(crate) fn begin(parts: &mut Parts, now: u64) {
@@ -48,7 +44,6 @@ pub(crate) fn tick(parts: &mut Parts, now: u64) {
     for mailbox in 0..MAILBOXES {
         if let Some(index) = parts.signals.thread_of(mailbox) {
             send::check_overdue(parts, index, now);
-            check_timer(parts, index, now);
         }
     }
     let time = parts.walltime.take_time(now);
@@ -66,30 +61,6 @@ pub(crate) fn tick(parts: &mut Parts, now: u64) {
             look_at(parts, index, now, look(Polled::default()));
         }
         None => parts.walltime.put_back(look(Polled::default())),
-    }
-}
-
-/// A timer answers once its thread runs. If the thread has gone to sleep first, the look is answered by where it sleeps.
-fn check_timer(parts: &mut Parts, index: SlotIndex, now: u64) {
-    let Some(PendingSignal { sent, timer: Some(_), look: Some(look), .. }) = parts.threads.get(index).pending
-    else {
-        return;
-    };
-    let tid = parts.threads.get(index).header.tid;
-    if let Some(cpu) = system::thread_cpu(tid)
-        && let ThreadState::Asleep(sleep) = parts.state(index)
-    {
-        receive::collect(parts);
-        if parts.threads.get(index).pending.is_some_and(|pending| pending.sent == sent) {
-            receive::discard(parts, index);
-            look_at_sleeper(parts, index, now, cpu, sleep, look);
-        }
-    } else if now.saturating_sub(sent) >= BLOCKED_CHECK
-        && host_signal::installed().and_then(|signal| parts.folder.blocks(tid, signal)) == Some(true)
-        && let Some(pending) = &mut parts.threads.get(index).pending
-    {
-        // `check_overdue` goes on from here.
-        pending.is_blocked = true;
     }
 }
 

@@ -132,9 +132,12 @@ pub(crate) fn track(parts: &mut Parts, tid: u32, began: u64, cpu: u64) -> Option
 /// Ends the entry of a thread. The thread itself may live on.
 pub(crate) fn untrack(parts: &mut Parts, index: SlotIndex) {
     receive::discard(parts, index);
+    if parts.threads.get(index).timers.is_some() {
+        receive::collect(parts);
+    }
+    timers::finish(parts, index);
     let thread = parts.threads.get(index);
     thread.files.close();
-    timers::close(&mut thread.timer, parts.shared.guest);
     parts.events.end(thread);
     if !thread.has_reported {
         parts.exited.insert(thread.header.tid, system::now());
