@@ -35,11 +35,9 @@ enum Door {
 use Door::{Attaches, AttachesPrepared, Starts, StartsSignalled};
 
 const KERNEL: Door = Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass"]);
-/// From inside: running threads are signalled in their own code only.
+/// From inside: timers interrupt no call.
 const INSIDE: Door =
     Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass", "--sampler", "preload"]);
-/// It has no tasks: the library in the program looks at its threads.
-const WALL_TIME: Door = Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass", "--walltime"]);
 const ALLOCATIONS: Door = Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass", "--allocs"]);
 const AT_EXIT: Door =
     Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass", "--allocs", "--heap-at", "exit"]);
@@ -226,11 +224,6 @@ fn recorded_from_inside() {
     INSIDE.is_harmless();
 }
 
-#[test]
-fn recorded_by_wall_time() {
-    WALL_TIME.is_harmless();
-}
-
 /// The same calls in a program that links the crate, and profiles itself: this one.
 #[test]
 fn profiled_by_themselves() {
@@ -308,7 +301,6 @@ fn a_hundred_thousand_calls() {
     let doors = [
         ("record", &KERNEL),
         ("--sampler preload", &INSIDE),
-        ("--walltime", &WALL_TIME),
         ("record --allocs", &ALLOCATIONS),
         ("--heap-at exit", &AT_EXIT),
         ("--heap-at USR1", &AT_SIGNAL),

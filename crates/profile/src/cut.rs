@@ -40,7 +40,7 @@ impl Cut {
     pub const LOST: Cut = Cut(108);
     /// A page of the stack was not in memory at that moment.
     pub const ABSENT: Cut = Cut(109);
-    /// No stack: the thread was in a system call, where the sampler inside the program signals nobody.
+    /// No stack: the thread ran in a system call that had not ended when sampling did.
     pub const IN_CALL: Cut = Cut(110);
 
     /// All reasons.

@@ -236,7 +236,7 @@ mod tests {
         time.finish(&mut sums);
         assert_eq!(
             (sums.of(2, State::Awake), sums.of(0, State::Awake)),
-            (0, 3),
+            (0, 2),
             "no sleeping stack gets CPU time"
         );
         assert_eq!(sums.pushed.iter().map(|(.., time)| time).sum::<u64>(), 50 * MS);

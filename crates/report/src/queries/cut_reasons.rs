@@ -90,8 +90,8 @@ pub(crate) const CUT_REASONS: &[CutReason] = &[
     ),
     reason(
         Cut::IN_CALL,
-        "in system calls",
-        "spent in the kernel (system calls, page faults), where a signal would cut calls short",
+        "in unfinished system calls",
+        "spent in system calls that had not ended when sampling did: a signal would cut them short",
         "`stackglass record` as root, without --sampler preload, shows the calls",
     ),
 ];

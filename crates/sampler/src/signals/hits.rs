@@ -3,9 +3,9 @@
 use crate::parts::Parts;
 use crate::signals::receive::NO_ROOM_FOR;
 use crate::signals::{send, stack_bounds, timers};
-use stackglass_host::SlotIndex;
+use stackglass_host::{SlotIndex, system};
 use stackglass_host::mailbox::{Hit, HitTimer, MAILBOXES, SampleHeader};
-use stackglass_sampling::Stack;
+use stackglass_sampling::{LastStack, Stack};
 use stackglass_unwind::walk::Cut;
 use stackglass_wire::{Counter, cut};
 
@@ -68,6 +68,14 @@ fn receive(parts: &mut Parts, hit: Hit, header: &SampleHeader, frames: &[u64], c
         shared.count(Counter::Cut);
         parts.due.modules |= header.cut == Cut::NoModule as u8;
     }
+    let sink = &mut parts.events.of(&mut thread.header);
+    // The stack stands for what the thread has run until now. Before that, it may have slept where it slept.
+    if let Some(cpu) = system::thread_cpu(hit.tid) {
+        thread.time.account.update(system::now(), cpu);
+    }
+    if thread.time.last() == LastStack::Sleeping {
+        thread.time.extend_sleeping(sink, now);
+    }
     let (pending, cpu) = (thread.time.account.pending(), thread.time.account.cpu());
     let time = match (hit.timer, is_call) {
         (HitTimer::Call, true) => timers.share.of_call(cpu, pending),
@@ -78,5 +86,5 @@ fn receive(parts: &mut Parts, hit: Hit, header: &SampleHeader, frames: &[u64], c
         (HitTimer::User, _) => timers.share.of_own_code(pending, count),
     };
     let stack = Stack { frames, cut: header.cut, task: header.polled.task };
-    thread.time.push_part(&mut parts.events.of(&mut thread.header), now, stack, time);
+    thread.time.push_part(sink, now, stack, time);
 }

@@ -72,6 +72,8 @@ pub struct Timers {
     threads: [u32; THREADS],
     /// Where the search for room goes on.
     next: usize,
+    /// The tick at which a thread that runs has lost its timers to another one.
+    taken_at: u64,
 }
 
 impl Timers {
@@ -98,19 +100,24 @@ impl Timers {
         (delay * 3 / 4 + self.random.below(delay / 2)).max(SHORTEST)
     }
 
-    /// A place for a thread's timers. If there is none, a thread that has not run lately loses its own.
+    /// A place for a thread's timers. If there is none, a thread that has not run lately loses its own, or else one that has: one
+    /// each tick, so that all have their turn.
     fn make_room(&mut self, threads: &mut ThreadTable, guest: &Guest, tick: u64) -> Option<usize> {
-        (0..THREADS).find_map(|_| {
+        for turn in 0..=THREADS {
             let place = self.next;
             self.next = (self.next + 1) % THREADS;
             let Some(holder) = self.threads[place].checked_sub(1) else { return Some(place) };
             let timers = &mut threads.get(SlotIndex(holder as u16)).timers;
-            if timers.is_some_and(|timers| timers.ran_at + IDLE > tick) {
-                return None;
+            let is_in_use = timers.is_some_and(|timers| timers.ran_at + IDLE > tick);
+            if is_in_use && turn == THREADS && self.taken_at != tick {
+                self.taken_at = tick;
+            } else if is_in_use {
+                continue;
             }
             close(timers, guest);
-            Some(place)
-        })
+            return Some(place);
+        }
+        None
     }
 }
 
@@ -134,8 +141,8 @@ fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
     let (guest, delay, tick) = (parts.shared.guest, parts.schedule.delay, parts.schedule.tick);
     let place = parts.timers.make_room(parts.threads, guest, tick).ok_or(libc::EMFILE)?;
     let random = &mut parts.timers.random;
-    // Each moment has the same chance to be met first, also in a short life.
-    let (first, rare) = (SHORTEST.max(random.below(delay)), RARE.max(delay));
+    // A short life is met as well. The first period lasts until the first stack is read.
+    let (first, rare) = (SHORTEST.max(delay / 4 + random.below(delay * 3 / 4)), RARE.max(delay));
     let first_rare = random.below(rare);
     let thread = parts.threads.get(index);
     let tid = thread.header.tid;
@@ -196,6 +203,8 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
         return match open(parts, index, signal) {
             Ok(()) => shared.count(Counter::SignalsRunning),
             Err(libc::ESRCH) => shared.count(Counter::ThreadGone),
+            // Its turn comes.
+            Err(libc::EMFILE) => shared.count(Counter::QueueFull),
             Err(_) => {
                 shared.count(Counter::QueueFull);
                 send::push_unsampled(parts, index, now, cut::NOT_TAKEN);
