@@ -114,6 +114,11 @@ impl Parts {
 
     /// How long a thread has waited for CPUs, by the kernel's account, ns.
     pub(crate) fn waited(&mut self, index: SlotIndex) -> Option<u64> {
-        self.files.waited(self.threads, &self.folder, index)
+        self.files.sched_stat(self.threads, &self.folder, index).map(|stat| stat.waited)
+    }
+
+    /// How often a thread has got a CPU.
+    pub(crate) fn turns(&mut self, index: SlotIndex) -> Option<u64> {
+        self.files.sched_stat(self.threads, &self.folder, index).map(|stat| stat.turns)
     }
 }

@@ -27,6 +27,13 @@ const IDLE: u64 = 16;
 const RARE: u64 = 3_000_000;
 /// Stacks after which a frequent timer gets another period.
 const SAME_PERIOD: u32 = 32;
+/// Period of the frequent timer of a thread that gets CPUs often, ns. Where the timer is the next to fire, each switch programs the
+/// hardware, which costs microseconds in virtual machines. With more than a tick of the kernel to go, that is rare.
+const RESTLESS_PERIOD: u64 = 20_000_000;
+/// CPU time after which the turns of a thread are counted again, ns.
+const TURNS_EVERY: u64 = 4_000_000;
+/// With more turns than this in that time, a thread is restless; with less than half of it, it is no longer.
+const MANY_TURNS: u64 = 16;
 /// CPU time without a stack after which a thread's mask is read, ns; and from then on, whenever it has doubled.
 const SILENT: u64 = 12_000_000;
 /// From so much CPU time without a stack on, timers are opened anew: the kernel refuses signals of who has changed the user, ns.
@@ -52,6 +59,11 @@ pub struct ThreadTimers {
     signal: i32,
     /// How its time is divided.
     pub(crate) share: CallShare,
+    /// Gets CPUs so often that its frequent timer has a long period.
+    is_restless: bool,
+    /// How often it had got a CPU, when its clock showed `turns_at`.
+    turns: u64,
+    turns_at: u64,
     /// Stacks of the frequent timer since it got its period.
     stacks: u32,
     /// CPU time since the last stack.
@@ -95,9 +107,11 @@ impl Timers {
         self.are_allowed
     }
 
-    /// A period of a frequent timer: never in step with the program for long, nor with other threads.
-    fn period(&mut self, delay: u64) -> u64 {
-        (delay * 3 / 4 + self.random.below(delay / 2)).max(SHORTEST)
+    /// A period of a frequent timer: never in step with the program for long, nor with other threads. With the rare timer's, there
+    /// is about one stack for each delay.
+    fn period(&mut self, delay: u64, is_restless: bool) -> u64 {
+        let delay = if is_restless { delay.max(RESTLESS_PERIOD) } else { delay };
+        (delay + self.random.below(delay * 2 / 3)).max(SHORTEST)
     }
 
     /// A place for a thread's timers. If there is none, a thread that has not run lately loses its own, or else one that has: one
@@ -175,6 +189,9 @@ fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
         call,
         signal,
         share,
+        is_restless: false,
+        turns: 0,
+        turns_at: 0,
         stacks: SAME_PERIOD,
         silent: 0,
         check_at: SILENT,
@@ -213,6 +230,9 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
     };
     timers.ran_at = parts.schedule.tick;
     timers.silent += ran;
+    set_pace(parts, index);
+    let thread = parts.threads.get(index);
+    let Some(timers) = &mut thread.timers else { return };
     if timers.silent >= timers.check_at || timers.is_blocked {
         let is_blocked = parts.folder.blocks(thread.header.tid, signal) == Some(true);
         if is_blocked && !timers.is_blocked {
@@ -243,13 +263,34 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
 
 /// A stack of the thread has come.
 pub(crate) fn heard(parts: &mut Parts, index: SlotIndex, is_frequent: bool) {
-    let period = parts.timers.period(parts.schedule.delay);
     let Some(timers) = &mut parts.threads.get(index).timers else { return };
     (timers.silent, timers.check_at) = (0, SILENT);
     timers.stacks += u32::from(is_frequent);
-    if timers.stacks > SAME_PERIOD {
-        timers.stacks = 0;
-        timers.user.iter().for_each(|user| user.set_period(period));
+    set_pace(parts, index);
+}
+
+/// Gives a thread's frequent timer another period now and then, and a long one if the thread gets CPUs often.
+fn set_pace(parts: &mut Parts, index: SlotIndex) {
+    let thread = parts.threads.get(index);
+    let cpu = thread.time.account.cpu();
+    let Some(timers) = thread.timers else { return };
+    let (ran, mut is_restless) = (cpu.saturating_sub(timers.turns_at), timers.is_restless);
+    if ran >= TURNS_EVERY
+        && let Some(turns) = parts.turns(index)
+        && let Some(timers) = &mut parts.threads.get(index).timers
+    {
+        if timers.turns_at > 0 {
+            let many = if is_restless { MANY_TURNS / 2 } else { MANY_TURNS };
+            is_restless = turns.saturating_sub(timers.turns) > many.saturating_mul(ran / TURNS_EVERY);
+        }
+        (timers.turns, timers.turns_at) = (turns, cpu);
+    }
+    if is_restless != timers.is_restless || timers.stacks > SAME_PERIOD {
+        let period = parts.timers.period(parts.schedule.delay, is_restless);
+        if let Some(timers) = &mut parts.threads.get(index).timers {
+            (timers.stacks, timers.is_restless) = (0, is_restless);
+            timers.user.iter().for_each(|user| user.set_period(period));
+        }
     }
 }
 
