@@ -46,8 +46,7 @@ impl CallTimer {
     ) -> Result<CallTimer, i32> {
         let cookie = fork_guard::sampled_process().ok_or(libc::ESRCH)?.cookie;
         let value = u64::from(cookie) << 32 | u64::from(slot.0);
-        let event =
-            Event { value, signal, notify: SIGEV_THREAD_ID, tid: tid as i32, padding: [0; 11] };
+        let event = Event { value, signal, notify: SIGEV_THREAD_ID, tid: tid as i32, padding: [0; 11] };
         let clock = (!tid << 3 | 6) as i32;
         let mut id = 0i32;
         let times = [interval, first.max(1)].map(|time| [time / 1_000_000_000, time % 1_000_000_000]);

@@ -150,6 +150,11 @@ impl Mailbox {
         true
     }
 
+    /// Whether it was made ready once.
+    pub fn is_prepared(&self) -> bool {
+        self.state.load(Relaxed) != 0
+    }
+
     /// Whether a handler may claim it now.
     pub fn is_claimable(&self) -> bool {
         let word = self.state.load(Relaxed);
@@ -164,7 +169,8 @@ impl Mailbox {
         self.prepare();
         let word = self.state.load(Acquire);
         let generation = (word >> STATE_BITS) as u32;
-        let is_kept = word & STATE == DONE && self.read(generation).is_some_and(|(header, _)| header.hit.is_some());
+        let is_kept =
+            word & STATE == DONE && self.read(generation).is_some_and(|(header, _)| header.hit.is_some());
         if !matches!(word & STATE, FREE | DONE) || is_kept {
             return None;
         }

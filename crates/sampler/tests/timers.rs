@@ -214,7 +214,10 @@ fn own_code_has_its_stacks() {
             spin(Duration::from_millis(5));
         }
     });
-    assert!(seen.awake > 590_000_000 && seen.in_calls <= seen.awake / 50 && seen.unsampled <= 5_000_000, "{seen:?}");
+    assert!(
+        seen.awake > 590_000_000 && seen.in_calls <= seen.awake / 50 && seen.unsampled <= 5_000_000,
+        "{seen:?}"
+    );
     // One each delay, and those of the kernel's ticks.
     assert!(!seen.has_timers || seen.stacks > 400, "{seen:?}");
 }

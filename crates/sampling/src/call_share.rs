@@ -93,7 +93,10 @@ mod tests {
     fn stacks_share_what_is_pending() {
         let mut share = CallShare::default();
         share.start(1_000);
-        assert_eq!([share.of_own_code(900, 3), share.of_own_code(600, 2), share.of_own_code(300, 1)], [300; 3]);
+        assert_eq!(
+            [share.of_own_code(900, 3), share.of_own_code(600, 2), share.of_own_code(300, 1)],
+            [300; 3]
+        );
         assert_eq!(share.of_call(5_000, 1_000), 1_000);
         assert_eq!((share.owed, share.of_own_code(400, 1), share.kept), (3_000, 100, 300));
         assert_eq!((share.of_call(5_500, 800), share.kept), (800, 0));

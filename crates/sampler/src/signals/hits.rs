@@ -3,8 +3,8 @@
 use crate::parts::Parts;
 use crate::signals::receive::NO_ROOM_FOR;
 use crate::signals::{send, stack_bounds, timers};
-use stackglass_host::{SlotIndex, system};
 use stackglass_host::mailbox::{Hit, HitTimer, MAILBOXES, SampleHeader};
+use stackglass_host::{SlotIndex, system};
 use stackglass_sampling::{LastStack, Stack};
 use stackglass_unwind::walk::Cut;
 use stackglass_wire::{Counter, cut};
@@ -13,7 +13,7 @@ use stackglass_wire::{Counter, cut};
 pub(crate) fn collect(parts: &mut Parts, now: u64) {
     let guest = parts.shared.guest;
     let (mut ready, mut count) = ([(0u32, 0u8); MAILBOXES], 0);
-    for (number, mailbox) in guest.mailboxes.iter().enumerate() {
+    for (number, mailbox) in guest.mailboxes[..parts.timers.mailboxes].iter().enumerate() {
         if parts.signals.thread_of(number).is_none()
             && let Some((_, hit, ..)) = mailbox.read_hit()
         {
@@ -56,8 +56,8 @@ fn receive(parts: &mut Parts, hit: Hit, header: &SampleHeader, frames: &[u64], c
         return send::push_unsampled(parts, index, now, cut::NOT_TAKEN);
     }
     stack_bounds::update(shared.guest.slot(index), header);
-    let is_call = hit.timer == HitTimer::Call
-        && frames.first().is_some_and(|pc| parts.syscalls.follows_syscall(*pc));
+    let is_call =
+        hit.timer == HitTimer::Call && frames.first().is_some_and(|pc| parts.syscalls.follows_syscall(*pc));
     if is_call && parts.syscalls.follows_ring_wait(frames[0]) {
         timers::avoid_rings(parts, index);
     }

@@ -34,6 +34,8 @@ const RESTLESS_PERIOD: u64 = 20_000_000;
 const TURNS_EVERY: u64 = 4_000_000;
 /// With more turns than this in that time, a thread is restless; with less than half of it, it is no longer.
 const MANY_TURNS: u64 = 16;
+/// With more than this, a restless thread has no frequent timer at all: a tenth of its time would go to the timer.
+const TOO_MANY_TURNS: u64 = 160;
 /// CPU time without a stack after which a thread's mask is read, ns; and from then on, whenever it has doubled.
 const SILENT: u64 = 12_000_000;
 /// From so much CPU time without a stack on, timers are opened anew: the kernel refuses signals of who has changed the user, ns.
@@ -86,6 +88,8 @@ pub struct Timers {
     next: usize,
     /// The tick at which a thread that runs has lost its timers to another one.
     taken_at: u64,
+    /// Mailboxes that handlers may use: the first so many.
+    pub(crate) mailboxes: usize,
 }
 
 impl Timers {
@@ -147,6 +151,17 @@ pub(crate) fn close(timers: &mut Option<ThreadTimers>, guest: &Guest) {
     }
 }
 
+fn open_user(guest: &Guest, tid: u32, index: SlotIndex, period: u64, signal: i32) -> Result<UserTimer, i32> {
+    let user = UserTimer::open(tid, period, signal)?;
+    guest.timers.insert(user.number(), index);
+    if let Err(errno) = user.start() {
+        guest.timers.remove(user.number());
+        user.close();
+        return Err(errno);
+    }
+    Ok(user)
+}
+
 /// Opens a thread's timers.
 ///
 /// # Errors
@@ -160,18 +175,8 @@ fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
     let first_rare = random.below(rare);
     let thread = parts.threads.get(index);
     let tid = thread.header.tid;
-    let user = match UserTimer::open(tid, first, signal) {
-        Ok(user) => {
-            guest.timers.insert(user.number(), index);
-            match user.start() {
-                Ok(()) => Some(user),
-                Err(_) => {
-                    guest.timers.remove(user.number());
-                    user.close();
-                    None
-                }
-            }
-        }
+    let user = match open_user(guest, tid, index, first, signal) {
+        Ok(user) => Some(user),
         Err(libc::ESRCH) => return Err(libc::ESRCH),
         Err(_) => None,
     };
@@ -281,15 +286,30 @@ fn set_pace(parts: &mut Parts, index: SlotIndex) {
     {
         if timers.turns_at > 0 {
             let many = if is_restless { MANY_TURNS / 2 } else { MANY_TURNS };
-            is_restless = turns.saturating_sub(timers.turns) > many.saturating_mul(ran / TURNS_EVERY);
+            let turns = turns.saturating_sub(timers.turns) / (ran / TURNS_EVERY);
+            is_restless = turns > many;
+            if turns > TOO_MANY_TURNS
+                && let Some(user) = timers.user.take()
+            {
+                parts.shared.guest.timers.remove(user.number());
+                user.close();
+            }
         }
         (timers.turns, timers.turns_at) = (turns, cpu);
     }
     if is_restless != timers.is_restless || timers.stacks > SAME_PERIOD {
         let period = parts.timers.period(parts.schedule.delay, is_restless);
-        if let Some(timers) = &mut parts.threads.get(index).timers {
+        let thread = parts.threads.get(index);
+        if let Some(timers) = &mut thread.timers {
             (timers.stacks, timers.is_restless) = (0, is_restless);
-            timers.user.iter().for_each(|user| user.set_period(period));
+            match timers.user {
+                Some(user) => user.set_period(period),
+                None if is_restless => {}
+                None => {
+                    timers.user =
+                        open_user(parts.shared.guest, thread.header.tid, index, period, timers.signal).ok()
+                }
+            }
         }
     }
 }
@@ -323,11 +343,15 @@ pub(crate) fn finish(parts: &mut Parts, index: SlotIndex) {
 /// Keeps some mailboxes ready for handlers.
 pub(crate) fn prepare_mailboxes(parts: &mut Parts) {
     let mailboxes = &parts.shared.guest.mailboxes;
-    let mut ready = mailboxes.iter().filter(|mailbox| mailbox.is_claimable()).count();
-    for mailbox in mailboxes.iter().take(MAILBOXES) {
-        if ready >= READY {
-            return;
-        }
-        ready += usize::from(mailbox.prepare());
+    // Signals for sleeping threads, and earlier runs, prepare some as well.
+    let others = mailboxes[parts.timers.mailboxes..].iter().take_while(|mailbox| mailbox.is_prepared());
+    parts.timers.mailboxes += others.count();
+    let known = parts.timers.mailboxes;
+    let mut ready = mailboxes[..known].iter().filter(|mailbox| mailbox.is_claimable()).count();
+    while ready < READY && parts.timers.mailboxes < MAILBOXES {
+        let mailbox = &mailboxes[parts.timers.mailboxes];
+        mailbox.prepare();
+        ready += usize::from(mailbox.is_claimable());
+        parts.timers.mailboxes += 1;
     }
 }
