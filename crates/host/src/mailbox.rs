@@ -150,6 +150,14 @@ impl Mailbox {
         true
     }
 
+    /// Sampler: frees a mailbox whose sample nobody waits for: that of a signal, or with `all` also that of a timer.
+    pub fn discard_unread(&self, all: bool) {
+        let generation = (self.state.load(Acquire) >> STATE_BITS) as u32;
+        if self.read(generation).is_some_and(|(header, _)| all || header.hit.is_none()) {
+            self.release(generation);
+        }
+    }
+
     /// Whether it was made ready once.
     pub fn is_prepared(&self) -> bool {
         self.state.load(Relaxed) != 0

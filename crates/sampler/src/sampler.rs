@@ -175,6 +175,9 @@ impl Sampler {
         parts.task_names.link(parts.shared.guest, parts.threads);
         self.checks.begin(&self.orders, now);
         parts.schedule.tick = 1;
+        if parts.timers.are_allowed() {
+            timers::prepare_mailboxes(parts);
+        }
     }
 
     /// One tick.

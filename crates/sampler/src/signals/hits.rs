@@ -47,6 +47,7 @@ fn receive(parts: &mut Parts, hit: Hit, header: &SampleHeader, frames: &[u64], c
     let thread = parts.threads.get(index);
     thread.alternate = header.alternate;
     parts.task_names.push(&mut parts.events, &mut thread.header, header.polled, header.text);
+    shared.count(Counter::SignalsRunning);
     timers::heard(parts, index, hit.timer == HitTimer::User);
     if header.no_room {
         let thread = parts.threads.get(index);

@@ -36,8 +36,6 @@ const TURNS_EVERY: u64 = 4_000_000;
 const MANY_TURNS: u64 = 16;
 /// With more than this, a restless thread has no frequent timer at all: a tenth of its time would go to the timer.
 const TOO_MANY_TURNS: u64 = 160;
-/// CPU time without a stack after which a thread's mask is read, ns; and from then on, whenever it has doubled.
-const SILENT: u64 = 12_000_000;
 /// From so much CPU time without a stack on, timers are opened anew: the kernel refuses signals of who has changed the user, ns.
 const REOPENED: u64 = 100_000_000;
 /// A thread that ends without a stack for so long ends in a system call, ns of CPU time.
@@ -70,7 +68,7 @@ pub struct ThreadTimers {
     stacks: u32,
     /// CPU time since the last stack.
     silent: u64,
-    /// Once it has been silent for so long, its mask is read.
+    /// Once it has been silent for so long, its mask is read; and from then on, whenever that has doubled.
     check_at: u64,
     /// It blocks the signal: a stack that comes is that of the place where the mask is restored.
     pub(crate) is_blocked: bool,
@@ -171,7 +169,7 @@ fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
     let place = parts.timers.make_room(parts.threads, guest, tick).ok_or(libc::EMFILE)?;
     let random = &mut parts.timers.random;
     // A short life is met as well. The first period lasts until the first stack is read.
-    let (first, rare) = (SHORTEST.max(delay / 4 + random.below(delay * 3 / 4)), RARE.max(delay));
+    let (first, rare) = (SHORTEST.max(delay / 8 + random.below(delay / 8)), RARE.max(delay));
     let first_rare = random.below(rare);
     let thread = parts.threads.get(index);
     let tid = thread.header.tid;
@@ -199,7 +197,7 @@ fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
         turns_at: 0,
         stacks: SAME_PERIOD,
         silent: 0,
-        check_at: SILENT,
+        check_at: delay * 2,
         is_blocked: false,
         ran_at: tick,
     });
@@ -223,7 +221,7 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
     }
     let Some(timers) = &mut thread.timers else {
         return match open(parts, index, signal) {
-            Ok(()) => shared.count(Counter::SignalsRunning),
+            Ok(()) => {}
             Err(libc::ESRCH) => shared.count(Counter::ThreadGone),
             // Its turn comes.
             Err(libc::EMFILE) => shared.count(Counter::QueueFull),
@@ -268,8 +266,10 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
 
 /// A stack of the thread has come.
 pub(crate) fn heard(parts: &mut Parts, index: SlotIndex, is_frequent: bool) {
+    let delay = parts.schedule.delay;
     let Some(timers) = &mut parts.threads.get(index).timers else { return };
-    (timers.silent, timers.check_at) = (0, SILENT);
+    let period = if timers.is_restless { delay.max(RESTLESS_PERIOD) } else { delay };
+    (timers.silent, timers.check_at) = (0, period * 2);
     timers.stacks += u32::from(is_frequent);
     set_pace(parts, index);
 }
@@ -340,12 +340,17 @@ pub(crate) fn finish(parts: &mut Parts, index: SlotIndex) {
     close(&mut parts.threads.get(index).timers, parts.shared.guest);
 }
 
-/// Keeps some mailboxes ready for handlers.
+/// Keeps some mailboxes ready for handlers. To be called before the first tick as well.
 pub(crate) fn prepare_mailboxes(parts: &mut Parts) {
     let mailboxes = &parts.shared.guest.mailboxes;
     // Signals for sleeping threads, and earlier runs, prepare some as well.
     let others = mailboxes[parts.timers.mailboxes..].iter().take_while(|mailbox| mailbox.is_prepared());
     parts.timers.mailboxes += others.count();
+    // Before the first tick, all samples are those of an earlier run.
+    let is_first = parts.schedule.tick <= 1;
+    (0..parts.timers.mailboxes)
+        .filter(|number| parts.signals.thread_of(*number).is_none())
+        .for_each(|number| mailboxes[number].discard_unread(is_first));
     let known = parts.timers.mailboxes;
     let mut ready = mailboxes[..known].iter().filter(|mailbox| mailbox.is_claimable()).count();
     while ready < READY && parts.timers.mailboxes < MAILBOXES {
