@@ -32,10 +32,10 @@ const SAME_PERIOD: u32 = 32;
 const RESTLESS_PERIOD: u64 = 20_000_000;
 /// CPU time after which the turns of a thread are counted again, ns.
 const TURNS_EVERY: u64 = 4_000_000;
-/// With more turns than this in that time, a thread is restless; with less than half of it, it is no longer.
-const MANY_TURNS: u64 = 16;
-/// With more than this, a restless thread has no frequent timer at all: a tenth of its time would go to the timer.
-const TOO_MANY_TURNS: u64 = 160;
+/// With more turns than this for each delay, a thread is restless; with less than half of it, it is no longer.
+const MANY_TURNS: u64 = 6;
+/// With so many times more, a restless thread has no frequent timer at all: a tenth of its time would go to the timer.
+const TOO_MANY: u64 = 7;
 /// From so much CPU time without a stack on, timers are opened anew: the kernel refuses signals of who has changed the user, ns.
 const REOPENED: u64 = 100_000_000;
 /// A thread that ends without a stack for so long ends in a system call, ns of CPU time.
@@ -277,7 +277,7 @@ pub(crate) fn heard(parts: &mut Parts, index: SlotIndex, is_frequent: bool) {
 /// Gives a thread's frequent timer another period now and then, and a long one if the thread gets CPUs often.
 fn set_pace(parts: &mut Parts, index: SlotIndex) {
     let thread = parts.threads.get(index);
-    let cpu = thread.time.account.cpu();
+    let (cpu, delay) = (thread.time.account.cpu(), parts.schedule.delay);
     let Some(timers) = thread.timers else { return };
     let (ran, mut is_restless) = (cpu.saturating_sub(timers.turns_at), timers.is_restless);
     if ran >= TURNS_EVERY
@@ -286,9 +286,9 @@ fn set_pace(parts: &mut Parts, index: SlotIndex) {
     {
         if timers.turns_at > 0 {
             let many = if is_restless { MANY_TURNS / 2 } else { MANY_TURNS };
-            let turns = turns.saturating_sub(timers.turns) / (ran / TURNS_EVERY);
+            let turns = turns.saturating_sub(timers.turns).saturating_mul(delay) / ran;
             is_restless = turns > many;
-            if turns > TOO_MANY_TURNS
+            if turns > MANY_TURNS * TOO_MANY
                 && let Some(user) = timers.user.take()
             {
                 parts.shared.guest.timers.remove(user.number());
@@ -298,7 +298,7 @@ fn set_pace(parts: &mut Parts, index: SlotIndex) {
         (timers.turns, timers.turns_at) = (turns, cpu);
     }
     if is_restless != timers.is_restless || timers.stacks > SAME_PERIOD {
-        let period = parts.timers.period(parts.schedule.delay, is_restless);
+        let period = parts.timers.period(delay, is_restless);
         let thread = parts.threads.get(index);
         if let Some(timers) = &mut thread.timers {
             (timers.stacks, timers.is_restless) = (0, is_restless);
