@@ -7,10 +7,11 @@
 //! `BULK_BESIDE` is a number of busy loops that run beside each door.
 #![allow(unsafe_code, reason = "calls the C library")]
 
+use ::stackglass as stackglass_crate;
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use whole_programs::{Folder, Language, Outcome, Record, awaits, host, stackglass};
+use whole_programs::{Folder, Language, Outcome, Record, awaits, host, host_with, stackglass};
 
 /// Milliseconds for each kind of call, if there is no number of calls.
 const EACH: &str = "125";
@@ -35,6 +36,9 @@ use Door::{Attaches, AttachesPrepared, Starts, StartsSignalled};
 
 const KERNEL: Door = Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass"]);
 const THREADS: Door = Starts(&["record", "--quiet", "--delay", "100us", "--walltime", "-o", "r.glass"]);
+/// From inside: timers interrupt no call.
+const INSIDE: Door =
+    Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass", "--sampler", "preload"]);
 const ALLOCATIONS: Door = Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass", "--allocs"]);
 const AT_EXIT: Door =
     Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass", "--allocs", "--heap-at", "exit"]);
@@ -224,6 +228,34 @@ fn recorded_with_allocations() {
 }
 
 #[test]
+fn recorded_from_inside() {
+    INSIDE.is_harmless();
+}
+
+/// The same calls in a program that links the crate, and profiles itself: this one.
+#[test]
+fn profiled_by_themselves() {
+    let library = host_with("bulk", Language::C, &["-shared", "-fPIC", "-Dmain=bulk_main"]);
+    let words = [c"bulk", c"all", c"0", c"125"];
+    assert_eq!(words[3].to_str(), Ok(EACH));
+    let mut arguments = words.map(|word| word.as_ptr().cast_mut()).to_vec();
+    arguments.push(std::ptr::null_mut());
+    let path =
+        std::ffi::CString::new(library.to_str().expect("the path is text")).expect("a path has no zero byte");
+    // SAFETY: the library has no constructors. Its function has the type of `main`, reads its arguments, and does not change them.
+    let main: extern "C" fn(i32, *mut *mut std::ffi::c_char) -> i32 = unsafe {
+        let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
+        assert!(!library.is_null(), "{path:?} cannot be opened");
+        let main = libc::dlsym(library, c"bulk_main".as_ptr());
+        assert!(!main.is_null(), "the library has a main function");
+        std::mem::transmute(main)
+    };
+    stackglass_crate::init(None, Duration::from_micros(100)).expect("a delay that is allowed");
+    let status = stackglass_crate::profile!(main(4, arguments.as_mut_ptr()));
+    assert_eq!(status, 0, "some calls came back short, see above");
+}
+
+#[test]
 fn recorded_with_a_heap_snapshot_at_the_end() {
     let ran = AT_EXIT.is_harmless();
     assert!(!ran.said.contains("no heap snapshot"), "{}", ran.said);
@@ -277,6 +309,7 @@ fn a_hundred_thousand_calls() {
     let doors = [
         ("record", &KERNEL),
         ("record --walltime", &THREADS),
+        ("--sampler preload", &INSIDE),
         ("record --allocs", &ALLOCATIONS),
         ("--heap-at exit", &AT_EXIT),
         ("--heap-at USR1", &AT_SIGNAL),

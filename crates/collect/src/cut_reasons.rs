@@ -13,6 +13,7 @@ const _: () = {
     assert!(cut::DEEP == Cut::DEEP.0);
     assert!(cut::LOST == Cut::LOST.0);
     assert!(cut::ABSENT == Cut::ABSENT.0);
+    assert!(cut::IN_CALL == Cut::IN_CALL.0);
 };
 
 #[cfg(feature = "launch")]

@@ -6,6 +6,7 @@
 use crate::mailbox::{MAILBOXES, Mailbox};
 use crate::slot::{CAPACITY, Slot, SlotIndex};
 use crate::thread_events::ThreadEventQueue;
+use crate::user_timer::TimedThreads;
 use crate::{fork_guard, system};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 use stackglass_wire::{ControlPage, Counter};
@@ -24,6 +25,10 @@ pub struct Guest {
     pub thread_events: ThreadEventQueue,
     /// The pool of mailboxes.
     pub mailboxes: [Mailbox; MAILBOXES],
+    /// Whose timers there are.
+    pub timers: TimedThreads,
+    /// Counts the signals of timers, so that samples have an order.
+    pub hits: AtomicU32,
     slots: [Slot; CAPACITY],
 }
 

@@ -1,14 +1,15 @@
 //! The signal handler: walks the stack of the thread that it interrupts, into the mailbox that the signal names.
 //!
-//! A signal is the profiler's when it was queued by this very process and carries the process's random cookie. Every other
-//! signal is passed on to the handler that the program has, or had before.
+//! A signal is the profiler's when it was queued by this very process and carries the process's random cookie, or when one of the
+//! profiler's timers has sent it. Every other signal is passed on to the handler that the program has, or had before.
 
 use crate::action::{Action, SA_NODEFER, SA_RESETHAND, SA_SIGINFO};
 use crate::guest::{self, Guest};
-use crate::mailbox::{ASIDE, MAILBOXES, MailboxWriter, SignalToken};
+use crate::mailbox::{ASIDE, Hit, HitTimer, MAILBOXES, MailboxWriter, SignalToken};
 use crate::program_actions::program_action_of;
-use crate::slot::Slot;
-use crate::{UNWINDER, fork_guard, restart, system, task};
+use crate::slot::{Slot, SlotIndex};
+use crate::user_timer::TimerSignal;
+use crate::{UNWINDER, call_timer, fork_guard, restart, system, task};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use stackglass_unwind::{Registers, StackMemory, mapping};
@@ -35,19 +36,89 @@ unsafe extern "C" fn enter(signal: i32, info: *mut libc::siginfo_t, context: *mu
     unsafe {
         let errno = libc::__errno_location();
         let saved = *errno;
-        let is_ours = (*info).si_code == libc::SI_QUEUE
-            && fork_guard::sampled_process().is_some_and(|process| {
-                (*info).si_errno as u32 == process.cookie && (*info).si_pid() as u32 == process.pid
-            });
-        if is_ours {
-            let word = (*info).si_value().sival_ptr.addr() as u64;
-            if let Some(guest) = guest::current() {
-                answer(guest, word, &mut *context.cast());
+        match whose(&*info) {
+            Whose::Queued(word) => {
+                if let Some(guest) = guest::current() {
+                    answer(guest, word, &mut *context.cast());
+                }
             }
-        } else {
-            pass_on(signal, info, context);
+            Whose::Timer(guest, slot, timer) => hit(guest, slot, timer, &mut *context.cast()),
+            Whose::Late => {}
+            Whose::Foreign => pass_on(signal, info, context),
         }
         *errno = saved;
+    }
+}
+
+/// Whose a signal is.
+enum Whose {
+    /// The profiler's, queued with this word.
+    Queued(u64),
+    /// That of a timer of the thread with this slot.
+    Timer(&'static Guest, SlotIndex, HitTimer),
+    /// That of a timer that is closed.
+    Late,
+    /// Not the profiler's.
+    Foreign,
+}
+
+/// `si_code` of signals for a descriptor (include/uapi/asm-generic/siginfo.h).
+const POLL_IN: i32 = 1;
+
+#[inline]
+fn whose(info: &libc::siginfo_t) -> Whose {
+    // SAFETY: a signal that was queued, or comes from a timer, has a value.
+    let value = || unsafe { info.si_value() }.sival_ptr.addr() as u64;
+    match info.si_code {
+        libc::SI_QUEUE => {
+            // SAFETY: a signal with this code has a sender.
+            let pid = unsafe { info.si_pid() } as u32;
+            let is_ours = fork_guard::sampled_process()
+                .is_some_and(|process| info.si_errno as u32 == process.cookie && pid == process.pid);
+            if is_ours { Whose::Queued(value()) } else { Whose::Foreign }
+        }
+        libc::SI_TIMER => match (call_timer::slot_of(value()), guest::current()) {
+            (Some(slot), Some(guest)) => Whose::Timer(guest, slot, HitTimer::Call),
+            _ => Whose::Foreign,
+        },
+        // What an event of a descriptor has in common with a signal of asynchronous input.
+        POLL_IN => {
+            let Some(guest) = guest::current() else { return Whose::Foreign };
+            // SAFETY: `struct siginfo` of the x86-64 kernel has 128 bytes; `si_fd` is the seventh word of four bytes.
+            let descriptor = unsafe { (&raw const *info).cast::<i32>().add(6).read() };
+            match guest.timers.whose(descriptor) {
+                TimerSignal::Of(slot) => Whose::Timer(guest, slot, HitTimer::User),
+                TimerSignal::Stale => Whose::Late,
+                TimerSignal::Foreign => Whose::Foreign,
+            }
+        }
+        _ => Whose::Foreign,
+    }
+}
+
+/// Writes the stack of the interrupted thread into any free mailbox.
+///
+/// # Safety
+/// To be called from the handler only, with its own context.
+#[inline]
+unsafe fn hit(guest: &Guest, slot: SlotIndex, timer: HitTimer, context: &mut libc::ucontext_t) {
+    let order = guest.hits.fetch_add(1, Relaxed);
+    let tid = guest.slot(slot).tid.load(Acquire);
+    // SAFETY: by the caller.
+    let claim = || guest.mailboxes.iter().find_map(|mailbox| Some((mailbox, unsafe { mailbox.claim() }?)));
+    if tid == 0 {
+        guest.count(Counter::StaleSignal);
+    } else if let Some((mailbox, (generation, writer))) = claim() {
+        writer.header.hit = Some(Hit { slot, tid, order, timer });
+        walk(guest.slot(slot), writer, context);
+        mailbox.finish_write(generation);
+    } else {
+        guest.count(Counter::NoMailbox);
+    }
+    // Only a wait that does the timer's work before its end has EINTR.
+    // SAFETY: `context` is the third argument of the handler that runs now.
+    if timer == HitTimer::Call && unsafe { restart::put_back(context) } {
+        guest.count(Counter::CallsPutBack);
     }
 }
 
@@ -62,6 +133,7 @@ unsafe fn answer(guest: &Guest, word: u64, context: &mut libc::ucontext_t) {
     // SAFETY: this is the handler of the token's signal, and a signal is delivered once.
     match unsafe { mailbox.begin_write(token.generation) } {
         Some(writer) => {
+            writer.header.hit = None;
             walk(guest.slot(token.slot), writer, context);
             mailbox.finish_write(token.generation);
         }

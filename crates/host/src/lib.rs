@@ -1,8 +1,8 @@
 //! Living inside a process that does not know of the profiler.
 //!
 //! This crate has what the sampler needs inside a program: memory that a forked child does not inherit ([`guest`]), numbered
-//! threads ([`slot`]), the mailboxes ([`mailbox`]) that the signal handler fills, the signal itself ([`signal`]), peek
-//! requests ([`peek`]), the session folder and this process's file in it ([`session`], [`image`]).
+//! threads ([`slot`]), the mailboxes ([`mailbox`]) that the signal handler fills, the signal itself ([`signal`]), the timers that
+//! send it ([`user_timer`], [`call_timer`]), peek requests ([`peek`]), the session folder and this process's file in it ([`session`], [`image`]).
 //!
 //! It does not decide when to sample which thread (`stackglass-sampler` does), and knows nothing of names or reports.
 //!
@@ -15,6 +15,7 @@
 
 mod action;
 pub mod alternate_stack;
+pub mod call_timer;
 pub mod confined;
 pub mod file_limit;
 pub mod fork_guard;
@@ -31,6 +32,7 @@ pub mod slot;
 pub mod system;
 pub mod task;
 pub mod thread_events;
+pub mod user_timer;
 
 pub use action::Action;
 pub use guest::Guest;

@@ -3,6 +3,9 @@
 //! The sampler owns a small pool and sends one mailbox's token with each signal. A thread never has two. A mailbox goes
 //! from free to reserved, writing, done, and back to free. Each reservation gets a new generation, which the signal
 //! carries too. So a signal that arrives after its mailbox was revoked finds another generation and writes nothing.
+//!
+//! A signal of a timer has no token: the handler takes any free mailbox that was prepared ([`Mailbox::claim`]). A thread may have
+//! several of these, where the sampler waits for a CPU.
 
 use crate::slot::{CAPACITY, SlotIndex};
 use core::cell::UnsafeCell;
@@ -75,12 +78,36 @@ pub struct SampleHeader {
     pub alternate: u64,
     /// Too little stack was left for a walk, so there are no frames.
     pub no_room: bool,
+    /// The timer that has sent the signal; `None` if the sampler has.
+    pub hit: Option<Hit>,
+}
+
+/// A signal that a timer has sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hit {
+    /// Slot of the thread that the timer is of.
+    pub slot: SlotIndex,
+    /// The thread that had the slot at that moment.
+    pub tid: u32,
+    /// Counts the signals of all timers.
+    pub order: u32,
+    /// Which timer has sent it.
+    pub timer: HitTimer,
+}
+
+/// The two timers of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HitTimer {
+    /// [`UserTimer`](crate::user_timer::UserTimer)
+    User,
+    /// [`CallTimer`](crate::call_timer::CallTimer)
+    Call,
 }
 
 /// One mailbox. All zeros is a free one.
 #[repr(C, align(64))]
 pub struct Mailbox {
-    /// Generation << STATE_BITS | state. The first reservation initialises `header` and `scratch`.
+    /// Generation << STATE_BITS | state. In generation 0, `header` and `scratch` are not initialised.
     state: AtomicU64,
     header: UnsafeCell<MaybeUninit<SampleHeader>>,
     scratch: UnsafeCell<MaybeUninit<Scratch>>,
@@ -109,25 +136,82 @@ impl Mailbox {
         u64::from(generation) << STATE_BITS | state
     }
 
-    /// Sampler: reserves the mailbox for one signal. The generation for its token, or `None` while a handler writes.
+    /// Sampler: makes the mailbox ready for [`claim`](Mailbox::claim). False if it was ready.
+    pub fn prepare(&self) -> bool {
+        if self.state.load(Acquire) != 0 {
+            return false;
+        }
+        // SAFETY: in generation 0 no token of this mailbox exists, and no handler claims it: the sampler alone has access.
+        unsafe {
+            (*self.header.get()).write(SampleHeader::default());
+            (*self.scratch.get()).write(Scratch::new());
+        }
+        self.state.store(Self::word(1, FREE), Release);
+        true
+    }
+
+    /// Sampler: frees a mailbox whose sample nobody waits for: that of a signal, or with `all` also that of a timer.
+    pub fn discard_unread(&self, all: bool) {
+        let generation = (self.state.load(Acquire) >> STATE_BITS) as u32;
+        if self.read(generation).is_some_and(|(header, _)| all || header.hit.is_none()) {
+            self.release(generation);
+        }
+    }
+
+    /// Whether it was made ready once.
+    pub fn is_prepared(&self) -> bool {
+        self.state.load(Relaxed) != 0
+    }
+
+    /// Whether a handler may claim it now.
+    pub fn is_claimable(&self) -> bool {
+        let word = self.state.load(Relaxed);
+        word & STATE == FREE && word != 0
+    }
+
+    /// Sampler: reserves the mailbox for one signal. The generation for its token, or `None` while others use it.
     ///
-    /// A sample that is done but unread is discarded: its thread has ended, or an earlier run of the sampler has.
+    /// A sample that is done but unread is discarded: its thread has ended, or an earlier run of the sampler has. The samples of
+    /// timers are kept.
     pub fn reserve(&self) -> Option<u32> {
+        self.prepare();
         let word = self.state.load(Acquire);
-        if !matches!(word & STATE, FREE | DONE) {
+        let generation = (word >> STATE_BITS) as u32;
+        let is_kept =
+            word & STATE == DONE && self.read(generation).is_some_and(|(header, _)| header.hit.is_some());
+        if !matches!(word & STATE, FREE | DONE) || is_kept {
             return None;
         }
-        let generation = (word >> STATE_BITS) as u32;
-        if generation == 0 {
-            // SAFETY: no token of this mailbox exists yet, so the sampler alone has access.
-            unsafe {
-                (*self.header.get()).write(SampleHeader::default());
-                (*self.scratch.get()).write(Scratch::new());
-            }
-        }
         let generation = generation.wrapping_add(1).max(1);
-        self.state.store(Self::word(generation, RESERVED), Release);
-        Some(generation)
+        // A handler may have claimed it meanwhile.
+        let reserved = Self::word(generation, RESERVED);
+        self.state.compare_exchange(word, reserved, AcqRel, Relaxed).ok().map(|_| generation)
+    }
+
+    /// Handler: begins to write the sample of a timer, if the mailbox is free and prepared. The generation is for
+    /// [`finish_write`](Mailbox::finish_write).
+    ///
+    /// # Safety
+    /// To be called from the handler only.
+    #[inline]
+    #[allow(clippy::mut_from_ref)] // exclusive by the state, see the Sync impl
+    pub unsafe fn claim(&self) -> Option<(u32, MailboxWriter<'_>)> {
+        let word = self.state.load(Acquire);
+        if word & STATE != FREE || word == 0 {
+            return None;
+        }
+        let generation = ((word >> STATE_BITS) as u32).wrapping_add(1).max(1);
+        let writing = Self::word(generation, WRITING);
+        self.state.compare_exchange(word, writing, AcqRel, Relaxed).ok()?;
+        // SAFETY: the state is WRITING, set by this call.
+        Some((generation, unsafe { self.writer() }))
+    }
+
+    /// Sampler: the sample of a timer, once it is complete, and its generation.
+    pub fn read_hit(&self) -> Option<(u32, Hit, SampleHeader, &[u64])> {
+        let generation = (self.state.load(Acquire) >> STATE_BITS) as u32;
+        let (header, frames) = self.read(generation)?;
+        Some((generation, header.hit?, header, frames))
     }
 
     /// Sampler: revokes a reservation whose signal was not answered. False if the handler has begun to write.
@@ -145,15 +229,23 @@ impl Mailbox {
     pub unsafe fn begin_write(&self, generation: u32) -> Option<MailboxWriter<'_>> {
         let (reserved, writing) = (Self::word(generation, RESERVED), Self::word(generation, WRITING));
         self.state.compare_exchange(reserved, writing, AcqRel, Relaxed).ok()?;
-        // SAFETY: the state is WRITING, set by this call, so no other code touches the cells until `finish_write`. The
-        // first `reserve`, which precedes every RESERVED, has initialised header and scratch.
+        // SAFETY: the state is WRITING, set by this call.
+        Some(unsafe { self.writer() })
+    }
+
+    /// # Safety
+    /// The state must be WRITING, set by the caller, so that no other code touches the cells until `finish_write`.
+    #[inline]
+    #[allow(clippy::mut_from_ref)] // exclusive by the state, see the Sync impl
+    unsafe fn writer(&self) -> MailboxWriter<'_> {
+        // SAFETY: by the caller. `prepare`, which precedes every other state, has initialised header and scratch.
         unsafe {
-            Some(MailboxWriter {
+            MailboxWriter {
                 frames: &mut *self.frames.get(),
                 scratch: (*self.scratch.get()).assume_init_mut(),
                 aside: &mut *self.aside.get(),
                 header: (*self.header.get()).assume_init_mut(),
-            })
+            }
         }
     }
 
@@ -214,6 +306,25 @@ mod tests {
         assert_eq!(mailbox.read(generation).unwrap().1, [42]);
         mailbox.release(generation);
         assert_ne!(mailbox.reserve(), Some(generation));
+    }
+
+    #[test]
+    fn a_timers_sample_is_kept_until_it_is_read() {
+        let mailbox = mailbox();
+        // SAFETY: this test stands in for the handler.
+        let claim = || unsafe { mailbox.claim() };
+        assert!(claim().is_none() && !mailbox.is_claimable(), "not prepared");
+        assert!(mailbox.prepare() && !mailbox.prepare() && mailbox.is_claimable());
+        let (generation, writer) = claim().unwrap();
+        let hit = Hit { slot: SlotIndex(3), tid: 7, order: 1, timer: HitTimer::Call };
+        (writer.frames[0], writer.header.len, writer.header.hit) = (42, 1, Some(hit));
+        assert!(claim().is_none() && mailbox.reserve().is_none() && mailbox.read_hit().is_none());
+        mailbox.finish_write(generation);
+        assert!(claim().is_none() && mailbox.reserve().is_none());
+        let (read, its, _, frames) = mailbox.read_hit().unwrap();
+        assert_eq!((read, its, frames), (generation, hit, &[42][..]));
+        mailbox.release(generation);
+        assert!(mailbox.read_hit().is_none() && mailbox.reserve().is_some() && claim().is_none());
     }
 
     #[test]

@@ -174,6 +174,14 @@ impl Fd {
         (fd >= 0).then(|| Fd(fd))
     }
 
+    /// Takes over an open descriptor.
+    ///
+    /// # Safety
+    /// Nobody else may close it.
+    pub unsafe fn from_raw(descriptor: i32) -> Fd {
+        Fd(descriptor)
+    }
+
     /// The number.
     pub fn raw(&self) -> i32 {
         self.0

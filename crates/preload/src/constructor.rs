@@ -60,6 +60,8 @@ extern "C" fn constructor() {
     stackglass_sampler::set_empty_handler(environment::has(c"STACKGLASS_BENCH_HANDLER", c"empty"));
     // For tests: mappings are found as on kernels without PROCMAP_QUERY.
     stackglass_sampler::force_text_maps(environment::has(c"STACKGLASS_TEST_MAPS", c"text"));
+    // For tests: running threads are signalled as where perf events are refused.
+    stackglass_sampler::forbid_timers(environment::has(c"STACKGLASS_TEST_TIMERS", c"none"));
     threads::prepare();
     match own_session::make_image(begin.at) {
         Ok(image) => {

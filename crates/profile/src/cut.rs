@@ -40,9 +40,11 @@ impl Cut {
     pub const LOST: Cut = Cut(108);
     /// A page of the stack was not in memory at that moment.
     pub const ABSENT: Cut = Cut(109);
+    /// No stack: the thread ran in a system call that had not ended when sampling did.
+    pub const IN_CALL: Cut = Cut(110);
 
     /// All reasons.
-    pub const ALL: [Cut; 16] = [
+    pub const ALL: [Cut; 17] = [
         Cut::DEPTH,
         Cut::NO_MODULE,
         Cut::NO_RULE,
@@ -59,5 +61,6 @@ impl Cut {
         Cut::DEEP,
         Cut::LOST,
         Cut::ABSENT,
+        Cut::IN_CALL,
     ];
 }

@@ -1,7 +1,7 @@
 //! Samples all threads of this process from a dedicated thread.
 //!
 //! The thread, named `stackglass`, wakes at every tick and reads the CPU clocks of the other threads. A thread that
-//! runs gets a signal and walks its own stack. The stack of a sleeping thread is read from outside once, and reused
+//! runs gets a signal and walks its own stack. A timer sends the signal while the thread runs its own code, where that is allowed. The stack of a sleeping thread is read from outside once, and reused
 //! for as long as its CPU clock does not advance. A sleeping thread is signalled only where its stack cannot be read
 //! from outside, once per location, and only in calls that the kernel resumes by itself. The results go as events
 //! into the stream of `stackglass-wire`.
@@ -34,6 +34,7 @@ pub use in_process::{Config, Handle, is_delegated, start};
 pub use lifecycle::{CreateThread, NotStarted, Plan, end, is_sampler, launch, stop};
 pub use orders::Orders;
 pub use run_state::is_running;
+pub use signals::timers::forbid_timers;
 pub use stackglass_host::set_empty_handler;
 pub use stackglass_host::system::now;
 pub use stackglass_host::{peek, task};

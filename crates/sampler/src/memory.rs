@@ -3,6 +3,7 @@
 use crate::module_events::LoadedModules;
 use crate::signals::call_ends::SyscallInstructions;
 use crate::signals::pending::PendingSignals;
+use crate::signals::timers::Timers;
 use crate::sleep::reader::SleepReader;
 use crate::threads::folder::ScanBuffer;
 use crate::threads::open_files::OpenFiles;
@@ -17,6 +18,7 @@ pub struct Memory {
     pub(crate) scan_buffer: ScanBuffer,
     pub(crate) files: OpenFiles,
     pub(crate) signals: PendingSignals,
+    pub(crate) timers: Timers,
     pub(crate) sleep: SleepReader,
     pub(crate) syscalls: SyscallInstructions,
     pub(crate) modules: LoadedModules,

@@ -7,6 +7,7 @@ use crate::orders::Orders;
 use crate::schedule::Schedule;
 use crate::signals::call_ends::SyscallInstructions;
 use crate::signals::pending::PendingSignals;
+use crate::signals::timers::Timers;
 use crate::sleep::reader::SleepReader;
 use crate::tasks::choice::Walltime;
 use crate::tasks::names::TaskNames;
@@ -57,6 +58,7 @@ pub(crate) struct Parts {
     pub(crate) scan_buffer: &'static mut ScanBuffer,
     pub(crate) files: &'static mut OpenFiles,
     pub(crate) signals: &'static mut PendingSignals,
+    pub(crate) timers: &'static mut Timers,
     pub(crate) sleep: &'static mut SleepReader,
     pub(crate) syscalls: &'static mut SyscallInstructions,
     pub(crate) modules: &'static mut LoadedModules,
@@ -77,8 +79,10 @@ impl Parts {
         folder: ThreadFolder,
         orders: &Orders,
     ) -> Parts {
-        let Memory { threads, exited, scan_buffer, files, signals, sleep, syscalls, modules } = memory;
+        let Memory { threads, exited, scan_buffer, files, signals, timers, sleep, syscalls, modules } =
+            memory;
         let can_read_state = folder.open(shared.tid, b"syscall").is_some();
+        timers.begin(&folder, shared.tid, orders.walltime());
         Parts {
             shared,
             schedule: Schedule::new(orders.delay()),
@@ -88,6 +92,7 @@ impl Parts {
             scan_buffer,
             files,
             signals,
+            timers,
             sleep,
             syscalls,
             modules,
@@ -109,6 +114,11 @@ impl Parts {
 
     /// How long a thread has waited for CPUs, by the kernel's account, ns.
     pub(crate) fn waited(&mut self, index: SlotIndex) -> Option<u64> {
-        self.files.waited(self.threads, &self.folder, index)
+        self.files.sched_stat(self.threads, &self.folder, index).map(|stat| stat.waited)
+    }
+
+    /// How often a thread has got a CPU.
+    pub(crate) fn turns(&mut self, index: SlotIndex) -> Option<u64> {
+        self.files.sched_stat(self.threads, &self.folder, index).map(|stat| stat.turns)
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::parts::Parts;
 use crate::signals::send::{self, Purpose};
+use crate::signals::timers;
 use crate::sleep::read::{self, SleepingStack};
 use crate::sleep::reader::ReadStack;
 use crate::threads::discovery;
@@ -84,6 +85,7 @@ pub(crate) fn poll(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) -
 }
 
 fn observe(parts: &mut Parts, index: SlotIndex, passed: Passed) -> Observation {
+    let has_timers = parts.timers.are_allowed();
     let thread = parts.threads.get(index);
     let handler = if core::mem::take(&mut thread.handler_ran) { HANDLER } else { 0 };
     let last = thread.time.last();
@@ -95,8 +97,10 @@ fn observe(parts: &mut Parts, index: SlotIndex, passed: Passed) -> Observation {
         is_busy: has_run
             && last == LastStack::Running
             && passed.ran >= passed.elapsed / 8 * 7
-            && restart::may_put_back(),
+            && (has_timers || restart::may_put_back()),
         is_requested: thread.pending.is_some(),
+        // A timer meets the thread while it runs, whenever that is.
+        on_cpu: has_timers.then_some(true),
         ..Observation::default()
     }
 }
@@ -140,6 +144,9 @@ fn is_on_cpu(parts: &mut Parts, index: SlotIndex, reading: Reading) -> bool {
 fn act(parts: &mut Parts, index: SlotIndex, reading: Reading, step: Step) {
     let now = reading.now;
     match step {
+        Step::RequestStack if parts.timers.are_allowed() => {
+            timers::watch(parts, index, now, reading.passed.ran);
+        }
         Step::RequestStack => send::send(parts, index, now, Purpose::default()),
         Step::ReadSleepingStack(sleep) => read_sleeping(parts, index, reading, sleep),
         Step::ExtendRunningStack => {
@@ -188,6 +195,7 @@ fn push_waiting(parts: &mut Parts, index: SlotIndex, now: u64, is_runnable: bool
 /// Reads the stack of a sleeping thread from outside, or signals the thread if only that shows the stack.
 fn read_sleeping(parts: &mut Parts, index: SlotIndex, reading: Reading, sleep: Sleep) {
     let Reading { now, cpu, .. } = reading;
+    timers::found_asleep(parts, index, &sleep);
     let polled = parts.shared.guest.slot(index).polled();
     match read::read(parts, index, now, cpu, sleep) {
         SleepingStack::None => {}

@@ -5,7 +5,7 @@ use crate::orders::Orders;
 use crate::parts::{Parts, Shared};
 use crate::periodic_checks::{self, PeriodicChecks};
 use crate::poll::{Polled, poll};
-use crate::signals::receive;
+use crate::signals::{receive, timers};
 use crate::tasks::walltime;
 use crate::threads::discovery;
 use crate::threads::folder::ThreadFolder;
@@ -86,6 +86,12 @@ impl Sampler {
         if parts.can_read_state {
             granted |= ImageFlags::SLEEP_LOOK;
         }
+        granted |= match parts.timers.are_allowed() {
+            true => ImageFlags::TIMERS,
+            // A wall-time profile has none in any case.
+            false if parts.walltime.is_on => 0,
+            false => ImageFlags::NO_TIMERS,
+        };
         if privilege::maps_can_be_queried() {
             granted |= ImageFlags::MAP_QUERY;
         }
@@ -169,6 +175,9 @@ impl Sampler {
         parts.task_names.link(parts.shared.guest, parts.threads);
         self.checks.begin(&self.orders, now);
         parts.schedule.tick = 1;
+        if parts.timers.are_allowed() {
+            timers::prepare_mailboxes(parts);
+        }
     }
 
     /// One tick.
@@ -183,6 +192,9 @@ impl Sampler {
             counters.add(Counter::MissedTicks, lateness.missed);
         }
         receive::collect(parts);
+        if parts.timers.are_allowed() {
+            timers::prepare_mailboxes(parts);
+        }
         discovery::read_events(parts, now);
         self.checks.run(parts, &self.orders, now);
         parts.task_names.link(parts.shared.guest, parts.threads);

@@ -86,6 +86,13 @@ impl CpuAccount {
         self.pending = 0;
     }
 
+    /// Records that `time` of the pending time was assigned to a stack.
+    pub fn assign(&mut self, time: u64) {
+        let time = time.min(self.pending);
+        self.assigned += time;
+        self.pending -= time;
+    }
+
     /// Rest that is not assigned to a stack yet. Without `all`, 0 while it is too short to be assigned.
     pub fn rest(&self, all: bool) -> u64 {
         if self.rest >= WORTH_ASSIGNING || all { self.rest.max(0) as u64 } else { 0 }

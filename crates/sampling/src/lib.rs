@@ -9,6 +9,7 @@
 //! Nothing here makes a system call or allocates, so that it can run inside any program.
 #![cfg_attr(not(test), no_std)]
 
+mod call_share;
 mod cpu_account;
 mod decision;
 mod hash;
@@ -19,6 +20,7 @@ mod thread_state;
 mod thread_time;
 mod tick_schedule;
 
+pub use call_share::CallShare;
 pub use cpu_account::{CpuAccount, Passed};
 pub use decision::{LastStack, Observation, Step};
 pub use hash::{hash, hash_index};

@@ -64,6 +64,17 @@ impl ThreadTime {
         }
     }
 
+    /// A stack taken while the thread ran: gets a part of the time that it ran since the last one. Whether there was room.
+    pub fn push_part(&mut self, sink: &mut impl SampleSink, at: u64, stack: Stack<'_>, time: u64) -> bool {
+        let time = time.min(self.account.pending());
+        let is_pushed = sink.push_sample(at, time, State::Awake, stack, 1);
+        if is_pushed {
+            self.account.assign(time);
+            self.last = LastStack::Running;
+        }
+        is_pushed
+    }
+
     /// The thread ran on after its last running stack, which gets the time.
     pub fn extend_running(&mut self, sink: &mut impl SampleSink, at: u64) {
         let time = self.account.pending();
@@ -215,11 +226,17 @@ mod tests {
             (33, samples),
             "an equal stack is not pushed again"
         );
+        time.account.update(45 * MS, 6 * MS);
+        assert!(time.push_part(&mut sums, 45 * MS, stack(&[1]), MS / 2));
+        assert_eq!((time.account.pending(), time.last()), (MS / 2, LastStack::Running));
+        assert!(time.push_part(&mut sums, 45 * MS, stack(&[1]), MS));
+        assert_eq!(time.push_waiting(&mut sums, 45 * MS, 2 * MS), 2 * MS);
+        time.push_sleeping(&mut sums, 45 * MS, stack(&[2]));
         time.account.update(50 * MS, 8 * MS);
         time.finish(&mut sums);
         assert_eq!(
             (sums.of(2, State::Awake), sums.of(0, State::Awake)),
-            (0, 3),
+            (0, 2),
             "no sleeping stack gets CPU time"
         );
         assert_eq!(sums.pushed.iter().map(|(.., time)| time).sum::<u64>(), 50 * MS);

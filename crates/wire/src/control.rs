@@ -91,6 +91,10 @@ impl ImageFlags {
     pub const SLEEP_LOOK: u32 = 32;
     /// The program took over the sampling signal: running threads are no longer sampled.
     pub const SIGNAL_LOST: u32 = 64;
+    /// Stacks of running threads come by timers, which interrupt no system call.
+    pub const TIMERS: u32 = 128;
+    /// Running threads are signalled wherever they are, because timers are not allowed.
+    pub const NO_TIMERS: u32 = 256;
 }
 
 impl ControlPage {

@@ -24,3 +24,5 @@ pub const DEEP: u8 = 107;
 pub const LOST: u8 = 108;
 /// A page of the stack was not in memory at that moment.
 pub const ABSENT: u8 = 109;
+/// The thread ran in a system call that had not ended when sampling did.
+pub const IN_CALL: u8 = 110;

@@ -414,7 +414,7 @@ fn await_stack(stack: &AwaitStack, recorder: &mut Recorder) -> Option<StackId> {
 }
 
 /// What the system may grant to a sampler, and the label of each case. The labels are counters with the value 1.
-const GRANTS: [(u32, &str, &str); 4] = [
+const GRANTS: [(u32, &str, &str); 5] = [
     (
         ImageFlags::SLEEP_LOOK,
         "sampler: reads in /proc/self/task where threads sleep",
@@ -429,6 +429,11 @@ const GRANTS: [(u32, &str, &str); 4] = [
         ImageFlags::MAP_QUERY,
         "sampler: asks the kernel for mappings (PROCMAP_QUERY)",
         "sampler: reads mappings from /proc/self/maps",
+    ),
+    (
+        ImageFlags::TIMERS,
+        "sampler: has timers of running threads, which interrupt no system call",
+        "sampler: signals running threads wherever they are",
     ),
     (
         ImageFlags::REALTIME,

@@ -66,6 +66,13 @@ impl StreamDrain {
         if self.control.process_state() == ProcessState::Unable {
             self.remark(recorder, "could not be sampled: the sampler inside it failed to start");
         }
+        if self.control.image.load(Relaxed) & ImageFlags::NO_TIMERS != 0 {
+            self.remark(
+                recorder,
+                "was interrupted by signals also inside system calls, some of which return less than requested then, because \
+                 perf events are refused to it (`stackglass doctor` says why)",
+            );
+        }
         if self.control.image.load(Relaxed) & ImageFlags::SIGNAL_LOST != 0 {
             self.remark(
                 recorder,

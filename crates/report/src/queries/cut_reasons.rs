@@ -88,6 +88,12 @@ pub(crate) const CUT_REASONS: &[CutReason] = &[
         "on stacks that were not in memory at that moment, as while the kernel starts a program or adds a page",
         "",
     ),
+    reason(
+        Cut::IN_CALL,
+        "in unfinished system calls",
+        "spent in system calls that had not ended when sampling did: a signal would cut them short",
+        "`stackglass record` as root, without --sampler preload, shows the calls",
+    ),
 ];
 
 /// The reason with this number; `None` for numbers of later versions.

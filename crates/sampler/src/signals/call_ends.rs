@@ -10,6 +10,7 @@
 //! time. The time of the others is kept for the next stack. A thread that makes one call after another has hardly
 //! any other stack, and there all are accepted.
 
+use stackglass_host::restart;
 use stackglass_unwind::call_site::SYSCALL;
 use stackglass_unwind::memory::read_own;
 
@@ -110,6 +111,13 @@ impl SyscallInstructions {
             *entry = address << 1 | u64::from(read == 2 && bytes == SYSCALL);
         }
         *entry & 1 == 1
+    }
+
+    /// Whether the address follows the call `io_uring_enter`, as far as the instructions before it show that.
+    pub fn follows_ring_wait(&self, address: u64) -> bool {
+        let mut before = [0; restart::BEFORE];
+        read_own(address.wrapping_sub(before.len() as u64), &mut before) == before.len()
+            && restart::number_of(&before) == u32::try_from(libc::SYS_io_uring_enter).ok()
     }
 }
 

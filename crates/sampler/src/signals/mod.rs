@@ -1,7 +1,9 @@
 //! The sampling signal of a running thread: sending it, and reading the stack that its handler has written.
 
 pub(crate) mod call_ends;
+pub(crate) mod hits;
 pub(crate) mod pending;
 pub(crate) mod receive;
 pub(crate) mod send;
 pub(crate) mod stack_bounds;
+pub(crate) mod timers;

@@ -3,16 +3,16 @@
 use crate::parts::Parts;
 use crate::signals::call_ends::Doubtful;
 use crate::signals::pending::{PendingSignal, Reservation};
-use crate::signals::{send, stack_bounds};
+use crate::signals::{hits, send, stack_bounds};
 use crate::tasks::walltime;
-use stackglass_host::SlotIndex;
 use stackglass_host::mailbox::{MAILBOXES, SampleHeader};
+use stackglass_host::{SlotIndex, system};
 use stackglass_sampling::Stack;
 use stackglass_unwind::walk::Cut;
 use stackglass_wire::{Counter, cut};
 
 /// A thread on a stack without room for a walk is signalled again after this, ns.
-const NO_ROOM_FOR: u64 = 100_000_000;
+pub(crate) const NO_ROOM_FOR: u64 = 100_000_000;
 
 /// Reads every sample that is complete.
 pub(crate) fn collect(parts: &mut Parts) {
@@ -20,6 +20,9 @@ pub(crate) fn collect(parts: &mut Parts) {
         if let Some(index) = parts.signals.thread_of(mailbox) {
             receive(parts, index);
         }
+    }
+    if parts.timers.are_allowed() {
+        hits::collect(parts, system::now());
     }
 }
 

@@ -40,26 +40,28 @@ pub(crate) fn may_signal_sleeper(parts: &mut Parts, index: SlotIndex, now: u64, 
     let thread = parts.threads.get(index);
     // In a page fault there is no call.
     let (number, arguments) = call.map_or((-1, [0; 6]), |call| (call.number, call.arguments));
-    let is_socket = |descriptor| parts.folder.is_socket(thread.header.tid, descriptor);
+    let is_pipe = |descriptor| parts.folder.is_pipe(thread.header.tid, descriptor);
     !parts.signals.is_lost
         && thread.pending.is_none()
         && now >= thread.blocked_until
-        && restart::restarts_by_itself(number, arguments, is_socket)
+        && restart::restarts_by_itself(number, arguments, is_pipe)
+}
+
+/// Why a thread may not be signalled now, for its unsampled time and for the counters.
+pub(crate) fn reason_against(parts: &mut Parts, index: SlotIndex, now: u64) -> Option<(u8, Counter)> {
+    if now < parts.threads.get(index).blocked_until {
+        return Some((cut::BLOCKED, Counter::Blocked));
+    }
+    (parts.signals.is_lost || !may_run_handler(parts, index, now))
+        .then_some((cut::NOT_TAKEN, Counter::NotSignalled))
 }
 
 /// Sends the signal with a mailbox. Where that cannot be, what the thread ran becomes an unsampled sample.
 pub(crate) fn send(parts: &mut Parts, index: SlotIndex, now: u64, purpose: Purpose) {
     let shared = parts.shared;
-    if now < parts.threads.get(index).blocked_until {
-        shared.count(Counter::Blocked);
-        return push_unsampled(parts, index, now, cut::BLOCKED);
-    }
-    if parts.signals.is_lost {
-        return push_unsampled(parts, index, now, cut::NOT_TAKEN);
-    }
-    if !may_run_handler(parts, index, now) {
-        shared.count(Counter::NotSignalled);
-        return push_unsampled(parts, index, now, cut::NOT_TAKEN);
+    if let Some((reason, counter)) = reason_against(parts, index, now) {
+        shared.count(counter);
+        return push_unsampled(parts, index, now, reason);
     }
     let mailboxes = &shared.guest.mailboxes;
     let Some(reservation) = parts.signals.reserve(mailboxes) else {

@@ -4,7 +4,7 @@
 //! `pthread_create`), a scan of the task folder lists it, and its CPU clock is gone.
 
 use crate::parts::Parts;
-use crate::signals::receive;
+use crate::signals::{receive, timers};
 use crate::threads::own;
 use stackglass_host::thread_events::ThreadEvent;
 use stackglass_host::{SlotIndex, system};
@@ -132,6 +132,10 @@ pub(crate) fn track(parts: &mut Parts, tid: u32, began: u64, cpu: u64) -> Option
 /// Ends the entry of a thread. The thread itself may live on.
 pub(crate) fn untrack(parts: &mut Parts, index: SlotIndex) {
     receive::discard(parts, index);
+    if parts.threads.get(index).timers.is_some() {
+        receive::collect(parts);
+    }
+    timers::finish(parts, index);
     let thread = parts.threads.get(index);
     thread.files.close();
     parts.events.end(thread);

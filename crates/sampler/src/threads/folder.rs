@@ -117,8 +117,8 @@ impl ThreadFolder {
         Some(Confinement::parse(self.open(tid, b"status")?.read_all(&mut text)))
     }
 
-    /// Whether a descriptor of a thread is a socket, or may be one.
-    pub fn is_socket(&self, tid: u32, descriptor: u64) -> bool {
+    /// Whether a descriptor of a thread is known to be an unnamed pipe.
+    pub fn is_pipe(&self, tid: u32, descriptor: u64) -> bool {
         let path = PathText::<64>::new()
             .text(b"/proc/self/task/")
             .number(tid as u64)
@@ -127,7 +127,7 @@ impl ThreadFolder {
         let mut target = [0u8; 8];
         // SAFETY: the path ends with a zero byte; the kernel writes at most the buffer's length.
         let n = unsafe { libc::readlink(path.as_c_str().as_ptr(), target.as_mut_ptr().cast(), target.len()) };
-        n <= 0 || target.starts_with(b"socket:")
+        n > 0 && target.starts_with(b"pipe:")
     }
 
     /// Whether a thread blocks a signal; `None` if that cannot be read.

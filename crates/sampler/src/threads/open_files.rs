@@ -32,16 +32,16 @@ impl OpenFiles {
         ThreadState::parse(&text[..n])
     }
 
-    /// How long a thread has waited for CPUs, ns.
-    pub fn waited(
+    /// The kernel's account of a thread.
+    pub fn sched_stat(
         &mut self,
         threads: &mut ThreadTable,
         folder: &ThreadFolder,
         index: SlotIndex,
-    ) -> Option<u64> {
+    ) -> Option<SchedStat> {
         let mut text = [0u8; 64];
         let n = self.read(threads, folder, index, ThreadFile::SchedStat, &mut text);
-        SchedStat::parse(&text[..n]).map(|stat| stat.waited)
+        SchedStat::parse(&text[..n])
     }
 
     /// Reads a file about a thread: the number of bytes, 0 if it cannot be read.

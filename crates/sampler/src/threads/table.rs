@@ -4,6 +4,7 @@
 
 use crate::signals::call_ends::CallEnds;
 use crate::signals::pending::PendingSignal;
+use crate::signals::timers::ThreadTimers;
 use crate::threads::files::ThreadFiles;
 use core::mem::MaybeUninit;
 use stackglass_host::SlotIndex;
@@ -80,6 +81,10 @@ pub struct ThreadEntry {
     pub interval: u8,
     /// Its open files.
     pub files: ThreadFiles,
+    /// Its timers, if they are open.
+    pub timers: Option<ThreadTimers>,
+    /// It was seen to wait in `io_uring_enter`.
+    pub waits_for_rings: bool,
     /// Next in the list of free entries, or position in the list of used ones.
     link: u32,
 }
@@ -140,6 +145,12 @@ impl ThreadTable {
         unsafe { self.entries[index].assume_init_mut() }
     }
 
+    /// The kernel id of the entry's thread; `None` if the entry is not in use.
+    pub fn tid_at(&self, index: SlotIndex) -> Option<u32> {
+        let index = index.0 as usize;
+        (index < self.fresh_from).then(|| self.tid(index)).filter(|tid| *tid != 0)
+    }
+
     fn tid(&self, index: usize) -> u32 {
         assert!(index < self.fresh_from, "the entry is in use");
         // SAFETY: as in `get`.
@@ -190,6 +201,8 @@ impl ThreadTable {
             alternate: 0,
             interval: 1,
             files: ThreadFiles::default(),
+            timers: None,
+            waits_for_rings: false,
             link: self.used_len as u32,
         });
         if is_fresh {

@@ -1,0 +1,362 @@
+//! Stacks of running threads by timers: no system call comes back short.
+//!
+//! Each thread that runs has two timers. The frequent one ([`UserTimer`]) meets it in its own code only. The rare one
+//! ([`CallTimer`]) meets it wherever it is, and waits for the end of a system call. [`CallShare`] says how the thread's CPU time
+//! is divided among both.
+//!
+//! Descriptors of timers lie in the sampler's own table, so that the program neither sees nor closes them. Without such a
+//! table, and where perf events are refused or a filter might not allow them, running threads are signalled by queued signals.
+
+use crate::parts::Parts;
+use crate::signals::send;
+use crate::threads::folder::ThreadFolder;
+use crate::threads::table::ThreadTable;
+use core::sync::atomic::{AtomicBool, Ordering::*};
+use stackglass_host::call_timer::{self, CallTimer};
+use stackglass_host::mailbox::MAILBOXES;
+use stackglass_host::user_timer::{self, SHORTEST, UserTimer};
+use stackglass_host::{Guest, SlotIndex, signal, system};
+use stackglass_sampling::{CallShare, Random, Sleep};
+use stackglass_wire::{Counter, cut};
+
+/// Threads whose timers may be open. A timer makes each switch to a thread that runs some microseconds longer.
+const THREADS: usize = 256;
+/// A thread that has not run for so many ticks lends its timers to another one.
+const IDLE: u64 = 16;
+/// Interval of rare timers, ns of CPU time: a bit less than a tick of most kernels, so that each tick counts.
+const RARE: u64 = 3_000_000;
+/// Stacks after which a frequent timer gets another period.
+const SAME_PERIOD: u32 = 32;
+/// Period of the frequent timer of a thread that gets CPUs often, ns. Where the timer is the next to fire, each switch programs the
+/// hardware, which costs microseconds in virtual machines. With more than a tick of the kernel to go, that is rare.
+const RESTLESS_PERIOD: u64 = 20_000_000;
+/// CPU time after which the turns of a thread are counted again, ns.
+const TURNS_EVERY: u64 = 4_000_000;
+/// With more turns than this for each delay, a thread is restless; with less than half of it, it is no longer.
+const MANY_TURNS: u64 = 6;
+/// With so many times more, a restless thread has no frequent timer at all: a tenth of its time would go to the timer.
+const TOO_MANY: u64 = 7;
+/// From so much CPU time without a stack on, timers are opened anew: the kernel refuses signals of who has changed the user, ns.
+const REOPENED: u64 = 100_000_000;
+/// A thread that ends without a stack for so long ends in a system call, ns of CPU time.
+const LONG_CALL: u64 = 20_000_000;
+/// Mailboxes that are kept ready for handlers.
+const READY: usize = 8;
+
+static FORBIDDEN: AtomicBool = AtomicBool::new(false);
+
+/// Forbids timers in the next runs, as kernels and containers do that refuse perf events. For tests.
+pub fn forbid_timers(on: bool) {
+    FORBIDDEN.store(on, Relaxed);
+}
+
+/// The timers of one thread.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadTimers {
+    user: Option<UserTimer>,
+    call: Option<CallTimer>,
+    /// The signal they send.
+    signal: i32,
+    /// How its time is divided.
+    pub(crate) share: CallShare,
+    /// Gets CPUs so often that its frequent timer has a long period.
+    is_restless: bool,
+    /// How often it had got a CPU, when its clock showed `turns_at`.
+    turns: u64,
+    turns_at: u64,
+    /// Stacks of the frequent timer since it got its period.
+    stacks: u32,
+    /// CPU time since the last stack.
+    silent: u64,
+    /// Once it has been silent for so long, its mask is read; and from then on, whenever that has doubled.
+    check_at: u64,
+    /// It blocks the signal: a stack that comes is that of the place where the mask is restored.
+    pub(crate) is_blocked: bool,
+    /// The tick at which it was last seen to run.
+    ran_at: u64,
+}
+
+/// Which threads have timers. All zeros is none, and none is allowed.
+pub struct Timers {
+    are_allowed: bool,
+    random: Random,
+    /// Index + 1 of each thread.
+    threads: [u32; THREADS],
+    /// Where the search for room goes on.
+    next: usize,
+    /// The tick at which a thread that runs has lost its timers to another one.
+    taken_at: u64,
+    /// Mailboxes that handlers may use: the first so many.
+    pub(crate) mailboxes: usize,
+}
+
+impl Timers {
+    /// Finds out whether timers work. To be called on the sampler's thread, which blocks all signals.
+    pub(crate) fn begin(&mut self, folder: &ThreadFolder, own_tid: u32, is_walltime: bool) {
+        // A filter may end the process at a call that it does not expect.
+        let is_free = || folder.confinement(own_tid).is_some_and(|own| own.is_free());
+        self.random = Random::new(system::now());
+        self.are_allowed = !is_walltime
+            && !FORBIDDEN.load(Relaxed)
+            && folder.keeps_open()
+            && is_free()
+            && call_timer::spare_calls()
+            && signal::installed().is_some_and(user_timer::work_here);
+    }
+
+    /// Whether stacks of running threads come by timers.
+    pub(crate) fn are_allowed(&self) -> bool {
+        self.are_allowed
+    }
+
+    /// A period of a frequent timer: never in step with the program for long, nor with other threads. With the rare timer's, there
+    /// is about one stack for each delay.
+    fn period(&mut self, delay: u64, is_restless: bool) -> u64 {
+        let delay = if is_restless { delay.max(RESTLESS_PERIOD) } else { delay };
+        (delay + self.random.below(delay * 2 / 3)).max(SHORTEST)
+    }
+
+    /// A place for a thread's timers. If there is none, a thread that has not run lately loses its own, or else one that has: one
+    /// each tick, so that all have their turn.
+    fn make_room(&mut self, threads: &mut ThreadTable, guest: &Guest, tick: u64) -> Option<usize> {
+        for turn in 0..=THREADS {
+            let place = self.next;
+            self.next = (self.next + 1) % THREADS;
+            let Some(holder) = self.threads[place].checked_sub(1) else { return Some(place) };
+            let timers = &mut threads.get(SlotIndex(holder as u16)).timers;
+            let is_in_use = timers.is_some_and(|timers| timers.ran_at + IDLE > tick);
+            if is_in_use && turn == THREADS && self.taken_at != tick {
+                self.taken_at = tick;
+            } else if is_in_use {
+                continue;
+            }
+            close(timers, guest);
+            return Some(place);
+        }
+        None
+    }
+}
+
+/// Ends a thread's timers, if it has any.
+pub(crate) fn close(timers: &mut Option<ThreadTimers>, guest: &Guest) {
+    let Some(ThreadTimers { user, call, .. }) = timers.take() else { return };
+    if let Some(user) = user {
+        guest.timers.remove(user.number());
+        user.close();
+    }
+    if let Some(call) = call {
+        call.delete();
+    }
+}
+
+fn open_user(guest: &Guest, tid: u32, index: SlotIndex, period: u64, signal: i32) -> Result<UserTimer, i32> {
+    let user = UserTimer::open(tid, period, signal)?;
+    guest.timers.insert(user.number(), index);
+    if let Err(errno) = user.start() {
+        guest.timers.remove(user.number());
+        user.close();
+        return Err(errno);
+    }
+    Ok(user)
+}
+
+/// Opens a thread's timers.
+///
+/// # Errors
+/// The errno: ESRCH if the thread has ended.
+fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
+    let (guest, delay, tick) = (parts.shared.guest, parts.schedule.delay, parts.schedule.tick);
+    let place = parts.timers.make_room(parts.threads, guest, tick).ok_or(libc::EMFILE)?;
+    let random = &mut parts.timers.random;
+    // A short life is met as well. The first period lasts until the first stack is read.
+    let (first, rare) = (SHORTEST.max(delay / 8 + random.below(delay / 8)), RARE.max(delay));
+    let first_rare = random.below(rare);
+    let thread = parts.threads.get(index);
+    let tid = thread.header.tid;
+    let user = match open_user(guest, tid, index, first, signal) {
+        Ok(user) => Some(user),
+        Err(libc::ESRCH) => return Err(libc::ESRCH),
+        Err(_) => None,
+    };
+    let call = match thread.waits_for_rings {
+        false => CallTimer::start(tid, index, signal, first_rare, rare).ok(),
+        true => None,
+    };
+    if user.is_none() && call.is_none() {
+        return Err(libc::EAGAIN);
+    }
+    let mut share = CallShare::default();
+    share.start(thread.time.account.cpu());
+    thread.timers = Some(ThreadTimers {
+        user,
+        call,
+        signal,
+        share,
+        is_restless: false,
+        turns: 0,
+        turns_at: 0,
+        stacks: SAME_PERIOD,
+        silent: 0,
+        check_at: delay * 2,
+        is_blocked: false,
+        ran_at: tick,
+    });
+    parts.timers.threads[place] = u32::from(index.0) + 1;
+    Ok(())
+}
+
+/// A thread has run `ran` ns since the last look, and runs. Sees to it that it has timers, as far as it may be signalled, and
+/// finds out why they are silent. What it ran becomes an unsampled sample if there is no hope for a stack.
+pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
+    let shared = parts.shared;
+    if let Some((reason, counter)) = send::reason_against(parts, index, now) {
+        close(&mut parts.threads.get(index).timers, shared.guest);
+        shared.count(counter);
+        return send::push_unsampled(parts, index, now, reason);
+    }
+    let Some(signal) = signal::installed() else { return };
+    let thread = parts.threads.get(index);
+    if thread.timers.is_some_and(|timers| timers.signal != signal) {
+        close(&mut thread.timers, shared.guest);
+    }
+    let Some(timers) = &mut thread.timers else {
+        return match open(parts, index, signal) {
+            Ok(()) => {}
+            Err(libc::ESRCH) => shared.count(Counter::ThreadGone),
+            // Its turn comes.
+            Err(libc::EMFILE) => shared.count(Counter::QueueFull),
+            Err(_) => {
+                shared.count(Counter::QueueFull);
+                send::push_unsampled(parts, index, now, cut::NOT_TAKEN);
+            }
+        };
+    };
+    timers.ran_at = parts.schedule.tick;
+    timers.silent += ran;
+    set_pace(parts, index);
+    let thread = parts.threads.get(index);
+    let Some(timers) = &mut thread.timers else { return };
+    if timers.silent >= timers.check_at || timers.is_blocked {
+        let is_blocked = parts.folder.blocks(thread.header.tid, signal) == Some(true);
+        if is_blocked && !timers.is_blocked {
+            shared.count(Counter::Blocked);
+            thread.ever_blocked = true;
+        }
+        timers.is_blocked = is_blocked;
+        if timers.silent >= timers.check_at {
+            timers.check_at = timers.silent.saturating_mul(2);
+            if !is_blocked && timers.silent >= REOPENED {
+                shared.count(Counter::TimedOut);
+                let silent = *timers;
+                close(&mut thread.timers, shared.guest);
+                if open(parts, index, signal).is_ok()
+                    && let Some(timers) = &mut parts.threads.get(index).timers
+                {
+                    let ThreadTimers { share, silent, check_at, .. } = silent;
+                    *timers = ThreadTimers { share, silent, check_at, ..*timers };
+                }
+                return;
+            }
+        }
+        if is_blocked {
+            send::push_unsampled(parts, index, now, cut::BLOCKED);
+        }
+    }
+}
+
+/// A stack of the thread has come.
+pub(crate) fn heard(parts: &mut Parts, index: SlotIndex, is_frequent: bool) {
+    let delay = parts.schedule.delay;
+    let Some(timers) = &mut parts.threads.get(index).timers else { return };
+    let period = if timers.is_restless { delay.max(RESTLESS_PERIOD) } else { delay };
+    (timers.silent, timers.check_at) = (0, period * 2);
+    timers.stacks += u32::from(is_frequent);
+    set_pace(parts, index);
+}
+
+/// Gives a thread's frequent timer another period now and then, and a long one if the thread gets CPUs often.
+fn set_pace(parts: &mut Parts, index: SlotIndex) {
+    let thread = parts.threads.get(index);
+    let (cpu, delay) = (thread.time.account.cpu(), parts.schedule.delay);
+    let Some(timers) = thread.timers else { return };
+    let (ran, mut is_restless) = (cpu.saturating_sub(timers.turns_at), timers.is_restless);
+    if ran >= TURNS_EVERY
+        && let Some(turns) = parts.turns(index)
+        && let Some(timers) = &mut parts.threads.get(index).timers
+    {
+        if timers.turns_at > 0 {
+            let many = if is_restless { MANY_TURNS / 2 } else { MANY_TURNS };
+            let turns = turns.saturating_sub(timers.turns).saturating_mul(delay) / ran;
+            is_restless = turns > many;
+            if turns > MANY_TURNS * TOO_MANY
+                && let Some(user) = timers.user.take()
+            {
+                parts.shared.guest.timers.remove(user.number());
+                user.close();
+            }
+        }
+        (timers.turns, timers.turns_at) = (turns, cpu);
+    }
+    if is_restless != timers.is_restless || timers.stacks > SAME_PERIOD {
+        let period = parts.timers.period(delay, is_restless);
+        let thread = parts.threads.get(index);
+        if let Some(timers) = &mut thread.timers {
+            (timers.stacks, timers.is_restless) = (0, is_restless);
+            match timers.user {
+                Some(user) => user.set_period(period),
+                None if is_restless => {}
+                None => {
+                    timers.user =
+                        open_user(parts.shared.guest, thread.header.tid, index, period, timers.signal).ok()
+                }
+            }
+        }
+    }
+}
+
+/// A thread waits in `io_uring_enter`, which a rare timer would end: it has none from now on.
+pub(crate) fn avoid_rings(parts: &mut Parts, index: SlotIndex) {
+    let thread = parts.threads.get(index);
+    thread.waits_for_rings = true;
+    if let Some(call) = thread.timers.as_mut().and_then(|timers| timers.call.take()) {
+        call.delete();
+    }
+}
+
+/// A thread was found asleep.
+pub(crate) fn found_asleep(parts: &mut Parts, index: SlotIndex, sleep: &Sleep) {
+    if sleep.call.is_some_and(|call| call.number == libc::SYS_io_uring_enter) {
+        avoid_rings(parts, index);
+    }
+}
+
+/// The thread ends, or the recording does. What it ran in a long call that has not ended has no stack.
+pub(crate) fn finish(parts: &mut Parts, index: SlotIndex) {
+    let thread = parts.threads.get(index);
+    if thread.timers.is_some_and(|timers| timers.silent >= LONG_CALL && !timers.is_blocked) {
+        let now = thread.time.account.until();
+        send::push_unsampled(parts, index, now, cut::IN_CALL);
+    }
+    close(&mut parts.threads.get(index).timers, parts.shared.guest);
+}
+
+/// Keeps some mailboxes ready for handlers. To be called before the first tick as well.
+pub(crate) fn prepare_mailboxes(parts: &mut Parts) {
+    let mailboxes = &parts.shared.guest.mailboxes;
+    // Signals for sleeping threads, and earlier runs, prepare some as well.
+    let others = mailboxes[parts.timers.mailboxes..].iter().take_while(|mailbox| mailbox.is_prepared());
+    parts.timers.mailboxes += others.count();
+    // Before the first tick, all samples are those of an earlier run.
+    let is_first = parts.schedule.tick <= 1;
+    (0..parts.timers.mailboxes)
+        .filter(|number| parts.signals.thread_of(*number).is_none())
+        .for_each(|number| mailboxes[number].discard_unread(is_first));
+    let known = parts.timers.mailboxes;
+    let mut ready = mailboxes[..known].iter().filter(|mailbox| mailbox.is_claimable()).count();
+    while ready < READY && parts.timers.mailboxes < MAILBOXES {
+        let mailbox = &mailboxes[parts.timers.mailboxes];
+        mailbox.prepare();
+        ready += usize::from(mailbox.is_claimable());
+        parts.timers.mailboxes += 1;
+    }
+}
