@@ -14,11 +14,14 @@
 use super::events::Events;
 use stackglass_procfs::clock::monotonic;
 use stackglass_sampling::Random;
+use std::time::Duration;
 
 /// Range of periods, in delays for each timer. The mean number of stacks in a second is that of the delay.
 const RANGE: (f64, f64) = (0.55, 1.65);
 /// Timers of each CPU.
 pub(super) const TIMERS: usize = 4;
+/// Delays until a timer that has started gets a period within the range: the first one expires once in them.
+const START: u64 = 2;
 /// Steps of this part of a range spread evenly over it.
 const GOLDEN: f64 = 0.618_034;
 /// Time from one change of a CPU's periods to the next, ns.
@@ -72,7 +75,10 @@ impl CpuPeriods {
     /// For events that were opened with these periods.
     pub(super) fn new(delay: u64, periods: [u64; TIMERS], cpus: usize, now: u64) -> CpuPeriods {
         let mut one = Cpu {
-            timers: std::array::from_fn(|index| Timer { period: periods[index], next: now + soon(index) }),
+            timers: std::array::from_fn(|index| Timer {
+                period: periods[index],
+                next: now + START * delay + soon(index),
+            }),
             worth: delay,
             before: delay,
             since: 0,
@@ -90,6 +96,12 @@ impl CpuPeriods {
     /// Periods for the start. One after the other, the timers expire for the first time.
     pub(super) fn first(delay: u64, random: &mut Random) -> [u64; TIMERS] {
         std::array::from_fn(|index| first(delay, index, random))
+    }
+
+    /// The time until the first change, before it: the first timer of each CPU has a short period until then.
+    pub(super) fn first_change(&self) -> Option<Duration> {
+        let has_begun = self.cpus.iter().any(|cpu| cpu.since > 0);
+        (!has_begun).then(|| Duration::from_nanos(START * self.delay))
     }
 
     /// The program ran on a CPU.
@@ -131,7 +143,7 @@ fn first(delay: u64, index: usize, random: &mut Random) -> u64 {
     (delay as f64 * random.between((from, from + 1.0))) as u64
 }
 
-/// Time until a timer that has started gets a period within the range, ns.
+/// How much later than the first one a timer that has started gets a period within the range, ns.
 fn soon(index: usize) -> u64 {
     index as u64 * BETWEEN.0 as u64
 }
@@ -158,7 +170,7 @@ impl Cpu {
             let mean = delay as f64 * TIMERS as f64 * if self.unused { LONGER } else { 1.0 };
             let between = random.between(BETWEEN).max(random.between(BETWEEN_DELAYS) * delay as f64);
             let (period, next) = match (self.unused, was_unused) {
-                (false, true) => (first(delay, index, random), now + soon(index)),
+                (false, true) => (first(delay, index, random), now + START * delay + soon(index)),
                 (false, false) => {
                     ((mean * self.next_factor(random)) as u64, now + (between * TIMERS as f64) as u64)
                 }
@@ -190,25 +202,32 @@ mod tests {
         CpuPeriods::new(MS, CpuPeriods::first(MS, random), 1, 0)
     }
 
-    /// The moments at which a CPU is sampled in a second, and what each stack stands for. Periods are renewed every 20 ms.
+    /// The moments at which a CPU is sampled in a second, and what each stack stands for. Drains are 20 ms apart, but for the first.
     fn stacks(random: &mut Random) -> Vec<(u64, u64)> {
         let mut periods = one_cpu(random);
         let due = RefCell::new(periods.cpus[0].timers.map(|timer| timer.period));
-        let mut stacks = Vec::new();
-        for now in (0..1000 * MS).step_by(20 * MS as usize) {
+        let mut stacks: Vec<(u64, u64)> = Vec::new();
+        let drains: Vec<u64> =
+            [0, START].into_iter().chain((20..=1000).step_by(20)).map(|ms| ms * MS).collect();
+        for (now, end) in drains.iter().copied().zip(drains[1..].iter().copied()) {
             let cpu = &mut periods.cpus[0];
             cpu.used = now;
             if cpu.renew(MS, now, random, |timer, period| due.borrow_mut()[timer] = now + period) {
                 cpu.since = now;
             }
             for (due, timer) in due.borrow_mut().iter_mut().zip(cpu.timers) {
-                while *due < now + 20 * MS {
-                    stacks.push(*due);
+                while *due < end {
+                    stacks.push((*due, 0));
                     *due += timer.period;
                 }
             }
+            // They are read before the next change.
+            stacks
+                .iter_mut()
+                .filter(|(.., worth)| *worth == 0)
+                .for_each(|(at, worth)| *worth = periods.worth(0, *at));
         }
-        stacks.into_iter().map(|at| (at, periods.worth(0, at))).collect()
+        stacks
     }
 
     #[test]

@@ -89,10 +89,7 @@ impl Outside {
     }
 
     /// The program was started, so limits that it would have inherited may change.
-    pub(crate) fn started(&mut self) {
-        if let Some(cpu_periods) = &mut self.cpu_periods {
-            cpu_periods.renew(monotonic(), &self.events, &mut self.random);
-        }
+    pub(crate) fn started(&self) {
         stackglass_procfs::threads::allow_many_files();
     }
 
@@ -104,7 +101,9 @@ impl Outside {
     /// How long to wait for the next drain, unless a descriptor is ready.
     pub(crate) fn pause(&mut self) -> Duration {
         let mean = if self.processes.has_new_sleepers() { SLEEPS } else { STEADY };
-        mean.mul_f64(self.random.between((0.5, 1.5)))
+        let pause = mean.mul_f64(self.random.between((0.5, 1.5)));
+        let first_change = self.cpu_periods.as_ref().and_then(CpuPeriods::first_change);
+        first_change.map_or(pause, |first_change| pause.min(first_change))
     }
 
     /// Reads all records since the last call.
