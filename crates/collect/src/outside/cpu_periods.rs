@@ -3,7 +3,7 @@
 //! A timer that expires on an idle CPU also ends the sleeps that are due within the kernel's tolerance (50 µs by default): the program
 //! runs just after it. With one timer per CPU, no such stretch is sampled before a period has passed: bursts of 60 µs between sleeps
 //! had 0.84 to 0.90 of their stacks. With several timers of longer periods, another one may expire at any moment. Four of
-//! them give 0.95 to 0.99.
+//! them give 0.99.
 //!
 //! A program that repeats itself may also keep in step with a fixed period, and is then sampled at the same place each time. So
 //! periods differ, and change some thirty times a second, at random within a range that is wider than a delay. A stack stands for

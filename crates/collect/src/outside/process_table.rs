@@ -280,7 +280,7 @@ impl ProcessTable {
         });
         process.threads += 1;
         let number = ThreadId(process.next_number());
-        let mut thread = Thread::new(pid, tid, number, at, phase);
+        let mut thread = Thread::new((pid, tid), number, at, phase, self.of_cpus);
         thread.name = process.name;
         self.threads.insert(tid, thread);
     }

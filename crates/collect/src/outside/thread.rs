@@ -46,7 +46,8 @@ pub(super) struct Thread {
     pub began: u64,
     pub time: ThreadTime,
     burst_began: u64,
-    burst_start: BurstStart,
+    /// `None` where whole CPUs are sampled: their timers are not set when a thread gets a CPU.
+    burst_start: Option<BurstStart>,
     sleeps: Sleeps,
     pub files: Files,
     /// It has run since it was last settled.
@@ -85,8 +86,14 @@ impl Sink<'_> {
 }
 
 impl Thread {
-    /// A thread that begins at `at`.
-    pub(super) fn new(pid: u32, tid: u32, number: ThreadId, at: u64, phase: Phase) -> Thread {
+    /// A thread that begins at `at`, sampled by events `of_cpus` or by inherited ones.
+    pub(super) fn new(
+        (pid, tid): (u32, u32),
+        number: ThreadId,
+        at: u64,
+        phase: Phase,
+        of_cpus: bool,
+    ) -> Thread {
         Thread {
             pid,
             tid,
@@ -95,7 +102,7 @@ impl Thread {
             began: at,
             time: ThreadTime::new(at, phase),
             burst_began: at,
-            burst_start: BurstStart::default(),
+            burst_start: (!of_cpus).then(BurstStart::default),
             sleeps: Sleeps::of_thread(at),
             files: Files::new(pid, tid),
             moved: false,
@@ -110,7 +117,10 @@ impl Thread {
     pub(super) fn hit(&mut self, stack: Stack, at: u64, in_user_code: bool, period: u64) {
         let at_start = in_user_code
             && self.time.phase() == Phase::Running
-            && self.burst_start.add_hit(at.saturating_sub(self.burst_began), period);
+            && self
+                .burst_start
+                .as_mut()
+                .is_some_and(|start| start.add_hit(at.saturating_sub(self.burst_began), period));
         self.hits.push(Hit { stack, at, in_user_code, period, at_start });
     }
 
@@ -121,7 +131,11 @@ impl Thread {
         }
         match (self.time.phase(), phase) {
             (Phase::Running, Phase::Running) => {}
-            (Phase::Running, _) => self.burst_start.add_burst(at.saturating_sub(self.burst_began)),
+            (Phase::Running, _) => {
+                self.burst_start
+                    .iter_mut()
+                    .for_each(|start| start.add_burst(at.saturating_sub(self.burst_began)));
+            }
             (_, Phase::Running) => self.burst_began = at,
             _ => {}
         }
@@ -170,9 +184,7 @@ impl Thread {
 
     fn settle_awake(&mut self, at: u64, last: bool, cost: &SwitchCost, sink: &mut Sink<'_>) {
         let pending = self.time.pending(cost).max(0) as u64;
-        // Timers of CPUs are not set when a thread gets a CPU.
-        if sink.alike.is_none() {
-            let start = &mut self.burst_start;
+        if let Some(start) = &mut self.burst_start {
             self.hits.retain(|hit| !hit.at_start || !start.is_surplus(hit.period));
         }
         self.hits.iter_mut().for_each(|hit| hit.at_start = false);
