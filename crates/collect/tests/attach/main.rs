@@ -35,7 +35,7 @@ fn shares_and_stacks_of_a_busy_program_are_right() {
                 "{hits} of {path} {flags:?}"
             );
         }
-        assert_eq!(seen.cut(), 0, "{flags:?}");
+        assert_eq!(seen.cut(), 0, "{flags:?} {driver:?} {:?}", seen.cut_samples());
         // What the kernel counts: CPU time and waiting make up the time.
         let all = seen.awake() + seen.waiting() + seen.asleep();
         assert!((0.9..1.15).contains(&all), "{all} s of one thread in a second");

@@ -3,7 +3,7 @@
 use stackglass_attach::{AttachMode, Driver, Refusal, Stopped};
 use stackglass_collect::Recorder;
 use stackglass_collect::attached::Attached;
-use stackglass_profile::{Recording, RecordingInfo, State};
+use stackglass_profile::{Recording, RecordingInfo, Sample, State};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;
 use std::path::PathBuf;
@@ -103,11 +103,17 @@ impl Compiled {
                 all.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
             }
         });
-        while name_of(child.id()) != "attached" {
+        while name_of(child.id()) != "attached" || !is_loaded(child.id()) {
             std::thread::yield_now();
         }
         Program { child, output, _folder: self.folder }
     }
+}
+
+/// Whether all of its code is mapped. Until then, the loader runs, and a look does not know the code that is yet to come.
+fn is_loaded(pid: u32) -> bool {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    maps.contains("/attached") && (maps.contains("/libc.so") || !maps.contains("/ld-linux"))
 }
 
 impl Drop for Program {
@@ -213,7 +219,12 @@ impl Seen {
 
     /// Stacks that are not whole.
     pub fn cut(&self) -> u32 {
-        self.recording.samples.iter().filter(|s| s.cut.is_some()).map(|s| s.hits).sum()
+        self.cut_samples().iter().map(|sample| sample.hits).sum()
+    }
+
+    /// The samples whose stack is incomplete.
+    pub fn cut_samples(&self) -> Vec<&Sample> {
+        self.recording.samples.iter().filter(|sample| sample.cut.is_some()).collect()
     }
 
     fn seconds(&self, state: State) -> f64 {
