@@ -272,7 +272,7 @@ fn without_a_sampler_run_says_so_and_runs() {
 }
 
 impl Started {
-    /// Runs `stackglass peek` for it, which asks the program unless it is told how to sample it.
+    /// Runs `stackglass peek`. The program is asked for its answer, unless the flags name a driver.
     fn ask(&self, flags: &[&str]) -> Child {
         let pid = self.program.as_raw_nonzero().to_string();
         let ask: &[&str] = if flags.contains(&"--driver") { &[] } else { &["--ask"] };

@@ -1,6 +1,9 @@
 //! Samples the own process: the events are true in each run, and the handler uses little stack.
 #![allow(unsafe_code, reason = "calls the C library")]
 
+mod calling_thread;
+
+use calling_thread::{own_tid, spin};
 use stackglass_sampler::{Config, NotStarted, start};
 use stackglass_wire::stream::Reader;
 use stackglass_wire::*;
@@ -84,23 +87,6 @@ fn sample(
     assert_eq!(counter(Counter::StreamFull), 0);
     let figures = [Counter::Ticks, Counter::SignalsRunning, Counter::StacksRunning, Counter::MissedTicks];
     (sums, figures.map(counter))
-}
-
-fn own_tid() -> u32 {
-    // SAFETY: no arguments.
-    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
-}
-
-#[inline(never)]
-fn spin(time: Duration) -> u64 {
-    let until = Instant::now() + time;
-    let mut x = 1u64;
-    while Instant::now() < until {
-        for _ in 0..1000 {
-            x = black_box(x.wrapping_mul(6364136223846793005).wrapping_add(1));
-        }
-    }
-    x
 }
 
 #[test]

@@ -3,6 +3,7 @@
 pub(crate) mod call_ends;
 pub(crate) mod hits;
 pub(crate) mod pending;
+pub(crate) mod places;
 pub(crate) mod receive;
 pub(crate) mod send;
 pub(crate) mod stack_bounds;

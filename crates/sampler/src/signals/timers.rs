@@ -8,6 +8,7 @@
 //! table, and where perf events are refused or a filter might not allow them, running threads are signalled by queued signals.
 
 use crate::parts::Parts;
+use crate::signals::places::Places;
 use crate::signals::send;
 use crate::threads::folder::ThreadFolder;
 use crate::threads::table::ThreadTable;
@@ -76,35 +77,6 @@ pub struct ThreadTimers {
     ran_at: u64,
     /// Where the stacks of the frequent timer were taken.
     pub(crate) places: Places,
-}
-
-/// How many stacks of a thread's frequent timer were taken at the end of a system call. That timer is silent in calls, so many
-/// of them show that the signal was blocked, and came where the mask was restored. What the rare timer finds there is no call.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Places {
-    all: u32,
-    at_ends: u32,
-}
-
-impl Places {
-    /// Stacks that are enough to tell.
-    const ENOUGH: u32 = 16;
-    /// Stacks after which earlier ones count half.
-    const MOST: u32 = 256;
-
-    /// The frequent timer has taken a stack.
-    pub(crate) fn push(&mut self, is_at_end: bool) {
-        if self.all >= Places::MOST {
-            (self.all, self.at_ends) = (self.all / 2, self.at_ends / 2);
-        }
-        self.all += 1;
-        self.at_ends += u32::from(is_at_end);
-    }
-
-    /// Whether the end of a call says nothing.
-    pub(crate) fn are_releases(&self) -> bool {
-        self.all >= Places::ENOUGH && self.at_ends * 4 > self.all
-    }
 }
 
 /// Which threads have timers. All zeros is none, and none is allowed.
@@ -390,24 +362,5 @@ pub(crate) fn prepare_mailboxes(parts: &mut Parts) {
         mailbox.prepare();
         ready += usize::from(mailbox.is_claimable());
         parts.timers.mailboxes += 1;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Places;
-
-    #[test]
-    fn many_stacks_at_the_ends_of_calls_are_releases() {
-        let mut places = Places::default();
-        (0..15).for_each(|_| places.push(true));
-        assert!(!places.are_releases(), "too few");
-        places.push(true);
-        assert!(places.are_releases());
-        // The thread no longer blocks the signal.
-        (0..2000).for_each(|number| places.push(number % 10 == 0));
-        assert!(!places.are_releases());
-        (0..2000).for_each(|number| places.push(number % 3 == 0));
-        assert!(places.are_releases());
     }
 }
