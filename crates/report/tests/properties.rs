@@ -203,7 +203,8 @@ proptest! {
         };
         let (whole, fitted) = (text(None), text(Some(rows)));
         prop_assert!(fitted.lines().count() <= rows, "{fitted}");
-        prop_assert!(whole.lines().count() > rows || whole == fitted, "{fitted}");
+        prop_assert_eq!(&whole, &text(None), "the same recording has the same text");
+        prop_assert!(whole.lines().count() > rows || whole == fitted, "{whole}\nin {rows} rows:\n{fitted}");
         let digest = |text: &str| text.rsplit("\n\n").next().unwrap().to_owned();
         prop_assert_eq!(digest(&whole), digest(&fitted));
         let tree = |text: &str| -> Vec<String> {

@@ -128,9 +128,13 @@ fn only_callees(tree: &CpuTree<'_>, listed: &[bool]) -> HashMap<FunctionNumber, 
             }
         }
     }
-    let same = |((caller, callee), time): ((FunctionNumber, FunctionNumber), u64)| {
-        let most = time as f64 >= tree.names.functions[caller as usize].total.time as f64 * SAME;
-        (most && is_same(tree, caller, callee)).then_some((caller, callee))
+    let is_only = |(caller, callee, time): &(FunctionNumber, FunctionNumber, u64)| {
+        let most = *time as f64 >= tree.names.functions[*caller as usize].total.time as f64 * SAME;
+        most && is_same(tree, *caller, *callee)
     };
-    passed.into_iter().filter_map(same).collect()
+    let passed = passed.into_iter().map(|((caller, callee), time)| (caller, callee, time));
+    let mut only: Vec<_> = passed.filter(is_only).collect();
+    // With recursion there can be several: the longest is the one, and of equal ones the first that was met.
+    only.sort_unstable_by_key(|(_, callee, time)| (*time, std::cmp::Reverse(*callee)));
+    only.into_iter().map(|(caller, callee, _)| (caller, callee)).collect()
 }
