@@ -210,14 +210,6 @@ pub fn detach(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_DETACH, tid, 0, 0)
 }
 
-/// Ends tracing of a thread in a stop before a signal is delivered: it is delivered, unless it is 0.
-///
-/// # Errors
-/// ESRCH if it is not stopped or was killed.
-pub fn detach_with(tid: u32, signal: i32) -> io::Result<()> {
-    request(libc::PTRACE_DETACH, tid, 0, signal as usize)
-}
-
 /// The `siginfo_t` of the signal that is about to be delivered to a stopped thread.
 ///
 /// # Errors

@@ -49,8 +49,18 @@ impl Ring {
     /// # Panics
     /// If `size` is not a power of two or less than a page.
     pub fn open(attributes: &Attributes, tid: u32, cpu: Option<u32>, size: usize) -> io::Result<Ring> {
+        Ring::map(attributes::open(attributes, tid, cpu)?, size).map_err(|(_, error)| error)
+    }
+
+    /// Gives an open event a ring buffer of `size` bytes.
+    ///
+    /// # Errors
+    /// Those of mmap(2), and the event; EPERM as above.
+    ///
+    /// # Panics
+    /// As [`Ring::open`].
+    pub fn map(event: OwnedFd, size: usize) -> Result<Ring, (OwnedFd, io::Error)> {
         assert!(size.is_power_of_two() && size >= PAGE);
-        let fd = attributes::open(attributes, tid, cpu)?;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let map = unsafe {
             libc::mmap(
@@ -58,14 +68,14 @@ impl Ring {
                 PAGE + size,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
-                fd.as_raw_fd(),
+                event.as_raw_fd(),
                 0,
             )
         };
         if map == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
+            return Err((event, io::Error::last_os_error()));
         }
-        Ok(Ring { fd, map: map.cast(), size, head: 0, tail: 0, wrapped: Vec::new() })
+        Ok(Ring { fd: event, map: map.cast(), size, head: 0, tail: 0, wrapped: Vec::new() })
     }
 
     /// Makes the records written since the last call visible.

@@ -4,12 +4,19 @@
 //! inside one is skipped. All events are gone after an exec. The tracer of the
 //! thread sees the signal first ([`is_of_user_stop`]) and must not pass it on. Without a tracer, it would end the program.
 //!
+//! An event that is switched off or closed may have fired before: then its signal is still to come, and the thread may have lost its
+//! CPU just before. So each firing leaves a record, by which a tracer knows what it has to wait for ([`UserStop::fired`]).
+//!
 //! Source: perf_event_open(2) (`sigtrap`, since Linux 5.13); `perf_swevent_hrtimer` and `perf_sigtrap` of
 //! kernel/events/core.c.
 
-use crate::attributes::{Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_TYPE_SOFTWARE, flags, set_enabled};
+use crate::attributes::{
+    Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_TYPE_SOFTWARE, flags, set_enabled, set_output, set_period,
+};
+use crate::records::PERF_RECORD_SAMPLE;
+use crate::ring::Ring;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 const PERF_TYPE_BREAKPOINT: u32 = 5;
 const HW_BREAKPOINT_X: u32 = 4;
@@ -18,8 +25,13 @@ const REMOVE_ON_EXEC: u64 = 1 << 36;
 const SIGTRAP: u64 = 1 << 37;
 const PERF_FLAG_FD_CLOEXEC: u64 = 8;
 const PERF_EVENT_IOC_REFRESH: u64 = 0x2402;
-/// The shortest period of a timer that the kernel grants, ns.
-const PERIOD: u64 = 10_000;
+/// The period of a timer, ns. The kernel grants 10 µs. But in a busy virtual machine an interrupt can take longer than that: the thread
+/// does nothing else then, nor does its CPU (measured: 15 s, until the timer was switched off).
+const PERIOD: u64 = 50_000;
+/// The period of a timer that has fired in vain for some time, ns.
+const SLOW_PERIOD: u64 = 500_000;
+/// Bytes of the buffer for records. There are few between two looks at it.
+const RING: usize = 4096;
 /// `sig_data`: tells our signals from others.
 const MARK: u64 = 0x7374_6f70_7367;
 /// `si_code` of these signals.
@@ -36,46 +48,75 @@ struct WithSignal {
 const _: () = assert!(size_of::<WithSignal>() == 128);
 
 /// An event that stops one thread.
-#[derive(Debug)]
 pub struct UserStop {
-    event: OwnedFd,
+    event: Event,
     is_timer: bool,
+    /// Records read so far.
+    fired: u64,
+}
+
+enum Event {
+    /// Firings leave records.
+    Recorded(Ring),
+    /// They do so in the buffer of another event; or in none, because this user may lock no more memory.
+    Bare(OwnedFd),
+}
+
+impl AsRawFd for Event {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Event::Recorded(ring) => ring.as_raw_fd(),
+            Event::Bare(event) => event.as_raw_fd(),
+        }
+    }
 }
 
 impl UserStop {
-    /// Stops the thread after some microseconds in which it ran, as soon as it runs user code.
+    /// Stops the thread after some ten microseconds in which it ran, as soon as it runs user code.
     ///
     /// # Errors
     /// EACCES or EPERM if that is not allowed, EINVAL on kernels before 5.13, ESRCH if the thread has ended, EMFILE.
     pub fn by_timer(tid: u32) -> io::Result<UserStop> {
-        open(
+        let event = open(
             tid,
             Attributes {
                 kind: PERF_TYPE_SOFTWARE,
                 config: PERF_COUNT_SW_CPU_CLOCK,
                 sample_period: PERIOD,
+                wakeup: u32::MAX,
                 ..Attributes::default()
             },
-        )
+        )?;
+        let event = match Ring::map(event, RING) {
+            Ok(ring) => Event::Recorded(ring),
+            Err((event, _)) => Event::Bare(event),
+        };
+        Ok(UserStop { event, is_timer: true, fired: 0 })
     }
 
-    /// Stops the thread before it executes the instruction at an address.
+    /// Stops the thread before it executes the instruction at an address. `timer` is a timer of the same thread, which counts the
+    /// firings of both.
     ///
     /// # Errors
     /// As [`UserStop::by_timer`]; ENOSPC if the thread has no breakpoint left.
-    pub fn at(tid: u32, address: u64) -> io::Result<UserStop> {
-        open(
+    pub fn at(tid: u32, address: u64, timer: &UserStop) -> io::Result<UserStop> {
+        let event = open(
             tid,
             Attributes {
                 kind: PERF_TYPE_BREAKPOINT,
                 sample_period: 1,
+                wakeup: u32::MAX,
                 bp_type: HW_BREAKPOINT_X,
                 config1: address,
                 // That of a `long` for instructions.
                 config2: 8,
                 ..Attributes::default()
             },
-        )
+        )?;
+        if let Event::Recorded(ring) = &timer.event {
+            set_output(&event, ring)?;
+        }
+        Ok(UserStop { event: Event::Bare(event), is_timer: false, fired: 0 })
     }
 
     /// Lets it fire. A timer fires again and again while the thread runs, until [`UserStop::disarm`].
@@ -95,9 +136,27 @@ impl UserStop {
         }
     }
 
-    /// From here on it does not fire.
+    /// From here on it does not fire. A signal may be on its way.
     pub fn disarm(&self) {
         set_enabled(&self.event, false);
+    }
+
+    /// Lets a timer fire less often, so that the thread gets on.
+    pub fn slow_down(&self) {
+        set_period(&self.event, SLOW_PERIOD);
+    }
+
+    /// How often a timer, and the other events that it counts, have fired. The kernel sends a signal for each firing, or one for several,
+    /// before the thread returns to user code. `None` if that is not known.
+    pub fn fired(&mut self) -> Option<u64> {
+        let Event::Recorded(ring) = &mut self.event else { return None };
+        ring.refresh();
+        while let Some(record) = ring.peek() {
+            self.fired += u64::from(record.kind == PERF_RECORD_SAMPLE);
+            ring.advance();
+        }
+        ring.publish();
+        Some(self.fired)
     }
 }
 
@@ -110,7 +169,7 @@ pub fn are_allowed() -> io::Result<()> {
     UserStop::by_timer(the_calling_thread).map(drop)
 }
 
-fn open(tid: u32, attributes: Attributes) -> io::Result<UserStop> {
+fn open(tid: u32, attributes: Attributes) -> io::Result<OwnedFd> {
     let attributes = WithSignal {
         attributes: Attributes {
             size: size_of::<WithSignal>() as u32,
@@ -139,8 +198,7 @@ fn open(tid: u32, attributes: Attributes) -> io::Result<UserStop> {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        let is_timer = attributes.attributes.kind == PERF_TYPE_SOFTWARE;
-        Ok(UserStop { event: OwnedFd::from_raw_fd(fd as i32), is_timer })
+        Ok(OwnedFd::from_raw_fd(fd as i32))
     }
 }
 

@@ -9,6 +9,9 @@
 //!
 //! The timer's stop is a SIGTRAP on its way to the thread, and would reach it if this process died. So it is exchanged for a
 //! requested stop at once. A thread in user code has no call that this could interrupt.
+//!
+//! A thread whose events have fired gets its signal when it has a CPU again, which on a busy machine is much later. It is let go only
+//! once it has stopped for that signal. So firings are counted.
 
 use super::call_registers::CallRegisters;
 use super::error::FreezeError;
@@ -25,14 +28,18 @@ use std::io;
 const LONGEST_STOP: u64 = 3_000_000_000;
 /// A thread that has not stopped after this time may be in a long call, ns.
 const LONG_FOR_USER_CODE: u64 = 200_000;
-/// A thread that ran this long without a stop ran in the kernel, ns: hundreds of periods of its timer.
+/// After this time, its timer fires less often, ns.
+const SLOW_FROM: u64 = 2_000_000;
+/// A thread that ran this long without a stop ran in the kernel, ns: many periods of its timer.
 const LONG_CALL: u64 = 2_000_000;
 /// It is waited for at least this long if it may not be sampled there, ns.
 const SHORTEST_WAIT: u64 = 8_000_000;
 /// Signals of ours are waited for this long after the last event was closed, ns.
 const LONGEST_PENDING: u64 = 10_000_000_000;
-/// A thread that has run this long has returned to user code, or went on in the kernel, ns.
-const EXIT: u64 = 100_000;
+/// A thread that has run this long is in a long call, ns.
+const LONG_RUN: u64 = 100_000;
+/// A thread has returned to user code once it has run this long, ns: several of the kernel's ticks, at which its account is updated.
+const EXIT: u64 = 40_000_000;
 /// SIGTRAP in a set of signals.
 const TRAP: u64 = 1 << (libc::SIGTRAP - 1);
 
@@ -41,6 +48,9 @@ pub(super) struct Armed {
     timer: Option<UserStop>,
     /// Behind the call in which it sleeps.
     at_return: Option<UserStop>,
+    /// Firings of both for which it has stopped.
+    answered: u64,
+    is_slow: bool,
     files: Files,
     /// Its registers in a call in which it is busy for long, and where `at_return` waits for its end.
     in_call: Option<CallRegisters>,
@@ -190,7 +200,7 @@ pub(super) fn may_have_run(process: &mut StoppedThreads<'_>) -> bool {
 /// Lets threads go that were not stopped. They are traced until this thread ends, which must come soon.
 pub(super) fn let_go(process: &mut StoppedThreads<'_>) {
     for thread in &mut process.threads {
-        thread.close_events();
+        thread.disarm();
     }
     let start = monotonic();
     let mut waits = 0;
@@ -198,11 +208,11 @@ pub(super) fn let_go(process: &mut StoppedThreads<'_>) {
         let mut is_quiet = true;
         for thread in process.threads.iter_mut().filter(|thread| thread.state != State::Gone) {
             // In this order: the signal is on its way, then pending, then in a stop.
-            let has_passed = thread.has_passed_the_exit();
+            let is_coming = thread.has_signal_coming();
             let is_pending = Status::read(thread.tid).is_some_and(|status| status.pending & TRAP != 0);
             thread.release_caught();
             // A thread that blocks SIGTRAP gets it later. It must not get it without a tracer.
-            is_quiet &= thread.state == State::Gone || has_passed && !is_pending;
+            is_quiet &= thread.state == State::Gone || !is_coming && !is_pending;
         }
         if is_quiet || monotonic().saturating_sub(start) > LONGEST_PENDING {
             return;
@@ -232,6 +242,8 @@ impl Armed {
         Armed {
             timer,
             at_return: None,
+            answered: 0,
+            is_slow: false,
             files: Files::new(pid, tid),
             in_call: None,
             busy_at: None,
@@ -255,22 +267,29 @@ impl TracedThread {
         }
     }
 
-    /// Closes what could stop it, once it need not stop.
-    fn close_events(&mut self) {
+    /// Switches off what could stop it, once it need not stop.
+    fn disarm(&mut self) {
         if let Some(armed) = &mut self.armed {
-            (armed.timer, armed.at_return) = (None, None);
+            armed.timer.iter().chain(&armed.at_return).for_each(UserStop::disarm);
             armed.before = armed.files.stat();
         }
     }
 
-    /// Whether a signal of a closed event would be pending by now. The kernel sends it before the thread returns to user code, so
-    /// it has been sent if the thread sleeps in a call, or has run since.
-    fn has_passed_the_exit(&mut self) -> bool {
-        let Some(armed) = &mut self.armed else { return true };
-        let ran =
-            armed.before.zip(armed.files.stat()).map(|(before, now)| now.ran.saturating_sub(before.ran));
-        ran.is_none_or(|ran| ran > EXIT)
-            || matches!(armed.files.state(), ThreadState::Asleep(Sleep { call: Some(_), .. }))
+    /// Whether an event has fired, and its signal was not seen yet. The events are switched off.
+    fn has_signal_coming(&mut self) -> bool {
+        let Some(armed) = &mut self.armed else { return false };
+        match armed.timer.as_mut().and_then(UserStop::fired) {
+            Some(fired) => fired > armed.answered,
+            // The signal has been sent if the thread sleeps in a call, or has run for long since.
+            None => {
+                let ran = armed
+                    .before
+                    .zip(armed.files.stat())
+                    .map(|(before, now)| now.ran.saturating_sub(before.ran));
+                ran.is_some_and(|ran| ran <= EXIT)
+                    && !matches!(armed.files.state(), ThreadState::Asleep(Sleep { call: Some(_), .. }))
+            }
+        }
     }
 
     /// Looks for a stop, and whether the thread sleeps in a call.
@@ -288,8 +307,8 @@ impl TracedThread {
             }
             return;
         }
-        let at_return = match (armed.is_masked, sleep.call) {
-            (false, Some(_)) => UserStop::at(self.tid, sleep.place.pc).ok(),
+        let at_return = match (armed.is_masked, sleep.call, &armed.timer) {
+            (false, Some(_), Some(timer)) => UserStop::at(self.tid, sleep.place.pc, timer).ok(),
             // The processor skips the breakpoint of an instruction that it repeats after a page fault.
             _ => None,
         };
@@ -297,6 +316,10 @@ impl TracedThread {
         // Armed before it could return.
         if armed.files.stat() != Some(ran) {
             return;
+        }
+        if let (Some(_), Some(timer)) = (&at_return, &armed.timer) {
+            // It stops at its return, or before the handler of a signal.
+            timer.disarm();
         }
         armed.at_return = at_return;
         self.sleeping = Some(Sleeping { sleep, ran });
@@ -310,12 +333,13 @@ impl TracedThread {
         if armed.is_masked && !blocks_trap(self.tid) {
             return self.arm();
         }
-        if armed.is_masked || armed.timer.is_none() {
-            return;
+        let Some(timer) = armed.timer.as_ref().filter(|_| !armed.is_masked) else { return };
+        if waited > SLOW_FROM && !std::mem::replace(&mut armed.is_slow, true) {
+            timer.slow_down();
         }
         let (Some(before), Some(now)) = (armed.before, armed.files.stat()) else { return };
         let ran = now.ran.saturating_sub(before.ran);
-        if ran <= EXIT {
+        if ran <= LONG_RUN {
             return;
         }
         if armed.in_call.is_none() {
@@ -327,7 +351,7 @@ impl TracedThread {
         if is_watched || waited > SHORTEST_WAIT && ran > LONG_CALL {
             self.state = State::InKernel;
         } else if let Some(place) = place {
-            let at_return = UserStop::at(tid, place.pc).ok();
+            let at_return = UserStop::at(tid, place.pc, timer).ok();
             armed.at_return = at_return.filter(|breakpoint| breakpoint.arm().is_ok());
             armed.busy_at = Some(place);
         }
@@ -370,6 +394,8 @@ impl TracedThread {
         (self.registers, self.sleeping) = (None, None);
         if let Some(armed) = &mut self.armed {
             armed.is_interrupted = false;
+            // In this stop, it has had its signals for all of them.
+            armed.answered = armed.timer.as_mut().and_then(UserStop::fired).unwrap_or(0);
         }
     }
 
@@ -411,10 +437,10 @@ impl TracedThread {
             Ok(None) => {}
             Err(_) => self.end(),
             Ok(Some(stop)) => {
+                self.hold(stop);
                 // What could stop it again goes first, while it stands.
                 self.armed = None;
-                let signal = if stop.is_requested() { 0 } else { signal_to_deliver(self.tid, stop) };
-                if ptrace::detach_with(self.tid, signal).is_ok() {
+                if self.state == State::Stopped && ptrace::detach(self.tid).is_ok() {
                     self.state = State::Gone;
                 }
             }

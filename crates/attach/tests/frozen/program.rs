@@ -71,6 +71,11 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Ok(Some(status)) = self.child.try_wait()
+        {
+            eprintln!("the program had ended: {status}");
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
