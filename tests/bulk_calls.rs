@@ -24,6 +24,8 @@ const LONG_PATIENCE: Duration = Duration::from_secs(3600);
 enum Door {
     /// It starts the program, with these words before `--`.
     Starts(&'static [&'static str]),
+    /// The same; its threads are sampled as where perf events are refused.
+    StartsAtTicks(&'static [&'static str]),
     /// It is run again and again while the program runs; `PID` stands for the program.
     Attaches(&'static [&'static str]),
     /// The same; the program was started by `stackglass run`.
@@ -32,13 +34,15 @@ enum Door {
     StartsSignalled(&'static [&'static str]),
 }
 
-use Door::{Attaches, AttachesPrepared, Starts, StartsSignalled};
+use Door::{Attaches, AttachesPrepared, Starts, StartsAtTicks, StartsSignalled};
 
 const KERNEL: Door = Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass"]);
 const THREADS: Door = Starts(&["record", "--quiet", "--delay", "100us", "--walltime", "-o", "r.glass"]);
 /// From inside: timers interrupt no call.
-const INSIDE: Door =
-    Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass", "--sampler", "preload"]);
+const INSIDE: Door = Starts(WORDS_INSIDE);
+const INSIDE_AT_TICKS: Door = StartsAtTicks(WORDS_INSIDE);
+const WORDS_INSIDE: &[&str] =
+    &["record", "--quiet", "--delay", "100us", "-o", "r.glass", "--sampler", "preload"];
 const ALLOCATIONS: Door = Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass", "--allocs"]);
 const AT_EXIT: Door =
     Starts(&["record", "--quiet", "--delay", "100us", "-o", "r.glass", "--allocs", "--heap-at", "exit"]);
@@ -130,7 +134,11 @@ impl Door {
             File::create(path).expect("a temporary file can be made")
         };
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
-        let (Starts(words) | Attaches(words) | AttachesPrepared(words) | StartsSignalled(words)) = self;
+        let (Starts(words)
+        | StartsAtTicks(words)
+        | Attaches(words)
+        | AttachesPrepared(words)
+        | StartsSignalled(words)) = self;
         let bulk = host("bulk", Language::C);
         let mut command = match self {
             Attaches(_) => Command::new(&bulk),
@@ -139,12 +147,15 @@ impl Door {
                 command.args(["run", "--"]).arg(&bulk);
                 command
             }
-            Starts(_) | StartsSignalled(_) => {
+            Starts(_) | StartsAtTicks(_) | StartsSignalled(_) => {
                 let mut command = Command::new(stackglass());
                 command.args(*words).arg("--").arg(&bulk);
                 command
             }
         };
+        if matches!(self, StartsAtTicks(_)) {
+            command.env("STACKGLASS_TEST_TIMERS", "rare");
+        }
         command.args(amount.arguments()).current_dir(folder.path()).stdin(Stdio::null());
         command.stdout(file("out")).stderr(file("errors"));
         let mut started = command.spawn().expect("the program can be started");
@@ -156,7 +167,7 @@ impl Door {
             }
             assert!(begin.elapsed() < amount.patience(), "{words:?}: the program hangs");
             match self {
-                Starts(_) => std::thread::sleep(Duration::from_millis(5)),
+                Starts(_) | StartsAtTicks(_) => std::thread::sleep(Duration::from_millis(5)),
                 StartsSignalled(_) => {
                     times = read("errors").matches("heap snapshot of").count();
                     // Before, the command does not expect it.
@@ -230,6 +241,12 @@ fn recorded_with_allocations() {
 #[test]
 fn recorded_from_inside() {
     INSIDE.is_harmless();
+}
+
+#[test]
+fn recorded_from_inside_without_perf_events() {
+    let ran = INSIDE_AT_TICKS.is_harmless();
+    assert!(!ran.said.contains("was interrupted by signals"), "{}", ran.said);
 }
 
 /// The same calls in a program that links the crate, and profiles itself: this one.
@@ -310,6 +327,7 @@ fn a_hundred_thousand_calls() {
         ("record", &KERNEL),
         ("record --walltime", &THREADS),
         ("--sampler preload", &INSIDE),
+        ("the same at ticks", &INSIDE_AT_TICKS),
         ("record --allocs", &ALLOCATIONS),
         ("--heap-at exit", &AT_EXIT),
         ("--heap-at USR1", &AT_SIGNAL),
@@ -333,7 +351,7 @@ fn a_hundred_thousand_calls() {
                 ran.times
             );
             assert!(calls > 100_000, "{}", ran.said);
-            let has_come = ran.times > 0 || name == "tasks" || matches!(door, Starts(_));
+            let has_come = ran.times > 0 || name == "tasks" || matches!(door, Starts(_) | StartsAtTicks(_));
             assert!(has_come, "{name}: {}", ran.said);
             if short + interrupted + failed > 0 {
                 harmed.push((name, beside, ran.said));

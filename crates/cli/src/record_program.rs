@@ -7,12 +7,16 @@ use crate::output::Output;
 use crate::perf_refused;
 use crate::recording_observer::RecordingObserver;
 use crate::sampling_flags::SamplingFlags;
+use stackglass_attach::perf_refused::Rule;
 use stackglass_collect::launch::{self, HeapAtOptions, LaunchError, Options, Program};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// A way out where nothing from outside is allowed.
 const INSIDE: &str = "--sampler preload: threads, and tasks that the program names itself; its signals may interrupt system calls";
+/// The same where no filter rules out timers.
+const INSIDE_AT_TICKS: &str =
+    "--sampler preload: from inside the program, at each tick of the kernel; no system call is interrupted";
 
 /// A program to record.
 pub(crate) struct Job {
@@ -60,6 +64,8 @@ pub(crate) fn record(job: Job) -> Outcome {
             let other = match options.allocations {
                 Some(_) => Some("--no-time: record allocations alone, without time"),
                 None if options.walltime => Some(INSIDE),
+                // A filter rules out timers as well.
+                None if refused.rule != Rule::Seccomp => Some(INSIDE_AT_TICKS),
                 None => None,
             };
             perf_refused::failure(&error, refused, other)

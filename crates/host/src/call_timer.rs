@@ -81,6 +81,12 @@ pub fn slot_of(value: u64) -> Option<SlotIndex> {
     ((value >> 32) as u32 == process.cookie && (slot as usize) < CAPACITY).then_some(SlotIndex(slot as u16))
 }
 
+/// Whether a thread of this process may have such a timer. It never fires.
+pub fn can_start(tid: u32, signal: i32) -> bool {
+    const NEVER: u64 = 1 << 62;
+    CallTimer::start(tid, SlotIndex(0), signal, NEVER, NEVER).map(CallTimer::delete).is_ok()
+}
+
 /// Whether signals of these timers wait for the end of a system call: Linux 5.9 or later, on x86-64.
 pub fn spare_calls() -> bool {
     // SAFETY: all zeros is a value, and the kernel fills it.

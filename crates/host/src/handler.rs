@@ -109,7 +109,8 @@ unsafe fn hit(guest: &Guest, slot: SlotIndex, timer: HitTimer, context: &mut lib
     if tid == 0 {
         guest.count(Counter::StaleSignal);
     } else if let Some((mailbox, (generation, writer))) = claim() {
-        writer.header.hit = Some(Hit { slot, tid, order, timer });
+        let cpu = system::thread_cpu(tid).unwrap_or(0);
+        writer.header.hit = Some(Hit { slot, tid, order, timer, cpu });
         walk(guest.slot(slot), writer, context);
         mailbox.finish_write(generation);
     } else {

@@ -93,6 +93,8 @@ pub struct Hit {
     pub order: u32,
     /// Which timer has sent it.
     pub timer: HitTimer,
+    /// The thread's CPU clock in the handler, ns.
+    pub cpu: u64,
 }
 
 /// The two timers of a thread.
@@ -316,7 +318,7 @@ mod tests {
         assert!(claim().is_none() && !mailbox.is_claimable(), "not prepared");
         assert!(mailbox.prepare() && !mailbox.prepare() && mailbox.is_claimable());
         let (generation, writer) = claim().unwrap();
-        let hit = Hit { slot: SlotIndex(3), tid: 7, order: 1, timer: HitTimer::Call };
+        let hit = Hit { slot: SlotIndex(3), tid: 7, order: 1, timer: HitTimer::Call, cpu: 1 };
         (writer.frames[0], writer.header.len, writer.header.hit) = (42, 1, Some(hit));
         assert!(claim().is_none() && mailbox.reserve().is_none() && mailbox.read_hit().is_none());
         mailbox.finish_write(generation);

@@ -60,8 +60,15 @@ extern "C" fn constructor() {
     stackglass_sampler::set_empty_handler(environment::has(c"STACKGLASS_BENCH_HANDLER", c"empty"));
     // For tests: mappings are found as on kernels without PROCMAP_QUERY.
     stackglass_sampler::force_text_maps(environment::has(c"STACKGLASS_TEST_MAPS", c"text"));
-    // For tests: running threads are signalled as where perf events are refused.
-    stackglass_sampler::forbid_timers(environment::has(c"STACKGLASS_TEST_TIMERS", c"none"));
+    // For tests: running threads are signalled as under a filter, or have stacks as where perf events are refused.
+    let forbidden = match environment::has(c"STACKGLASS_TEST_TIMERS", c"none") {
+        true => stackglass_sampler::Forbidden::All,
+        false if environment::has(c"STACKGLASS_TEST_TIMERS", c"rare") => {
+            stackglass_sampler::Forbidden::Frequent
+        }
+        false => stackglass_sampler::Forbidden::None,
+    };
+    stackglass_sampler::forbid_timers(forbidden);
     threads::prepare();
     match own_session::make_image(begin.at) {
         Ok(image) => {

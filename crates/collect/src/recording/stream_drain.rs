@@ -70,7 +70,7 @@ impl StreamDrain {
             self.remark(
                 recorder,
                 "was interrupted by signals also inside system calls, some of which return less than requested then, because \
-                 perf events are refused to it (`stackglass doctor` says why)",
+                 timers may not be used under a seccomp filter, nor before Linux 5.9",
             );
         }
         if self.control.image.load(Relaxed) & ImageFlags::SIGNAL_LOST != 0 {

@@ -73,10 +73,13 @@ fn receive(parts: &mut Parts, hit: Hit, header: &SampleHeader, frames: &[u64], c
         parts.due.modules |= header.cut == Cut::NoModule as u8;
     }
     let sink = &mut parts.events.of(&mut thread.header);
-    // The stack stands for what the thread has run until now. Before that, it may have slept where it slept.
-    if let Some(cpu) = system::thread_cpu(hit.tid) {
-        thread.time.account.update(system::now(), cpu);
-    }
+    // The stack stands for what the thread has run until now. Before that, it may have slept where it slept. One that has ended
+    // has run until its handler at least: the sampler may have waited for a CPU since its last look.
+    let account = &mut thread.time.account;
+    match system::thread_cpu(hit.tid) {
+        Some(cpu) => account.update(system::now(), cpu),
+        None => account.update(account.until() + hit.cpu.saturating_sub(account.cpu()), hit.cpu),
+    };
     if thread.time.last() == LastStack::Sleeping {
         thread.time.extend_sleeping(sink, now);
     }

@@ -4,15 +4,16 @@
 //! ([`CallTimer`]) meets it wherever it is, and waits for the end of a system call. [`CallShare`] says how the thread's CPU time
 //! is divided among both.
 //!
-//! Descriptors of timers lie in the sampler's own table, so that the program neither sees nor closes them. Without such a
-//! table, and where perf events are refused or a filter might not allow them, running threads are signalled by queued signals.
+//! Descriptors of frequent timers lie in the sampler's own table, so that the program neither sees nor closes them. Without such a
+//! table, and where perf events are refused, threads have the rare timer alone. It needs no right, and stacks come at the kernel's
+//! ticks. Where a filter might not allow timers, or the kernel has none that spare calls, running threads are signalled.
 
 use crate::parts::Parts;
 use crate::signals::places::Places;
 use crate::signals::send;
 use crate::threads::folder::ThreadFolder;
 use crate::threads::table::ThreadTable;
-use core::sync::atomic::{AtomicBool, Ordering::*};
+use core::sync::atomic::{AtomicU8, Ordering::*};
 use stackglass_host::call_timer::{self, CallTimer};
 use stackglass_host::mailbox::MAILBOXES;
 use stackglass_host::user_timer::{self, SHORTEST, UserTimer};
@@ -44,11 +45,22 @@ const LONG_CALL: u64 = 20_000_000;
 /// Mailboxes that are kept ready for handlers: in the first tick, each CPU may need eight.
 const READY: usize = 32;
 
-static FORBIDDEN: AtomicBool = AtomicBool::new(false);
+/// Timers that are not to be used, for tests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Forbidden {
+    /// All may be used.
+    None,
+    /// The frequent ones, as where perf events are refused.
+    Frequent,
+    /// All of them, as under a filter.
+    All,
+}
 
-/// Forbids timers in the next runs, as kernels and containers do that refuse perf events. For tests.
-pub fn forbid_timers(on: bool) {
-    FORBIDDEN.store(on, Relaxed);
+static FORBIDDEN: AtomicU8 = AtomicU8::new(Forbidden::None as u8);
+
+/// Forbids timers in the next runs. For tests.
+pub fn forbid_timers(which: Forbidden) {
+    FORBIDDEN.store(which as u8, Relaxed);
 }
 
 /// The timers of one thread.
@@ -82,6 +94,8 @@ pub struct ThreadTimers {
 /// Which threads have timers. All zeros is none, and none is allowed.
 pub struct Timers {
     are_allowed: bool,
+    /// Also frequent ones.
+    has_frequent: bool,
     random: Random,
     /// Index + 1 of each thread.
     threads: [u32; THREADS],
@@ -99,12 +113,17 @@ impl Timers {
         // A filter may end the process at a call that it does not expect.
         let is_free = || folder.confinement(own_tid).is_some_and(|own| own.is_free());
         self.random = Random::new(system::now());
+        let forbidden = FORBIDDEN.load(Relaxed);
+        let signal = signal::installed();
         self.are_allowed = !is_walltime
-            && !FORBIDDEN.load(Relaxed)
-            && folder.keeps_open()
+            && forbidden != Forbidden::All as u8
             && is_free()
             && call_timer::spare_calls()
-            && signal::installed().is_some_and(user_timer::work_here);
+            && signal.is_some_and(|signal| call_timer::can_start(own_tid, signal));
+        self.has_frequent = self.are_allowed
+            && forbidden != Forbidden::Frequent as u8
+            && folder.keeps_open()
+            && signal.is_some_and(user_timer::work_here);
     }
 
     /// Whether stacks of running threads come by timers.
@@ -172,14 +191,16 @@ fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
     let place = parts.timers.make_room(parts.threads, guest, tick).ok_or(libc::EMFILE)?;
     let random = &mut parts.timers.random;
     // A short life is met as well. The first period lasts until the first stack is read.
-    let (first, rare) = (SHORTEST.max(delay / 8 + random.below(delay / 8)), RARE.max(delay));
+    let first = SHORTEST.max(delay / 8 + random.below(delay / 8));
+    let has_frequent = parts.timers.has_frequent;
+    let rare = if has_frequent { RARE.max(delay) } else { delay };
     let first_rare = random.below(rare);
     let thread = parts.threads.get(index);
     let tid = thread.header.tid;
-    let user = match open_user(guest, tid, index, first, signal) {
-        Ok(user) => Some(user),
-        Err(libc::ESRCH) => return Err(libc::ESRCH),
-        Err(_) => None,
+    let user = match has_frequent.then(|| open_user(guest, tid, index, first, signal)) {
+        Some(Ok(user)) => Some(user),
+        Some(Err(libc::ESRCH)) => return Err(libc::ESRCH),
+        _ => None,
     };
     let call = match thread.waits_for_rings {
         false => CallTimer::start(tid, index, signal, first_rare, rare).ok(),
@@ -308,7 +329,7 @@ fn set_pace(parts: &mut Parts, index: SlotIndex) {
             (timers.stacks, timers.is_restless) = (0, is_restless);
             match timers.user {
                 Some(user) => user.set_period(period),
-                None if is_restless => {}
+                None if is_restless || !parts.timers.has_frequent => {}
                 None => {
                     timers.user =
                         open_user(parts.shared.guest, thread.header.tid, index, period, timers.signal).ok()
