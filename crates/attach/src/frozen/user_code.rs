@@ -472,3 +472,6 @@ fn is_resumed_without_trace(call: &Call) -> bool {
 fn blocks_trap(tid: u32) -> bool {
     Status::read(tid).is_none_or(|status| status.blocked & TRAP != 0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,6 @@ use crate::program::{Program, compile, eventually, is_root, relatives, unique};
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, Options};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 fn take(pid: u32) -> FrozenProcess {
@@ -154,29 +153,6 @@ fn a_second_snapshot_waits_for_the_first() {
     drop(take(pid));
     assert!(program.lives());
     eventually("no copy stays", || relatives(pid).is_empty());
-}
-
-/// On a busy machine, a thread loses its CPU between the event that stops it and the signal. Nobody else than the tracer gets that.
-#[test]
-fn a_signal_that_comes_late_ends_nobody() {
-    let (mut program, _) = Program::start("sweep", &[]);
-    let ends = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while !ends.load(Relaxed) {
-                    std::hint::spin_loop();
-                }
-            });
-        }
-        let alive = (0..100).all(|_| {
-            let copied = FrozenProcess::copy(program.pid(), &Options::default());
-            copied.inspect_err(|error| eprintln!("{error}")).is_ok()
-        });
-        ends.store(true, Relaxed);
-        assert!(alive);
-    });
-    assert!(program.lives());
 }
 
 /// Reads of random bytes and of a full pipe come back whole, however often the process is copied and stopped.
