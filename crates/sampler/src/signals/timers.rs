@@ -83,6 +83,8 @@ pub struct ThreadTimers {
     silent: u64,
     /// Once it has been silent for so long, its mask is read; and from then on, whenever that has doubled.
     check_at: u64,
+    /// It blocked the signal at the last look, as a thread in the handler does.
+    seems_blocked: bool,
     /// It blocks the signal: a stack that comes is that of the place where the mask is restored.
     pub(crate) is_blocked: bool,
     /// The tick at which it was last seen to run.
@@ -222,6 +224,7 @@ fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
         stacks: SAME_PERIOD,
         silent: 0,
         check_at: delay * 2,
+        seems_blocked: false,
         is_blocked: false,
         ran_at: tick,
         places: Places::default(),
@@ -261,8 +264,11 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
     set_pace(parts, index);
     let thread = parts.threads.get(index);
     let Some(timers) = &mut thread.timers else { return };
-    if timers.silent >= timers.check_at || timers.is_blocked {
-        let is_blocked = parts.folder.blocks(thread.header.tid, signal) == Some(true);
+    if timers.silent >= timers.check_at || timers.seems_blocked {
+        let seems_blocked = parts.folder.blocks(thread.header.tid, signal) == Some(true);
+        // The stack of one that was in the handler would have come.
+        let is_blocked = seems_blocked && core::mem::replace(&mut timers.seems_blocked, seems_blocked);
+        timers.seems_blocked = seems_blocked;
         if is_blocked && !timers.is_blocked {
             shared.count(Counter::Blocked);
             thread.ever_blocked = true;
@@ -270,7 +276,7 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
         timers.is_blocked = is_blocked;
         if timers.silent >= timers.check_at {
             timers.check_at = timers.silent.saturating_mul(2);
-            if !is_blocked && timers.silent >= REOPENED {
+            if !seems_blocked && timers.silent >= REOPENED {
                 shared.count(Counter::TimedOut);
                 let silent = *timers;
                 close(&mut thread.timers, shared.guest);
@@ -295,6 +301,7 @@ pub(crate) fn heard(parts: &mut Parts, index: SlotIndex, is_frequent: bool) {
     let Some(timers) = &mut parts.threads.get(index).timers else { return };
     let period = if timers.is_restless { delay.max(RESTLESS_PERIOD) } else { delay };
     (timers.silent, timers.check_at) = (0, period * 2);
+    timers.seems_blocked &= timers.is_blocked;
     timers.stacks += u32::from(is_frequent);
     set_pace(parts, index);
 }
