@@ -21,14 +21,19 @@ use std::io;
 /// A rest of a sleeping thread is pushed when it exceeds this, ns. A recording that is read earlier may lack up to as much.
 const PUSHED_AT_ONCE: u64 = 20_000_000;
 
+/// A stop that was not reported for so long is checked, ns.
+const STOP_DUE: u64 = 10_000_000;
+
 /// Looks at a thread at a tick that began at `now`. A sleeping thread is looked at again after at most `longest` ticks. False
 /// if the thread is gone.
 pub(crate) fn poll(process: &mut SampledProcess, index: usize, now: u64, longest: u64) -> bool {
     let tick = process.tick;
     let thread = &mut process.threads[index];
     thread.due = tick + 1;
-    if thread.stop.is_some() {
-        return true;
+    if let Some(stop) = &thread.stop {
+        // A main thread that ends before the others do does not report that it has stopped.
+        let is_overdue = thread.tid == process.pid && now.saturating_sub(stop.at) > STOP_DUE;
+        return !is_overdue || is_alive(thread.tid);
     }
     let Some(stat) = thread.files.stat() else { return false };
     process.events.count(Counter::Polls);

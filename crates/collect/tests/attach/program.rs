@@ -112,6 +112,10 @@ impl Compiled {
 
 /// Whether all of its code is mapped. Until then, the loader runs, and a look does not know the code that is yet to come.
 fn is_loaded(pid: u32) -> bool {
+    // A main thread that has left shows no mappings.
+    if state_of(pid) == 'Z' {
+        return true;
+    }
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     maps.contains("/attached") && (maps.contains("/libc.so") || !maps.contains("/ld-linux"))
 }
