@@ -33,7 +33,7 @@ mod threads;
 pub use in_process::{Config, Handle, is_delegated, start};
 pub use lifecycle::{CreateThread, NotStarted, Plan, end, is_sampler, launch, stop};
 pub use orders::Orders;
-pub use run_state::is_running;
+pub use run_state::{is_running, wait_until_begun};
 pub use signals::timers::{Forbidden, forbid_timers};
 pub use stackglass_host::set_empty_handler;
 pub use stackglass_host::system::now;

@@ -9,6 +9,7 @@ use crate::signals::{receive, timers};
 use crate::tasks::walltime;
 use crate::threads::discovery;
 use crate::threads::folder::ThreadFolder;
+use crate::threads::own;
 use crate::{privilege, run_state};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::ProcessImage;
@@ -24,6 +25,8 @@ const STOPPED: u64 = HEARTBEAT_LIMIT / 5;
 const JUST_BEGUN: u64 = 50_000_000;
 /// How often orders are read while nothing is sampled, ns.
 const WAITING: u64 = 5_000_000;
+/// How long own threads that are being created are waited for at the beginning, ns.
+const HELPERS_DUE: u64 = 5_000_000;
 /// How long the last samples are waited for, ns.
 const LAST_SAMPLES: u64 = 3_000_000;
 
@@ -158,6 +161,7 @@ impl Sampler {
         let parts = &mut self.parts;
         let _ = stackglass_host::UNWINDER.refresh();
         periodic_checks::update_modules(parts, now);
+        own::wait_for_helpers(now + HELPERS_DUE);
         let start = parts.shared.control.start_ns.load(Relaxed);
         // The main thread is number 1, even if others have reported before.
         let main = parts.shared.control.pid.load(Relaxed);
@@ -177,6 +181,9 @@ impl Sampler {
         parts.schedule.tick = 1;
         if parts.timers.are_allowed() {
             timers::prepare_mailboxes(parts);
+        }
+        if !parts.due.first_scan {
+            run_state::begin();
         }
     }
 

@@ -21,6 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// On a busy machine, the sampler may take this long to begin, ns.
+const LONGEST_BEGIN: u64 = 20_000_000;
 /// Time between two reads of the stream: a fraction of the time in which it can fill up.
 const PAUSE: Duration = Duration::from_millis(25);
 
@@ -294,6 +296,7 @@ impl Running {
             run.reader = Some(reader);
             let collector = run.collector.clone();
             run.waits = answers.map(|answers| waits::Reader::start(collector, answers)).transpose()?;
+            stackglass_sampler::wait_until_begun(LONGEST_BEGIN);
             Ok(())
         });
         self.run = Some(run);

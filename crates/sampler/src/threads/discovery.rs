@@ -4,6 +4,7 @@
 //! `pthread_create`), a scan of the task folder lists it, and its CPU clock is gone.
 
 use crate::parts::Parts;
+use crate::run_state;
 use crate::signals::{receive, timers};
 use crate::threads::own;
 use stackglass_host::thread_events::ThreadEvent;
@@ -21,7 +22,8 @@ pub(crate) fn scan(parts: &mut Parts, now: u64, is_first: bool) {
         parts.due.first_scan |= is_first;
         return;
     }
-    let is_first = is_first | core::mem::take(&mut parts.due.first_scan);
+    let is_late = core::mem::take(&mut parts.due.first_scan);
+    let is_first = is_first | is_late;
     parts.shared.count(Counter::Scans);
     for i in 0..parts.threads.len() {
         let index = parts.threads.nth(i);
@@ -59,6 +61,9 @@ pub(crate) fn scan(parts: &mut Parts, now: u64, is_first: bool) {
     }
     // If more were listed than fit, the next tick goes on.
     parts.due.scan |= has_more;
+    if is_late {
+        run_state::begin();
+    }
 }
 
 fn remove_ended(parts: &mut Parts) {
