@@ -11,7 +11,9 @@ struct Sleeping(Child);
 
 impl Sleeping {
     fn start() -> Sleeping {
-        let child = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
+        // With a locale, it has blocks whose types nobody knows.
+        let mut command = Command::new("sleep");
+        let child = command.arg("600").env("LC_ALL", "C.UTF-8").stdin(Stdio::null()).spawn().unwrap();
         let name = || std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap_or_default();
         let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
         // Between fork and exec, the child still is this program.

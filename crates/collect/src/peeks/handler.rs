@@ -60,14 +60,34 @@ pub fn may_be_asked(pid: u32) -> Result<(), NotAsked> {
             if ![0, of_container].contains(&confinement(&text)) {
                 return Err(NotAsked::Confined);
             }
-            let blocks = Status::read(tid).is_some_and(|status| status.blocks(SIGNAL));
-            if waits || blocks || waits_for_signals(pid, tid) {
+            if waits || blocks(tid) || waits_for_signals(pid, tid) {
                 return Err(NotAsked::Blocked);
             }
         }
     }
     Ok(())
 }
+
+/// Whether a thread blocks the signal. For a moment, every thread blocks all signals: in our own handler, and while it creates
+/// another thread or ends.
+fn blocks(tid: u32) -> bool {
+    let blocked = || Status::read(tid).map_or(0, |status| status.blocked);
+    let mut mask = blocked();
+    for _ in 0..MOST_MOMENTS {
+        if mask != EVERYTHING {
+            break;
+        }
+        std::thread::sleep(MOMENT);
+        mask = blocked();
+    }
+    mask >> (SIGNAL - 1) & 1 == 1
+}
+
+/// All signals but SIGKILL and SIGSTOP, which cannot be blocked.
+const EVERYTHING: u64 = !(1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1));
+/// How often a thread that blocks everything is looked at again, and the time between two looks.
+const MOST_MOMENTS: u32 = 50;
+const MOMENT: Duration = Duration::from_micros(200);
 
 /// Looks at a program before it is asked, and the time between two: a thread may block the signal now and then.
 const LOOKS: u32 = 3;
