@@ -16,6 +16,7 @@ use crate::threads::open_files::OpenFiles;
 use crate::threads::recently_exited::RecentlyExited;
 use crate::threads::table::ThreadTable;
 use stackglass_host::image::ProcessImage;
+use stackglass_host::task::Polled;
 use stackglass_host::{Guest, SlotIndex};
 use stackglass_sampling::ThreadState;
 use stackglass_wire::stream::Writer;
@@ -110,6 +111,13 @@ impl Parts {
             return ThreadState::Unknown;
         }
         self.files.state(self.threads, &self.folder, index)
+    }
+
+    /// The task that a sleeping thread polls. Cells are linked first: the thread may have claimed its cell since this tick began, and
+    /// this look decides for as long as it sleeps.
+    pub(crate) fn polled(&mut self, index: SlotIndex) -> Polled {
+        self.task_names.link(self.shared.guest, self.threads);
+        self.shared.guest.slot(index).polled()
     }
 
     /// How long a thread has waited for CPUs, by the kernel's account, ns.

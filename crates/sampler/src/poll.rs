@@ -196,7 +196,7 @@ fn push_waiting(parts: &mut Parts, index: SlotIndex, now: u64, is_runnable: bool
 fn read_sleeping(parts: &mut Parts, index: SlotIndex, reading: Reading, sleep: Sleep) {
     let Reading { now, cpu, .. } = reading;
     timers::found_asleep(parts, index, &sleep);
-    let polled = parts.shared.guest.slot(index).polled();
+    let polled = parts.polled(index);
     match read::read(parts, index, now, cpu, sleep) {
         SleepingStack::None => {}
         SleepingStack::NeedsSignal => {

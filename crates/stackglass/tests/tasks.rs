@@ -219,7 +219,34 @@ fn who_sleeps_in_a_poll_sleeps_as_that_task() {
         *asleep.entry(name_of(&recording, sample)).or_default() += sample.time.millis();
     }
     // The harness's thread sleeps outside of tasks all the time.
-    assert!((190.0..350.0).contains(&asleep["sleeper"]), "{asleep:?}");
+    let as_sleeper = asleep.get("sleeper").copied().unwrap_or_default();
+    assert!((190.0..350.0).contains(&as_sleeper), "{asleep:?}");
+}
+
+/// A thread claims its cell with its first poll, at any moment of a tick.
+#[test]
+fn who_sleeps_in_its_first_poll_sleeps_as_that_task() {
+    const ROUNDS: u32 = 10;
+    const THREADS: u32 = 20;
+    for _ in 0..ROUNDS {
+        stackglass::profile!(std::thread::scope(|scope| {
+            for n in 0..THREADS {
+                scope.spawn(move || {
+                    std::thread::sleep(Duration::from_millis(10) + Duration::from_micros(50) * n);
+                    drive(instrument(async { std::thread::sleep(Duration::from_millis(30)) }, "sleeper"));
+                });
+            }
+        }));
+    }
+    let recording = stackglass::recording();
+    let mut asleep: BTreeMap<_, f64> = BTreeMap::new();
+    for sample in recording.samples.iter().filter(|sample| sample.state == State::Asleep) {
+        if name_of(&recording, sample) == "sleeper" {
+            *asleep.entry(sample.thread).or_default() += sample.time.millis();
+        }
+    }
+    let all = (ROUNDS * THREADS) as usize;
+    assert!(asleep.len() == all && asleep.values().all(|&time| time > 20.0), "{} {asleep:?}", asleep.len());
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn look_at(parts: &mut Parts, index: SlotIndex, now: u64, look: TaskLook) {
 }
 
 fn look_at_sleeper(parts: &mut Parts, index: SlotIndex, now: u64, cpu: u64, sleep: Sleep, look: TaskLook) {
-    let polled = parts.shared.guest.slot(index).polled();
+    let polled = parts.polled(index);
     match read::read(parts, index, now, cpu, sleep) {
         SleepingStack::None => parts.walltime.put_back(look),
         SleepingStack::NeedsSignal => {
