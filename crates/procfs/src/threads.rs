@@ -77,10 +77,11 @@ pub fn list(pid: u32) -> Vec<u32> {
 const OURS: [&[u8]; 4] = [b"stackglass", b"stackglass-peek", b"stackglass-read", b"stackglass-file"];
 
 /// Whether a name, padded with zeros, is that of a profiler's thread. A program's own thread with such a name counts
-/// as one, too. The main thread never does: the command itself has that name.
-pub fn is_our_name(pid: u32, tid: u32, name: &[u8]) -> bool {
+/// as one, too. The main thread never does, nor a thread with its name: new threads inherit a name, and the command itself is called
+/// `stackglass`.
+pub fn is_our_name(pid: u32, tid: u32, name: &[u8; 16]) -> bool {
     let len = name.iter().position(|b| *b == 0).unwrap_or(name.len());
-    tid != pid && OURS.contains(&&name[..len])
+    tid != pid && OURS.contains(&&name[..len]) && Files::new(pid, pid).name().as_ref() != Some(name)
 }
 
 /// Whether a thread belongs to a profiler inside the program, by its name.
@@ -101,18 +102,17 @@ mod tests {
 
     #[test]
     fn our_own_threads_are_known_by_their_names() {
-        assert!(is_our_name(7, 8, b"stackglass\0\0\0\0\0\0") && is_our_name(7, 8, b"stackglass-peek\0"));
-        assert!(!is_our_name(7, 7, b"stackglass\0\0\0\0\0\0"), "the main thread of the command");
-        assert!(
-            !is_our_name(7, 8, b"stackglass-look\0") && !is_our_name(7, 8, b"") && !is_our_name(7, 8, b"\0")
-        );
+        let me = std::process::id();
+        let ours = |tid, name| is_our_name(me, tid, name);
+        assert!(ours(8, b"stackglass\0\0\0\0\0\0") && ours(8, b"stackglass-peek\0"));
+        assert!(!ours(me, b"stackglass\0\0\0\0\0\0"), "the main thread");
+        assert!(!ours(8, b"stackglass-look\0") && !ours(8, &[0; 16]));
         let (tell, tid) = std::sync::mpsc::channel();
         let reader = std::thread::Builder::new().name("stackglass-read".into()).spawn(move || {
             tell.send(rustix::thread::gettid().as_raw_pid() as u32).unwrap();
             std::thread::park();
         });
         let (reader, tid) = (reader.unwrap(), tid.recv().unwrap());
-        let me = std::process::id();
         assert!(
             is_ours(me, tid)
                 && list(me).contains(&tid)

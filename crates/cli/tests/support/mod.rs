@@ -175,7 +175,15 @@ impl Terminal {
 
     /// Waits until the output contains this text `times` times.
     pub fn await_text(&self, what: &str, times: usize) {
-        wait_until(what, || self.output().matches(what).count() >= times);
+        let start = Instant::now();
+        loop {
+            let output = self.output();
+            if output.matches(what).count() >= times {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "waited too long for {what}: {output}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Keys come as lines and are echoed.

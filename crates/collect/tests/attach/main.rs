@@ -77,6 +77,14 @@ fn five_hundred_sleepers_are_seen_and_never_woken() {
     assert!((seen.asleep() / 500.0 - 1.0).abs() < 0.15, "{}", seen.asleep());
 }
 
+/// Its threads have the name of a profiler's thread, until they get one of their own.
+#[test]
+fn threads_of_a_program_with_our_name_are_its_own() {
+    let program = Program::compile_as("stackglass", &[]).start(&["parked", "5"]);
+    program.await_line("ready");
+    assert_eq!(Seen::of(program.pid(), SECOND / 2).threads_in("parked"), 5);
+}
+
 #[test]
 fn waits_are_not_broken() {
     let program = Program::compile(&[]).start(&["waits"]);

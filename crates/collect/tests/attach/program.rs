@@ -27,8 +27,13 @@ pub struct Program {
 impl Program {
     /// Compiles it as distributions do: optimised, no frame pointers, with lines.
     pub fn compile(flags: &[&str]) -> Compiled {
+        Program::compile_as("attached", flags)
+    }
+
+    /// The same, with another name.
+    pub fn compile_as(name: &str, flags: &[&str]) -> Compiled {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("attached");
+        let path = folder.path().join(name);
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/attached.c");
         let mut command = Command::new("cc");
         command.args(["-O2", "-g1", "-pthread", "-o"]).arg(&path).arg(source).args(flags);
@@ -103,21 +108,22 @@ impl Compiled {
                 all.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
             }
         });
-        while name_of(child.id()) != "attached" || !is_loaded(child.id()) {
+        let path = self.path.to_str().unwrap();
+        while !path.ends_with(&name_of(child.id())) || !is_loaded(child.id(), path) {
             std::thread::yield_now();
         }
         Program { child, output, _folder: self.folder }
     }
 }
 
-/// Whether all of its code is mapped. Until then, the loader runs, and a look does not know the code that is yet to come.
-fn is_loaded(pid: u32) -> bool {
+/// Whether all of its code is mapped, so that each of its stacks can be unwound.
+fn is_loaded(pid: u32, path: &str) -> bool {
     // A main thread that has left shows no mappings.
     if state_of(pid) == 'Z' {
         return true;
     }
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    maps.contains("/attached") && (maps.contains("/libc.so") || !maps.contains("/ld-linux"))
+    maps.contains(path) && (maps.contains("/libc.so") || !maps.contains("/ld-linux"))
 }
 
 impl Drop for Program {
