@@ -4,32 +4,28 @@
 //! inside one is skipped. All events are gone after an exec. The tracer of the
 //! thread sees the signal first ([`is_of_user_stop`]) and must not pass it on. Without a tracer, it would end the program.
 //!
-//! An event that is switched off or closed may have fired before: then its signal is still to come, and the thread may have lost its
-//! CPU just before. So each firing leaves a record, by which a tracer knows what it has to wait for ([`UserStop::fired`]).
+//! An event that is switched off or closed may have fired before. Its signal is then still to come, and comes only when the thread next
+//! runs. Each firing leaves a record, so that a tracer knows which signals to wait for ([`UserStop::fired`]).
 //!
 //! Source: perf_event_open(2) (`sigtrap`, since Linux 5.13); `perf_swevent_hrtimer` and `perf_sigtrap` of
 //! kernel/events/core.c.
 
 use crate::attributes::{
-    Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_TYPE_SOFTWARE, flags, set_enabled, set_output, set_period,
+    Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_TYPE_SOFTWARE, flags, set_enabled, set_output,
 };
+use crate::breakpoint;
 use crate::records::PERF_RECORD_SAMPLE;
 use crate::ring::Ring;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-const PERF_TYPE_BREAKPOINT: u32 = 5;
-const HW_BREAKPOINT_X: u32 = 4;
 /// Bits of `flags`.
 const REMOVE_ON_EXEC: u64 = 1 << 36;
 const SIGTRAP: u64 = 1 << 37;
 const PERF_FLAG_FD_CLOEXEC: u64 = 8;
-const PERF_EVENT_IOC_REFRESH: u64 = 0x2402;
-/// The period of a timer, ns. The kernel grants 10 µs. But in a busy virtual machine an interrupt can take longer than that: the thread
-/// does nothing else then, nor does its CPU (measured: 15 s, until the timer was switched off).
-const PERIOD: u64 = 50_000;
-/// The period of a timer that has fired in vain for some time, ns.
-const SLOW_PERIOD: u64 = 500_000;
+/// The period of a timer, ns. The kernel allows 10 µs. But in a busy virtual machine, an interrupt can take longer than that. The
+/// thread then does nothing else, and neither does its CPU (measured: for 15 s, until the timer was switched off).
+const PERIOD: u64 = 75_000;
 /// Bytes of the buffer for records. There are few between two looks at it.
 const RING: usize = 4096;
 /// `sig_data`: tells our signals from others.
@@ -51,14 +47,14 @@ const _: () = assert!(size_of::<WithSignal>() == 128);
 pub struct UserStop {
     event: Event,
     is_timer: bool,
-    /// Records read so far.
+    /// Records that were read.
     fired: u64,
 }
 
 enum Event {
-    /// Firings leave records.
+    /// It has a buffer for records of firings.
     Recorded(Ring),
-    /// They do so in the buffer of another event; or in none, because this user may lock no more memory.
+    /// It uses the buffer of another event, or has none because this user may lock no more memory.
     Bare(OwnedFd),
 }
 
@@ -72,7 +68,7 @@ impl AsRawFd for Event {
 }
 
 impl UserStop {
-    /// Stops the thread after some ten microseconds in which it ran, as soon as it runs user code.
+    /// Stops the thread after less than 0.1 ms in which it ran, as soon as it runs user code.
     ///
     /// # Errors
     /// EACCES or EPERM if that is not allowed, EINVAL on kernels before 5.13, ESRCH if the thread has ended, EMFILE.
@@ -100,19 +96,8 @@ impl UserStop {
     /// # Errors
     /// As [`UserStop::by_timer`]; ENOSPC if the thread has no breakpoint left.
     pub fn at(tid: u32, address: u64, timer: &UserStop) -> io::Result<UserStop> {
-        let event = open(
-            tid,
-            Attributes {
-                kind: PERF_TYPE_BREAKPOINT,
-                sample_period: 1,
-                wakeup: u32::MAX,
-                bp_type: HW_BREAKPOINT_X,
-                config1: address,
-                // That of a `long` for instructions.
-                config2: 8,
-                ..Attributes::default()
-            },
-        )?;
+        let attributes = Attributes { wakeup: u32::MAX, ..Attributes::default() };
+        let event = open(tid, breakpoint::once(address, attributes))?;
         if let Event::Recorded(ring) = &timer.event {
             set_output(&event, ring)?;
         }
@@ -129,21 +114,12 @@ impl UserStop {
             set_enabled(&self.event, true);
             return Ok(());
         }
-        // SAFETY: a request with a number, on an open descriptor.
-        match unsafe { libc::ioctl(self.event.as_raw_fd(), PERF_EVENT_IOC_REFRESH, 1) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        breakpoint::enable_once(&self.event)
     }
 
     /// From here on it does not fire. A signal may be on its way.
     pub fn disarm(&self) {
         set_enabled(&self.event, false);
-    }
-
-    /// Lets a timer fire less often, so that the thread gets on.
-    pub fn slow_down(&self) {
-        set_period(&self.event, SLOW_PERIOD);
     }
 
     /// How often a timer, and the other events that it counts, have fired. The kernel sends a signal for each firing, or one for several,

@@ -5,7 +5,7 @@ use crate::{allocations, children, environment, peek_only, threads};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::Refused;
 use stackglass_host::{confined, fork_guard, peek, restart, system};
-use stackglass_sampler::NotStarted;
+use stackglass_sampler::{Forbidden, NotStarted};
 use stackglass_wire::{HEAP_BEING_READ, HEAP_NOT_READ, SessionPage, SessionState};
 
 /// Longest wait for the sampler's last tick at the end of the program, ns. The tick takes some 100 µs if the sampler gets a
@@ -61,14 +61,11 @@ extern "C" fn constructor() {
     // For tests: mappings are found as on kernels without PROCMAP_QUERY.
     stackglass_sampler::force_text_maps(environment::has(c"STACKGLASS_TEST_MAPS", c"text"));
     // For tests: running threads are signalled as under a filter, or have stacks as where perf events are refused.
-    let forbidden = match environment::has(c"STACKGLASS_TEST_TIMERS", c"none") {
-        true => stackglass_sampler::Forbidden::All,
-        false if environment::has(c"STACKGLASS_TEST_TIMERS", c"rare") => {
-            stackglass_sampler::Forbidden::Frequent
-        }
-        false => stackglass_sampler::Forbidden::None,
-    };
-    stackglass_sampler::forbid_timers(forbidden);
+    if environment::has(c"STACKGLASS_TEST_TIMERS", c"none") {
+        stackglass_sampler::forbid_timers(Forbidden::All);
+    } else if environment::has(c"STACKGLASS_TEST_TIMERS", c"rare") {
+        stackglass_sampler::forbid_timers(Forbidden::Frequent);
+    }
     threads::prepare();
     match own_session::make_image(begin.at) {
         Ok(image) => {

@@ -182,9 +182,6 @@ impl Sampler {
         if parts.timers.are_allowed() {
             timers::prepare_mailboxes(parts);
         }
-        if !parts.due.first_scan {
-            run_state::begin();
-        }
     }
 
     /// One tick.

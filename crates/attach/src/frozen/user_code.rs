@@ -10,8 +10,8 @@
 //! The timer's stop is a SIGTRAP on its way to the thread, and would reach it if this process died. So it is exchanged for a
 //! requested stop at once. A thread in user code has no call that this could interrupt.
 //!
-//! A thread whose events have fired gets its signal when it has a CPU again, which on a busy machine is much later. It is let go only
-//! once it has stopped for that signal. So firings are counted.
+//! An event that has fired sends its signal when the thread next runs. On a busy machine, that can be milliseconds later. Without a
+//! tracer, the signal would end the program. The tracer counts firings, and lets a thread go only after it has stopped for all of them.
 
 use super::call_registers::CallRegisters;
 use super::error::FreezeError;
@@ -28,18 +28,17 @@ use std::io;
 const LONGEST_STOP: u64 = 3_000_000_000;
 /// A thread that has not stopped after this time may be in a long call, ns.
 const LONG_FOR_USER_CODE: u64 = 200_000;
-/// After this time, its timer fires less often, ns.
-const SLOW_FROM: u64 = 2_000_000;
 /// A thread that ran this long without a stop ran in the kernel, ns: many periods of its timer.
 const LONG_CALL: u64 = 2_000_000;
 /// It is waited for at least this long if it may not be sampled there, ns.
 const SHORTEST_WAIT: u64 = 8_000_000;
-/// Signals of ours are waited for this long after the last event was closed, ns.
+/// Signals of ours are waited for this long after the events were switched off, ns.
 const LONGEST_PENDING: u64 = 10_000_000_000;
-/// A thread that has run this long is in a long call, ns.
+/// A thread that has run this long without a stop may be in a long call, ns.
 const LONG_RUN: u64 = 100_000;
-/// A thread has returned to user code once it has run this long, ns: several of the kernel's ticks, at which its account is updated.
-const EXIT: u64 = 40_000_000;
+/// Where firings are not counted, a thread that has run this long has had its signal, ns. The kernel updates its account at ticks
+/// of up to 10 ms.
+const SIGNAL_DUE: u64 = 40_000_000;
 /// SIGTRAP in a set of signals.
 const TRAP: u64 = 1 << (libc::SIGTRAP - 1);
 
@@ -50,7 +49,6 @@ pub(super) struct Armed {
     at_return: Option<UserStop>,
     /// Firings of both for which it has stopped.
     answered: u64,
-    is_slow: bool,
     files: Files,
     /// Its registers in a call in which it is busy for long, and where `at_return` waits for its end.
     in_call: Option<CallRegisters>,
@@ -243,7 +241,6 @@ impl Armed {
             timer,
             at_return: None,
             answered: 0,
-            is_slow: false,
             files: Files::new(pid, tid),
             in_call: None,
             busy_at: None,
@@ -282,11 +279,8 @@ impl TracedThread {
             Some(fired) => fired > armed.answered,
             // The signal has been sent if the thread sleeps in a call, or has run for long since.
             None => {
-                let ran = armed
-                    .before
-                    .zip(armed.files.stat())
-                    .map(|(before, now)| now.ran.saturating_sub(before.ran));
-                ran.is_some_and(|ran| ran <= EXIT)
+                let (Some(before), Some(now)) = (armed.before, armed.files.stat()) else { return false };
+                now.ran.saturating_sub(before.ran) <= SIGNAL_DUE
                     && !matches!(armed.files.state(), ThreadState::Asleep(Sleep { call: Some(_), .. }))
             }
         }
@@ -318,7 +312,7 @@ impl TracedThread {
             return;
         }
         if let (Some(_), Some(timer)) = (&at_return, &armed.timer) {
-            // It stops at its return, or before the handler of a signal.
+            // The thread stops at its return, or before it handles a signal.
             timer.disarm();
         }
         armed.at_return = at_return;
@@ -334,9 +328,6 @@ impl TracedThread {
             return self.arm();
         }
         let Some(timer) = armed.timer.as_ref().filter(|_| !armed.is_masked) else { return };
-        if waited > SLOW_FROM && !std::mem::replace(&mut armed.is_slow, true) {
-            timer.slow_down();
-        }
         let (Some(before), Some(now)) = (armed.before, armed.files.stat()) else { return };
         let ran = now.ran.saturating_sub(before.ran);
         if ran <= LONG_RUN {
@@ -394,7 +385,7 @@ impl TracedThread {
         (self.registers, self.sleeping) = (None, None);
         if let Some(armed) = &mut self.armed {
             armed.is_interrupted = false;
-            // In this stop, it has had its signals for all of them.
+            // The kernel has sent the signals of all of them before this stop.
             armed.answered = armed.timer.as_mut().and_then(UserStop::fired).unwrap_or(0);
         }
     }

@@ -135,7 +135,7 @@ fn a_group_stop_stays_a_group_stop() {
 fn a_second_snapshot_waits_for_the_first() {
     let (mut program, _) = Program::start("sweep", &[]);
     let pid = program.pid();
-    // Who waits is not served in turn.
+    // Snapshots that wait are not made in turn.
     let patient = Options { wait: Duration::from_secs(60), ..Options::default() };
     std::thread::scope(|scope| {
         for _ in 0..4 {

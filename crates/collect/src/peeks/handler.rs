@@ -71,16 +71,13 @@ pub fn may_be_asked(pid: u32) -> Result<(), NotAsked> {
 /// Whether a thread blocks the signal. For a moment, every thread blocks all signals: in our own handler, and while it creates
 /// another thread or ends.
 fn blocks(tid: u32) -> bool {
-    let blocked = || Status::read(tid).map_or(0, |status| status.blocked);
-    let mut mask = blocked();
     for _ in 0..MOST_MOMENTS {
-        if mask != EVERYTHING {
-            break;
+        match Status::read(tid) {
+            Some(status) if status.blocked == EVERYTHING => std::thread::sleep(MOMENT),
+            status => return status.is_some_and(|status| status.blocks(SIGNAL)),
         }
-        std::thread::sleep(MOMENT);
-        mask = blocked();
     }
-    mask >> (SIGNAL - 1) & 1 == 1
+    true
 }
 
 /// All signals but SIGKILL and SIGSTOP, which cannot be blocked.

@@ -132,6 +132,7 @@ static APART void *left(void *unused) {
     struct timespec time = {0, 5000000};
     for (;;) {
         turn();
+        turn();
         nanosleep(&time, NULL);
     }
     return unused;

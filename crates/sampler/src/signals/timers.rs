@@ -266,8 +266,8 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
     let Some(timers) = &mut thread.timers else { return };
     if timers.silent >= timers.check_at || timers.seems_blocked {
         let seems_blocked = parts.folder.blocks(thread.header.tid, signal) == Some(true);
-        // The stack of one that was in the handler would have come.
-        let is_blocked = seems_blocked && core::mem::replace(&mut timers.seems_blocked, seems_blocked);
+        // If the thread had been in the handler at the last look, its stack would have come.
+        let is_blocked = seems_blocked && timers.seems_blocked;
         timers.seems_blocked = seems_blocked;
         if is_blocked && !timers.is_blocked {
             shared.count(Counter::Blocked);

@@ -22,8 +22,7 @@ pub(crate) fn scan(parts: &mut Parts, now: u64, is_first: bool) {
         parts.due.first_scan |= is_first;
         return;
     }
-    let is_late = core::mem::take(&mut parts.due.first_scan);
-    let is_first = is_first | is_late;
+    let is_first = is_first | core::mem::take(&mut parts.due.first_scan);
     parts.shared.count(Counter::Scans);
     for i in 0..parts.threads.len() {
         let index = parts.threads.nth(i);
@@ -61,9 +60,7 @@ pub(crate) fn scan(parts: &mut Parts, now: u64, is_first: bool) {
     }
     // If more were listed than fit, the next tick goes on.
     parts.due.scan |= has_more;
-    if is_late {
-        run_state::begin();
-    }
+    run_state::begin();
 }
 
 fn remove_ended(parts: &mut Parts) {

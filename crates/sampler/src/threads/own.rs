@@ -9,9 +9,6 @@ static OWN: [AtomicU32; 8] = [const { AtomicU32::new(0) }; 8];
 /// Own threads that are being created. Until each has called [`leave_out_this_thread`], no new thread is tracked.
 static EXPECTED: AtomicU32 = AtomicU32::new(0);
 
-/// Always 0, and nobody wakes who waits for it.
-static NEVER: AtomicU32 = AtomicU32::new(0);
-
 /// Announces a thread that will call [`leave_out_this_thread`] first.
 pub fn expect_helper() {
     EXPECTED.fetch_add(1, AcqRel);
@@ -20,6 +17,7 @@ pub fn expect_helper() {
 /// Takes back one [`expect_helper`], because its thread could not be created.
 pub fn expect_no_helper() {
     let _ = EXPECTED.fetch_update(AcqRel, Acquire, |expected| expected.checked_sub(1));
+    system::wake(&EXPECTED);
 }
 
 /// Whether an announced thread has not yet called [`leave_out_this_thread`].
@@ -27,11 +25,14 @@ pub fn expects_helper() -> bool {
     EXPECTED.load(Acquire) > 0
 }
 
-/// Waits until no announced thread is missing, until `until` (CLOCK_MONOTONIC ns) at most.
+/// Waits for announced threads, until `until` (CLOCK_MONOTONIC ns) at most.
 pub(crate) fn wait_for_helpers(until: u64) {
-    const LOOK: u64 = 50_000;
-    while expects_helper() && system::now() < until {
-        system::sleep_until(&NEVER, 0, system::now() + LOOK);
+    loop {
+        let expected = EXPECTED.load(Acquire);
+        if expected == 0 || system::now() >= until {
+            return;
+        }
+        system::sleep_until(&EXPECTED, expected, until);
     }
 }
 

@@ -1,4 +1,4 @@
-//! A thread gets no signal of ours once nobody traces it.
+//! A thread that is no longer traced gets no signal of ours.
 
 use super::*;
 use crate::deadlock::Seizing;
@@ -16,7 +16,7 @@ fn run_on_the_first_cpu(task: i32) {
     }
 }
 
-/// Another thread takes the program's CPU all the time, so that its signals come late. Without a tracer, they would end it.
+/// Another thread often takes the program's CPU, so that its signals come late. Without a tracer, they would end it.
 #[test]
 fn a_thread_is_let_go_once_its_signals_have_come() {
     if stackglass_perf::user_stop::are_allowed().is_err() {
@@ -40,7 +40,7 @@ fn a_thread_is_let_go_once_its_signals_have_come() {
                 }
             }
         });
-        // Who was not stopped is traced until this thread ends.
+        // A thread that was not stopped is traced until the tracing thread ends.
         let let_go = |number: u64| {
             let seizing = Seizing::default();
             let mut process = StoppedThreads::seize(pid, Method::UserCode, &seizing).unwrap();
