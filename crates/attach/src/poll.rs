@@ -108,13 +108,12 @@ pub(crate) fn update_with(process: &mut SampledProcess, index: usize, now: u64, 
     let thread = &mut process.threads[index];
     let sink = &mut process.events.of(thread.number);
     thread.time.account.update_with(now, stat);
-    if thread.time.last() == LastStack::Sleeping {
-        // It slept there until it ran.
-        thread.time.account.forget_waited();
-        return thread.time.extend_sleeping(sink, now);
-    }
     let waited = thread.time.account.take_waited();
     thread.time.push_waiting(sink, now, waited);
+    if thread.time.last() == LastStack::Sleeping {
+        // It slept there until it was woken.
+        thread.time.extend_sleeping(sink, now);
+    }
 }
 
 /// Reads the stack of a sleeping thread from outside. If that does not show the whole stack, requests it once per location:

@@ -124,13 +124,12 @@ fn await_stack(parts: &mut Parts, index: SlotIndex, reading: Reading, is_runnabl
 
 /// The thread ran since the last poll: assigns the time before that.
 fn settle(parts: &mut Parts, index: SlotIndex, now: u64) {
-    let thread = parts.threads.get(index);
-    thread.interval = 1;
-    if thread.time.last() == LastStack::Sleeping {
-        // It slept there until it ran.
+    parts.threads.get(index).interval = 1;
+    push_waiting(parts, index, now, false);
+    if parts.threads.get(index).time.last() == LastStack::Sleeping {
+        // It slept there until it was woken.
         extend_sleeping(parts, index, now);
     }
-    push_waiting(parts, index, now, false);
 }
 
 /// Whether the thread runs now on another CPU, or ran all the time except while the sampler had its CPU.
@@ -173,12 +172,18 @@ fn extend_sleeping(parts: &mut Parts, index: SlotIndex, now: u64) {
     thread.time.extend_sleeping(&mut parts.events.of(&mut thread.header), now);
 }
 
-/// A thread was last seen running, and did not run all the time since. Assigns the part in which it waited for a CPU:
-/// all of the time if it is runnable and has not run, otherwise the wait that the kernel has counted.
+/// A thread did not run all the time since the last poll. Assigns the part in which it waited for a CPU: all of the time if it was
+/// last seen running, is runnable, and has not run; otherwise the wait that the kernel has counted.
 fn push_waiting(parts: &mut Parts, index: SlotIndex, now: u64, is_runnable: bool) {
     let thread = parts.threads.get(index);
     let rest = thread.time.account.rest(false);
-    if rest == 0 || thread.time.last() != LastStack::Running {
+    let may_wait = match thread.time.last() {
+        LastStack::Running => true,
+        // How long it slept is not known while it is runnable.
+        LastStack::Sleeping => !is_runnable,
+        LastStack::NoStack | LastStack::Unsampled => false,
+    };
+    if rest == 0 || !may_wait {
         return;
     }
     let counted_before = thread.waits.before + thread.waits.pushed;

@@ -115,11 +115,6 @@ impl CpuAccount {
         waited
     }
 
-    /// The thread has slept since, so the wait until it ran again counts as sleep.
-    pub fn forget_waited(&mut self) {
-        self.rest_waited = 0;
-    }
-
     /// All running time that was assigned to stacks so far.
     pub fn assigned(&self) -> u64 {
         self.assigned
@@ -186,8 +181,5 @@ mod tests {
         }
         assert!((29_000_000..=30_000_000).contains(&waited), "{waited}");
         assert!(account.rest(true) < 1_100_000);
-        account.add_waited(5);
-        account.forget_waited();
-        assert_eq!(account.take_waited(), 0);
     }
 }

@@ -108,11 +108,12 @@ impl ThreadTime {
         }
     }
 
-    /// The thread waited `time` ns for a CPU, where it was last seen. Returns the time that was assigned.
+    /// The thread waited `time` ns for a CPU, where it was last seen: after it was preempted there, or after it slept there. Returns
+    /// the time that was assigned.
     pub fn push_waiting(&mut self, sink: &mut impl SampleSink, at: u64, time: u64) -> u64 {
-        let assigned =
-            time > 0 && self.last == LastStack::Running && sink.push_repeat(at, time, State::Waiting);
-        if !assigned {
+        let time = time.min(self.account.rest(false));
+        let has_stack = matches!(self.last, LastStack::Running | LastStack::Sleeping);
+        if time == 0 || !has_stack || !sink.push_repeat(at, time, State::Waiting) {
             return 0;
         }
         self.account.assign_rest(time);
@@ -217,13 +218,15 @@ mod tests {
             (sums.of(1, State::Awake), sums.of(1, State::Waiting), sums.of(2, State::Asleep)),
             (5, 2, 23)
         );
-        assert_eq!(time.push_waiting(&mut sums, 30 * MS, MS), 0, "a sleeper does not wait for a CPU");
+        assert_eq!(time.push_waiting(&mut sums, 30 * MS, MS), 0, "nothing is left");
         time.account.update(40 * MS, 5 * MS);
         let samples = sums.samples;
+        // It was woken, waited for a CPU for 3 ms, and sleeps there again.
+        assert_eq!(time.push_waiting(&mut sums, 40 * MS, 3 * MS), 3 * MS);
         time.push_sleeping(&mut sums, 40 * MS, stack(&[2]));
         assert_eq!(
-            (sums.of(2, State::Asleep), sums.samples),
-            (33, samples),
+            (sums.of(2, State::Waiting), sums.of(2, State::Asleep), sums.samples),
+            (3, 30, samples),
             "an equal stack is not pushed again"
         );
         time.account.update(45 * MS, 6 * MS);

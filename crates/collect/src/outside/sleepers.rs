@@ -39,6 +39,6 @@ pub(super) fn read(
     if thread.files.stat() != Some(account) {
         return None;
     }
-    thread.time.read(account.ran, at, cost);
+    thread.time.read(account, at, cost);
     Some((Walked { len: walk.len, cut: walk.end.code() }, at))
 }

@@ -50,6 +50,8 @@ impl Seen {
 struct Unseen {
     class: u8,
     time: u64,
+    /// How many have ended since they were last shortened.
+    ended: u64,
 }
 
 /// The sleeps of one thread.
@@ -102,8 +104,11 @@ impl Sleeps {
         }
         let time = at.saturating_sub(self.since);
         match self.unseen.iter_mut().find(|unseen| unseen.class == class) {
-            Some(unseen) => unseen.time += time,
-            None => self.unseen.push(Unseen { class, time }),
+            Some(unseen) => {
+                unseen.time += time;
+                unseen.ended += 1;
+            }
+            None => self.unseen.push(Unseen { class, time, ended: 1 }),
         }
         self.since = self.since.max(at);
     }
@@ -125,6 +130,29 @@ impl Sleeps {
             }
             None => self.seen.push(Seen { class, stack, time, ended, lengths }),
         }
+    }
+
+    /// At the end of the sleeps that have ended since the last settling, the thread was awake and waited for a CPU: for `waited` ns
+    /// together. Takes the same time off each of them, and returns how much that is in all.
+    pub(super) fn shorten(&mut self, waited: u64) -> u64 {
+        let ended = self.seen.iter().map(|seen| seen.ended).sum::<u64>()
+            + self.unseen.iter().map(|unseen| unseen.ended).sum::<u64>();
+        let each = waited.checked_div(ended).unwrap_or(0);
+        let mut sum = 0;
+        for seen in &mut self.seen {
+            let time = (each * seen.ended).min(seen.time);
+            seen.time -= time;
+            seen.lengths = seen.lengths.saturating_sub(time);
+            sum += time;
+        }
+        for unseen in &mut self.unseen {
+            let time = (each * unseen.ended).min(unseen.time);
+            unseen.time -= time;
+            unseen.ended = 0;
+            sum += time;
+        }
+        self.unseen.retain(|unseen| unseen.time > 0);
+        sum
     }
 
     /// What the thread did since is not known.
@@ -167,7 +195,7 @@ impl Sleeps {
 
         // The thread's own sum is exact; the parts are those of its records.
         let total = slept.saturating_sub(seen + goes_on);
-        let counted: u64 = self.unseen.iter().map(|unseen| unseen.time).sum();
+        let counted = self.unseen.iter().map(|unseen| unseen.time).sum::<u64>().max(1);
         let mut left = total;
         for unseen in std::mem::take(&mut self.unseen) {
             let is_late = last || unseen.time > PATIENCE * between;
@@ -288,6 +316,25 @@ mod tests {
         let parts = alternating(&lengths, 60);
         let truth = lengths[0] as f64 / (lengths[0] + lengths[1]) as f64;
         assert!((parts[0] - truth).abs() < 0.03, "{parts:?}, not {truth}");
+    }
+
+    #[test]
+    fn waits_for_a_cpu_are_taken_off_each_sleep_alike() {
+        let mut sleeps = Sleeps::of_thread(0);
+        sleeps.read(stack(1), MS);
+        sleeps.end(10 * MS);
+        sleeps.begin(10 * MS);
+        sleeps.end(12 * MS);
+        sleeps.begin(12 * MS);
+        sleeps.read(stack(1), 13 * MS);
+        sleeps.end(22 * MS);
+        assert_eq!(sleeps.shorten(6 * MS), 6 * MS);
+        assert_eq!(sleeps.settle((16 * MS, 22 * MS), false, true, 20 * MS), [(stack(1), 16 * MS)]);
+        assert_eq!(sleeps.shorten(6 * MS), 0, "no sleep has ended since");
+        sleeps.begin(30 * MS);
+        sleeps.end(31 * MS);
+        assert_eq!(sleeps.shorten(6 * MS), MS, "none was longer");
+        assert_eq!(sleeps.shorten(6 * MS), 0);
     }
 
     #[test]

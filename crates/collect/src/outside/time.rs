@@ -3,6 +3,11 @@
 //! The time between two switches is exact. The kernel's account of a thread also contains the cost of the switches
 //! themselves. So the account is read now and then while the thread is off its CPU. If that is not possible,
 //! because the thread has ended, the mean cost of a switch is added.
+//!
+//! The kernel does not report when a sleeping thread is woken, only when it gets a CPU. But its account also says how long the thread has
+//! waited for CPUs: what exceeds the waits after preemptions was a wait after a sleep.
+
+use stackglass_sampling::SchedStat;
 
 /// Most that a switch may cost, ns. A larger difference has another cause.
 const MOST_PER_SWITCH: u64 = 100_000;
@@ -50,10 +55,11 @@ impl SwitchCost {
 /// A reading of the kernel's account.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
-    /// The account, ns.
-    account: u64,
+    account: SchedStat,
     /// `ran` at that moment.
     ran: u64,
+    /// `preempted` at that moment.
+    preempted: u64,
     /// `switches` at that moment.
     switches: u64,
 }
@@ -72,12 +78,16 @@ pub(super) struct ThreadTime {
     /// The last reading of the kernel's account.
     reading: Option<Reading>,
     /// A later reading and its moment, up to which not all records are known yet.
-    early: Option<(u64, u64)>,
+    early: Option<(SchedStat, u64)>,
     /// What the last reading says about the cost of switches: ns, and their number.
     learned: Option<(u64, u64)>,
     /// By how much the account exceeded `ran` at the last reading.
     extra: i64,
     assigned: u64,
+    /// For how long it was without a CPU after preemptions, in all.
+    preempted: u64,
+    /// By how much the kernel's count of waits exceeds those after preemptions. This time counts as sleep so far.
+    waited_after_sleep: i64,
     waited: u64,
     slept: u64,
     /// Records were lost since the last reading: its difference is not the cost of switches.
@@ -98,6 +108,8 @@ impl ThreadTime {
             learned: None,
             extra: 0,
             assigned: 0,
+            preempted: 0,
+            waited_after_sleep: 0,
             waited: 0,
             slept: 0,
             lost: false,
@@ -106,7 +118,7 @@ impl ThreadTime {
 
     /// A thread that begins now: its account begins at zero.
     pub(super) fn born(at: u64) -> ThreadTime {
-        let reading = Some(Reading { account: 0, ran: 0, switches: 0 });
+        let reading = Some(Reading { account: SchedStat::default(), ran: 0, preempted: 0, switches: 0 });
         ThreadTime { reading, ..ThreadTime::new(at, Phase::Ready) }
     }
 
@@ -149,16 +161,19 @@ impl ThreadTime {
         self.since = self.since.max(at);
         match self.phase {
             Phase::Running => self.ran += passed,
-            Phase::Ready => self.waited += passed,
+            Phase::Ready => {
+                self.waited += passed;
+                self.preempted += passed;
+            }
             Phase::Asleep => self.slept += passed,
             Phase::Unknown => {}
         }
     }
 
-    /// Adds a reading of the kernel's account, `account` ns at the moment `at`, of a thread that was off its CPU then. It counts
+    /// Adds a reading of the kernel's account at the moment `at`, of a thread that was off its CPU then. It counts
     /// as soon as all records up to that moment are known: until then, it may contain time that is still to be counted.
     /// Later readings count from the first one.
-    pub(super) fn read(&mut self, account: u64, at: u64, cost: &mut SwitchCost) {
+    pub(super) fn read(&mut self, account: SchedStat, at: u64, cost: &mut SwitchCost) {
         if let Some((extra, switches)) = self.learned.take() {
             cost.learn(extra, switches);
         }
@@ -175,15 +190,18 @@ impl ThreadTime {
         if self.phase == Phase::Running && self.entered <= read_at {
             return;
         }
-        if let Some(Reading { account: before, ran, switches }) = self.reading {
-            let extra = account.saturating_sub(before) as i64 - (self.ran as i64 - ran as i64);
+        if let Some(Reading { account: before, ran, preempted, switches }) = self.reading {
+            let extra = account.ran.saturating_sub(before.ran) as i64 - (self.ran as i64 - ran as i64);
             self.extra += extra;
             if !self.lost {
                 self.learned = Some((extra.max(0) as u64, self.switches - switches));
+                let waited = account.waited.saturating_sub(before.waited) as i64;
+                self.waited_after_sleep += waited - (self.preempted - preempted) as i64;
             }
         }
         self.lost = false;
-        self.reading = Some(Reading { account, ran: self.ran, switches: self.switches });
+        let (ran, preempted, switches) = (self.ran, self.preempted, self.switches);
+        self.reading = Some(Reading { account, ran, preempted, switches });
     }
 
     /// Corrects the time of a running thread: it cannot have run longer than its whole account says.
@@ -216,6 +234,18 @@ impl ThreadTime {
         self.assigned
     }
 
+    /// How long it waited for CPUs after sleeps, ns, as far as that counts as sleep.
+    pub(super) fn waited_after_sleep(&self) -> u64 {
+        (self.waited_after_sleep.max(0) as u64).min(self.slept)
+    }
+
+    /// `time` of its sleep was a wait for a CPU.
+    pub(super) fn move_to_waited(&mut self, time: u64) {
+        self.slept = self.slept.saturating_sub(time);
+        self.waited += time;
+        self.waited_after_sleep -= time as i64;
+    }
+
     /// Removes and returns the time in which it waited for a CPU.
     pub(super) fn take_waited(&mut self) -> u64 {
         std::mem::take(&mut self.waited)
@@ -234,7 +264,7 @@ impl ThreadTime {
     /// Forgets all time that was not assigned. Counting begins again at `at`.
     pub(super) fn begin_anew(&mut self, at: u64, cost: &SwitchCost) {
         self.advance(at);
-        (self.waited, self.slept) = (0, 0);
+        (self.waited, self.slept, self.waited_after_sleep) = (0, 0, 0);
         self.assigned = self.clock(cost);
     }
 
@@ -247,6 +277,11 @@ impl ThreadTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The kernel's account of a thread that has run for `ran` ns and never waited for a CPU.
+    fn account(ran: u64) -> SchedStat {
+        SchedStat { ran, ..SchedStat::default() }
+    }
 
     #[test]
     fn phases_sum_to_wall_time() {
@@ -270,6 +305,32 @@ mod tests {
         assert_eq!((time.pending(&cost), time.clock(&cost)), (0, 1280));
     }
 
+    #[test]
+    fn waits_after_sleeps_are_what_the_kernel_counts_beyond_preemptions() {
+        let (mut time, mut cost) = (ThreadTime::born(0), SwitchCost::default());
+        time.enter(Phase::Running, 1000);
+        time.enter(Phase::Asleep, 2000);
+        time.enter(Phase::Running, 9000);
+        time.enter(Phase::Ready, 10_000);
+        time.enter(Phase::Running, 10_500);
+        time.enter(Phase::Asleep, 11_000);
+        // 1000 ns at its birth, 500 after it was preempted, and 300 after its sleep.
+        time.read(SchedStat { ran: 2500, waited: 1800, turns: 3 }, 12_000, &mut cost);
+        assert_eq!(time.waited_after_sleep(), 0, "not all records up to then are known");
+        time.advance(13_000);
+        assert_eq!((time.waited_after_sleep(), time.slept()), (300, 9000));
+        time.move_to_waited(200);
+        assert_eq!((time.waited_after_sleep(), time.slept(), time.take_waited()), (100, 8800, 1700));
+        time.give_slept(8800);
+        assert_eq!(time.waited_after_sleep(), 0, "no sleep is left to which it could belong");
+        time.advance(13_500);
+        assert_eq!(time.waited_after_sleep(), 100);
+        // Where the kernel counts no waits, nothing changes.
+        time.read(SchedStat { ran: 2500, ..SchedStat::default() }, 14_000, &mut cost);
+        time.advance(15_000);
+        assert_eq!(time.waited_after_sleep(), 100);
+    }
+
     /// A thread that runs 100 times for 10 us, with an account that has 2 us more for each switch.
     fn hundred_turns(time: &mut ThreadTime, from: u64) -> u64 {
         for turn in 0..100 {
@@ -284,24 +345,24 @@ mod tests {
         let mut cost = SwitchCost::default();
         let mut time = ThreadTime::new(0, Phase::Asleep);
         // CPU time before the first reading is not used.
-        time.read(5_000_000, 0, &mut cost);
+        time.read(account(5_000_000), 0, &mut cost);
         let ran = hundred_turns(&mut time, 0);
         assert_eq!(time.clock(&cost), 1_000_000);
-        time.read(5_000_000 + ran, 10_000_000, &mut cost);
+        time.read(account(5_000_000 + ran), 10_000_000, &mut cost);
         assert_eq!(time.clock(&cost), 1_000_000, "not all records up to then are known");
         time.advance(10_000_000);
         assert_eq!(time.clock(&cost), 1_200_000);
-        time.read(5_000_000 + ran, 10_000_001, &mut cost);
+        time.read(account(5_000_000 + ran), 10_000_001, &mut cost);
         // Another thread, which cannot be read, is counted with what was learned.
         let mut other = ThreadTime::new(0, Phase::Asleep);
         hundred_turns(&mut other, 0);
         assert_eq!(other.clock(&cost), 1_200_000);
         // And one that is read late loses nothing.
-        other.read(77, 10_000_000, &mut cost);
+        other.read(account(77), 10_000_000, &mut cost);
         other.advance(10_000_000);
         assert_eq!(other.clock(&cost), 1_200_000);
         let ran = hundred_turns(&mut other, 20_000_000);
-        other.read(77 + ran, 30_000_000, &mut cost);
+        other.read(account(77 + ran), 30_000_000, &mut cost);
         other.advance(30_000_000);
         assert_eq!(other.clock(&cost), 2_400_000);
     }
@@ -327,7 +388,7 @@ mod tests {
         assert_eq!((time.phase(), time.clock(&cost)), (Phase::Unknown, 4_998_000));
         time.advance(50_000_000);
         assert_eq!(time.clock(&cost), 4_998_000);
-        time.read(6_000_000, 50_000_000, &mut cost);
+        time.read(account(6_000_000), 50_000_000, &mut cost);
         time.advance(50_000_000);
         assert_eq!(time.clock(&cost), 6_000_000);
         time.enter(Phase::Running, 60_000_000);
@@ -342,7 +403,7 @@ mod tests {
     fn a_reading_from_after_the_last_record_counts_nothing_twice() {
         let (mut time, mut cost) = (ThreadTime::born(0), SwitchCost::default());
         // When it was read, it had run for 300 µs, of which no record is known yet.
-        time.read(300_000, 1_000_000, &mut cost);
+        time.read(account(300_000), 1_000_000, &mut cost);
         time.enter(Phase::Running, 500_000);
         time.enter(Phase::Asleep, 790_000);
         time.advance(800_000);
@@ -350,7 +411,7 @@ mod tests {
         time.enter(Phase::Running, 2_000_000);
         assert_eq!(time.clock(&cost), 300_000);
         // It ran at the moment of this reading, so that the account lagged behind.
-        time.read(300_000, 2_100_000, &mut cost);
+        time.read(account(300_000), 2_100_000, &mut cost);
         time.enter(Phase::Asleep, 2_500_000);
         assert_eq!(time.clock(&cost), 800_000);
     }
@@ -359,11 +420,11 @@ mod tests {
     fn a_jump_of_the_account_is_no_cost_of_switching() {
         let mut cost = SwitchCost::default();
         let mut time = ThreadTime::new(0, Phase::Asleep);
-        time.read(0, 0, &mut cost);
+        time.read(account(0), 0, &mut cost);
         hundred_turns(&mut time, 0);
-        time.read(60_000_000_000, 10_000_000, &mut cost);
+        time.read(account(60_000_000_000), 10_000_000, &mut cost);
         time.advance(10_000_000);
-        time.read(60_000_000_000, 10_000_001, &mut cost);
+        time.read(account(60_000_000_000), 10_000_001, &mut cost);
         assert_eq!(cost.of(1000), 0);
     }
 }

@@ -5,6 +5,7 @@ mod program;
 
 use program::{Program, Seen};
 use stackglass_attach::Driver;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -91,6 +92,32 @@ fn waits_are_not_broken() {
     let seen = Seen::of(program.pid(), SECOND);
     assert!(seen.hits("burn") > 20 && seen.asleep() > 0.2, "{} {}", seen.hits("burn"), seen.asleep());
     assert_eq!(program.output(), "");
+}
+
+/// Other threads want all CPUs: each time it is woken, it waits for one. The kernel's account is the truth.
+#[test]
+fn a_thread_that_was_woken_and_waits_for_a_cpu_does_not_sleep() {
+    if stackglass_attach::choice::perf(std::process::id()).is_err() {
+        // A stop of ptrace counts as such a wait, and is none by the kernel's account.
+        return;
+    }
+    let program = Program::compile(&[]).start(&["waits"]);
+    let (is_over, cpus) = (AtomicBool::new(false), std::thread::available_parallelism().unwrap().get());
+    std::thread::scope(|scope| {
+        for _ in 0..4 * cpus {
+            scope.spawn(|| while !is_over.load(Ordering::Relaxed) {});
+        }
+        let before = program.waited();
+        let seen = Seen::by(Driver::Perf, program.pid(), SECOND * 2);
+        let waited = (program.waited() - before) as f64 * 1e-9;
+        is_over.store(true, Ordering::Relaxed);
+        assert!(
+            waited > 0.02 && (seen.waiting() / waited - 1.0).abs() < 0.2,
+            "{} s ready, {waited} by the kernel's account; {} s asleep",
+            seen.waiting(),
+            seen.asleep()
+        );
+    });
 }
 
 #[test]

@@ -70,10 +70,19 @@ impl Program {
         state_of(self.pid())
     }
 
-    /// CPU time, ns.
+    /// CPU time of the main thread, ns.
     pub fn cpu(&self) -> u64 {
+        self.account(0)
+    }
+
+    /// How long the main thread has waited for CPUs, ns.
+    pub fn waited(&self) -> u64 {
+        self.account(1)
+    }
+
+    fn account(&self, number: usize) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.pid())).unwrap();
-        text.split(' ').next().unwrap().parse().unwrap()
+        text.split(' ').nth(number).unwrap().parse().unwrap()
     }
 
     /// How often each thread has given up or lost its CPU.

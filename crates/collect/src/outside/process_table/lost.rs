@@ -27,7 +27,7 @@ impl ProcessTable {
                 continue;
             };
             if thread.time.phase() != Phase::Running {
-                thread.time.read(stat.ran, monotonic(), &mut self.cost);
+                thread.time.read(stat, monotonic(), &mut self.cost);
             }
             if thread.time.phase() == Phase::Unknown && matches!(state, ThreadState::Asleep(_)) {
                 thread.enter(Phase::Asleep, until);
