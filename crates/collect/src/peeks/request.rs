@@ -1,6 +1,6 @@
 //! A request by `stackglass peek PID` to a process that answers peeks itself.
 //!
-//! A request is a file in a private folder, named by the two process ids. Its first line holds the options; the
+//! A request is a file in a private folder, named by the two process ids and a number. Its first line holds the options; the
 //! response is appended (see `responder`). The responder unlinks the file at once, so no request is answered twice.
 //! The client holds a lock on the file while it waits; the kernel releases the lock however the client ends. Both
 //! sides belong to the same user, and a folder that others may enter is not used. A process in another mount
@@ -11,7 +11,11 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
+
+/// Requests of this process.
+static REQUESTS: AtomicU32 = AtomicU32::new(0);
 
 /// Last byte of a complete response, and of one that was cut short. They do not occur in text.
 pub(crate) const COMPLETE: u8 = 4;
@@ -131,9 +135,9 @@ impl PeekRequest {
             let line = format!("{} is not a folder of this user alone", folder.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, line));
         }
-        // Several clients may ask at the same time, each with its own file. The file gets its name when it is
-        // complete.
-        let own = std::process::id();
+        // Several clients may ask at the same time, and one of them several times: each request has its own file. The file gets its
+        // name when it is complete.
+        let own = format!("{}.{}", std::process::id(), REQUESTS.fetch_add(1, Relaxed));
         let (making, path) = (folder.join(format!("new.{pid}.{own}")), folder.join(format!("{pid}.{own}")));
         // Left behind by a killed process with the same id.
         let _ = fs::remove_file(&making);

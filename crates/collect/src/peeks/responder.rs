@@ -178,6 +178,21 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_asks_twice_has_two_answers() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("questions");
+        let mut requests =
+            [(); 2].map(|()| PeekRequest::in_folder(&folder, 7, &PeekOptions::default()).unwrap());
+        let responders = questions(&folder, 7).receive(2);
+        assert!(responders.len() == 2 && responders.iter().all(|responder| !responder.is_stderr()));
+        for (responder, request) in responders.iter().zip(&mut requests) {
+            responder.finish(true);
+            request.read_more().unwrap();
+            assert_eq!(request.end(), Some(ResponseEnd::Complete));
+        }
+    }
+
+    #[test]
     fn what_nobody_waits_for_is_taken_away() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("questions");
