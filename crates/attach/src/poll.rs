@@ -90,7 +90,8 @@ fn reuse(process: &mut SampledProcess, index: usize, now: u64, stat: SchedStat, 
     thread.time.account.update_with(now, stat);
     thread.interval = (thread.interval * 2).min(longest);
     thread.due = process.tick + thread.interval;
-    if thread.time.account.rest(false) >= PUSHED_AT_ONCE {
+    // A thread that was woken and waits for a CPU has not run, either.
+    if thread.time.account.rest(false) >= PUSHED_AT_ONCE && thread.files.state() != ThreadState::Running {
         thread.time.extend_sleeping(&mut process.events.of(thread.number), now);
     }
 }

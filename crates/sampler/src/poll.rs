@@ -9,12 +9,15 @@ use crate::sleep::read::{self, SleepingStack};
 use crate::sleep::reader::ReadStack;
 use crate::threads::discovery;
 use stackglass_host::{SlotIndex, restart, system};
-use stackglass_sampling::{LastStack, Observation, Passed, Sleep, Stack, Step};
+use stackglass_sampling::{LastStack, Observation, Passed, Sleep, Stack, Step, ThreadState};
 
 /// CPU time that a signal and its handler may have used since a stack was taken, ns.
 const HANDLER: u64 = 15_000;
 /// What two context switches and the timer's interrupt cost, ns; in virtual machines they are expensive.
 const SWITCHES: u64 = 30_000;
+
+/// A rest of a sleeping thread is pushed when it exceeds this, ns. A recording that is read earlier may lack up to as much.
+const PUSHED_AT_ONCE: u64 = 10_000_000;
 
 /// What a poll found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,9 +108,13 @@ fn observe(parts: &mut Parts, index: SlotIndex, passed: Passed) -> Observation {
     }
 }
 
-/// The thread did not run: its last stack gets all ticks since the last poll, and the next poll comes later.
+/// The thread did not run: its last stack gets the time, and the next poll comes later. A thread that was woken and waits for a CPU has
+/// not run, either.
 fn reuse(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) {
-    extend_sleeping(parts, index, now);
+    let rest = parts.threads.get(index).time.account.rest(false);
+    if rest >= PUSHED_AT_ONCE && parts.state(index) != ThreadState::Running {
+        extend_sleeping(parts, index, now);
+    }
     let thread = parts.threads.get(index);
     thread.interval = thread.interval.saturating_mul(2).min(longest);
     let next = parts.schedule.tick + u64::from(thread.interval);
@@ -116,8 +123,7 @@ fn reuse(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) {
 
 /// A signal was sent, and its stack has not arrived yet.
 fn await_stack(parts: &mut Parts, index: SlotIndex, reading: Reading, is_runnable: bool) {
-    push_waiting(parts, index, reading.now, is_runnable);
-    extend_sleeping(parts, index, reading.now);
+    assign_off_cpu(parts, index, reading.now, is_runnable);
     send::check_mask(parts, index, reading.now, reading.passed.ran);
     send::check_overdue(parts, index, reading.now);
 }
@@ -125,6 +131,11 @@ fn await_stack(parts: &mut Parts, index: SlotIndex, reading: Reading, is_runnabl
 /// The thread ran since the last poll: assigns the time before that.
 fn settle(parts: &mut Parts, index: SlotIndex, now: u64) {
     parts.threads.get(index).interval = 1;
+    assign_rest(parts, index, now);
+}
+
+/// The thread has run. Assigns the time in which it did not: what it waited for CPUs, and what it slept where it was last seen asleep.
+pub(crate) fn assign_rest(parts: &mut Parts, index: SlotIndex, now: u64) {
     push_waiting(parts, index, now, false);
     if parts.threads.get(index).time.last() == LastStack::Sleeping {
         // It slept there until it was woken.
@@ -153,8 +164,7 @@ fn act(parts: &mut Parts, index: SlotIndex, reading: Reading, step: Step) {
             thread.time.extend_running(&mut parts.events.of(&mut thread.header), now);
         }
         Step::ExtendAsWaiting => {
-            push_waiting(parts, index, now, true);
-            extend_sleeping(parts, index, now);
+            assign_off_cpu(parts, index, now, true);
         }
         Step::ExtendLastStack => extend_sleeping(parts, index, now),
         // `poll` handles these, and the kernel samples no thread from inside.
@@ -163,6 +173,15 @@ fn act(parts: &mut Parts, index: SlotIndex, reading: Reading, step: Step) {
         | Step::ReuseSleepingStack
         | Step::AwaitStack { .. }
         | Step::LeaveToKernel => {}
+    }
+}
+
+/// The thread has no CPU. Assigns the time without one. If it was last seen asleep, and is runnable now, that waits until it has run:
+/// then the kernel has counted for how long it was runnable.
+fn assign_off_cpu(parts: &mut Parts, index: SlotIndex, now: u64, is_runnable: bool) {
+    push_waiting(parts, index, now, is_runnable);
+    if !is_runnable || parts.threads.get(index).time.last() != LastStack::Sleeping {
+        extend_sleeping(parts, index, now);
     }
 }
 

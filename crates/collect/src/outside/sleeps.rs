@@ -132,27 +132,33 @@ impl Sleeps {
         }
     }
 
-    /// At the end of the sleeps that have ended since the last settling, the thread was awake and waited for a CPU: for `waited` ns
-    /// together. Takes the same time off each of them, and returns how much that is in all.
-    pub(super) fn shorten(&mut self, waited: u64) -> u64 {
-        let ended = self.seen.iter().map(|seen| seen.ended).sum::<u64>()
-            + self.unseen.iter().map(|unseen| unseen.ended).sum::<u64>();
-        let each = waited.checked_div(ended).unwrap_or(0);
-        let mut sum = 0;
-        for seen in &mut self.seen {
-            let time = (each * seen.ended).min(seen.time);
-            seen.time -= time;
-            seen.lengths = seen.lengths.saturating_sub(time);
-            sum += time;
+    /// At the end of the sleeps that have ended since the last settling, the thread did not sleep any more: for `awake` ns together.
+    /// Takes the same time off each of them, as far as it is that long, and returns how much that is in all.
+    pub(super) fn shorten(&mut self, awake: u64) -> u64 {
+        let mut left = awake;
+        // A class that has nothing left leaves more to the others.
+        for _ in 0..=self.seen.len() + self.unseen.len() {
+            let seen = self.seen.iter().map(|seen| (seen.time, seen.ended));
+            let unseen = self.unseen.iter().map(|unseen| (unseen.time, unseen.ended));
+            let ended: u64 = seen.chain(unseen).filter(|(time, _)| *time > 0).map(|(_, ended)| ended).sum();
+            let each = left.checked_div(ended).unwrap_or(0);
+            if each == 0 {
+                break;
+            }
+            for seen in &mut self.seen {
+                let part = (each * seen.ended).min(seen.time);
+                (seen.time, seen.lengths) = (seen.time - part, seen.lengths.saturating_sub(part));
+                left -= part;
+            }
+            for unseen in &mut self.unseen {
+                let part = (each * unseen.ended).min(unseen.time);
+                unseen.time -= part;
+                left -= part;
+            }
         }
-        for unseen in &mut self.unseen {
-            let time = (each * unseen.ended).min(unseen.time);
-            unseen.time -= time;
-            unseen.ended = 0;
-            sum += time;
-        }
+        self.unseen.iter_mut().for_each(|unseen| unseen.ended = 0);
         self.unseen.retain(|unseen| unseen.time > 0);
-        sum
+        awake - left
     }
 
     /// What the thread did since is not known.
@@ -333,7 +339,16 @@ mod tests {
         assert_eq!(sleeps.shorten(6 * MS), 0, "no sleep has ended since");
         sleeps.begin(30 * MS);
         sleeps.end(31 * MS);
-        assert_eq!(sleeps.shorten(6 * MS), MS, "none was longer");
+        sleeps.begin(31 * MS);
+        sleeps.end(41 * MS);
+        assert_eq!(
+            sleeps.shorten(6 * MS),
+            6 * MS,
+            "the brief one loses all of its time, and the other one the rest"
+        );
+        sleeps.begin(50 * MS);
+        sleeps.end(51 * MS);
+        assert_eq!(sleeps.shorten(6 * MS), MS, "none is longer");
         assert_eq!(sleeps.shorten(6 * MS), 0);
     }
 

@@ -176,8 +176,8 @@ impl Thread {
     pub(super) fn settle(&mut self, at: u64, last: bool, cost: &SwitchCost, sink: &mut Sink<'_>) {
         self.time.advance(at);
         let at = self.time.until();
-        let waited = self.sleeps.shorten(self.time.waited_after_sleep());
-        self.time.move_to_waited(waited);
+        let awake = self.sleeps.shorten(self.time.awake_in_sleep());
+        self.time.shorten_sleep(awake);
         self.settle_awake(at, last, cost, sink);
         self.settle_waited(at, last, sink);
         self.settle_asleep(at, last, sink);

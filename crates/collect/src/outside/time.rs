@@ -5,7 +5,7 @@
 //! because the thread has ended, the mean cost of a switch is added.
 //!
 //! The kernel does not report when a sleeping thread is woken, only when it gets a CPU. But its account also says how long the thread has
-//! waited for CPUs: what exceeds the waits after preemptions was a wait after a sleep.
+//! waited for CPUs: what exceeds the waits after preemptions was a wait after a sleep. Neither that nor the cost of switches is sleep.
 
 use stackglass_sampling::SchedStat;
 
@@ -88,6 +88,8 @@ pub(super) struct ThreadTime {
     preempted: u64,
     /// By how much the kernel's count of waits exceeds those after preemptions. This time counts as sleep so far.
     waited_after_sleep: i64,
+    /// CPU time of switches that counts as sleep as well.
+    switched_in_sleep: i64,
     waited: u64,
     slept: u64,
     /// Records were lost since the last reading: its difference is not the cost of switches.
@@ -110,6 +112,7 @@ impl ThreadTime {
             assigned: 0,
             preempted: 0,
             waited_after_sleep: 0,
+            switched_in_sleep: 0,
             waited: 0,
             slept: 0,
             lost: false,
@@ -194,7 +197,9 @@ impl ThreadTime {
             let extra = account.ran.saturating_sub(before.ran) as i64 - (self.ran as i64 - ran as i64);
             self.extra += extra;
             if !self.lost {
-                self.learned = Some((extra.max(0) as u64, self.switches - switches));
+                let switches = self.switches - switches;
+                self.learned = Some((extra.max(0) as u64, switches));
+                self.switched_in_sleep += extra.min(switches.saturating_mul(MOST_PER_SWITCH) as i64);
                 let waited = account.waited.saturating_sub(before.waited) as i64;
                 self.waited_after_sleep += waited - (self.preempted - preempted) as i64;
             }
@@ -234,16 +239,20 @@ impl ThreadTime {
         self.assigned
     }
 
-    /// How long it waited for CPUs after sleeps, ns, as far as that counts as sleep.
-    pub(super) fn waited_after_sleep(&self) -> u64 {
-        (self.waited_after_sleep.max(0) as u64).min(self.slept)
+    /// How much of what counts as sleep was none, ns: waits for a CPU, and switches.
+    pub(super) fn awake_in_sleep(&self) -> u64 {
+        let both = self.switched_in_sleep.max(0) + self.waited_after_sleep.max(0);
+        (both as u64).min(self.slept)
     }
 
-    /// `time` of its sleep was a wait for a CPU.
-    pub(super) fn move_to_waited(&mut self, time: u64) {
+    /// `time` of what counts as sleep is taken off. Except for the switches, it was a wait for a CPU.
+    pub(super) fn shorten_sleep(&mut self, time: u64) {
+        let switched = time.min(self.switched_in_sleep.max(0) as u64);
+        let waited = time - switched;
         self.slept = self.slept.saturating_sub(time);
-        self.waited += time;
-        self.waited_after_sleep -= time as i64;
+        self.waited += waited;
+        self.switched_in_sleep -= switched as i64;
+        self.waited_after_sleep -= waited as i64;
     }
 
     /// Removes and returns the time in which it waited for a CPU.
@@ -264,7 +273,8 @@ impl ThreadTime {
     /// Forgets all time that was not assigned. Counting begins again at `at`.
     pub(super) fn begin_anew(&mut self, at: u64, cost: &SwitchCost) {
         self.advance(at);
-        (self.waited, self.slept, self.waited_after_sleep) = (0, 0, 0);
+        (self.waited, self.slept) = (0, 0);
+        (self.waited_after_sleep, self.switched_in_sleep) = (0, 0);
         self.assigned = self.clock(cost);
     }
 
@@ -315,20 +325,21 @@ mod tests {
         time.enter(Phase::Running, 10_500);
         time.enter(Phase::Asleep, 11_000);
         // 1000 ns at its birth, 500 after it was preempted, and 300 after its sleep.
-        time.read(SchedStat { ran: 2500, waited: 1800, turns: 3 }, 12_000, &mut cost);
-        assert_eq!(time.waited_after_sleep(), 0, "not all records up to then are known");
+        time.read(SchedStat { ran: 2550, waited: 1800, turns: 3 }, 12_000, &mut cost);
+        assert_eq!(time.awake_in_sleep(), 0, "not all records up to then are known");
         time.advance(13_000);
-        assert_eq!((time.waited_after_sleep(), time.slept()), (300, 9000));
-        time.move_to_waited(200);
-        assert_eq!((time.waited_after_sleep(), time.slept(), time.take_waited()), (100, 8800, 1700));
-        time.give_slept(8800);
-        assert_eq!(time.waited_after_sleep(), 0, "no sleep is left to which it could belong");
+        // Three switches have cost 50 ns.
+        assert_eq!((time.awake_in_sleep(), time.slept(), time.clock(&cost)), (350, 9000, 2550));
+        time.shorten_sleep(250);
+        assert_eq!((time.awake_in_sleep(), time.slept(), time.take_waited()), (100, 8750, 1700));
+        time.give_slept(8750);
+        assert_eq!(time.awake_in_sleep(), 0, "no sleep is left to which it could belong");
         time.advance(13_500);
-        assert_eq!(time.waited_after_sleep(), 100);
+        assert_eq!(time.awake_in_sleep(), 100);
         // Where the kernel counts no waits, nothing changes.
-        time.read(SchedStat { ran: 2500, ..SchedStat::default() }, 14_000, &mut cost);
+        time.read(SchedStat { ran: 2550, ..SchedStat::default() }, 14_000, &mut cost);
         time.advance(15_000);
-        assert_eq!(time.waited_after_sleep(), 100);
+        assert_eq!(time.awake_in_sleep(), 100);
     }
 
     /// A thread that runs 100 times for 10 us, with an account that has 2 us more for each switch.

@@ -1,11 +1,12 @@
 //! Reads the stacks that timers have taken, and gives them their time.
 
 use crate::parts::Parts;
+use crate::poll;
 use crate::signals::receive::NO_ROOM_FOR;
 use crate::signals::{send, stack_bounds, timers};
 use stackglass_host::mailbox::{Hit, HitTimer, MAILBOXES, SampleHeader};
 use stackglass_host::{SlotIndex, system};
-use stackglass_sampling::{LastStack, Stack};
+use stackglass_sampling::Stack;
 use stackglass_unwind::walk::Cut;
 use stackglass_wire::{Counter, cut};
 
@@ -72,17 +73,17 @@ fn receive(parts: &mut Parts, hit: Hit, header: &SampleHeader, frames: &[u64], c
         shared.count(Counter::Cut);
         parts.due.modules |= header.cut == Cut::NoModule as u8;
     }
-    let sink = &mut parts.events.of(&mut thread.header);
-    // The stack stands for what the thread has run until now. Before that, it may have slept where it slept. One that has ended
-    // has run until its handler at least: the sampler may have waited for a CPU since its last look.
+    // The stack stands for what the thread has run until now. One that has ended has run until its handler at least: the sampler may
+    // have waited for a CPU since its last look.
     let account = &mut thread.time.account;
     match system::thread_cpu(hit.tid) {
         Some(cpu) => account.update(system::now(), cpu),
         None => account.update(account.until() + hit.cpu.saturating_sub(account.cpu()), hit.cpu),
     };
-    if thread.time.last() == LastStack::Sleeping {
-        thread.time.extend_sleeping(sink, now);
-    }
+    poll::assign_rest(parts, index, now);
+    let thread = parts.threads.get(index);
+    let Some(timers) = &mut thread.timers else { return };
+    let sink = &mut parts.events.of(&mut thread.header);
     let (pending, cpu) = (thread.time.account.pending(), thread.time.account.cpu());
     let time = match (hit.timer, is_call) {
         (HitTimer::Call, true) => timers.share.of_call(cpu, pending),
