@@ -112,6 +112,17 @@ pub enum FreezeError {
         /// The error of perf_event_open(2).
         error: io::Error,
     },
+    /// A thread runs its own code and blocks SIGTRAP.
+    #[error(
+        "thread {tid} of process {pid} runs and blocks all signals, so that it cannot be stopped without interrupting its calls: \
+         try again when it sleeps, or use --interrupt-calls and its risk"
+    )]
+    BlocksSignals {
+        /// The process.
+        pid: u32,
+        /// The thread.
+        tid: u32,
+    },
     /// A thread did not stop in time.
     #[error("thread {tid} of process {pid} does not stop: try again")]
     NotStopped {

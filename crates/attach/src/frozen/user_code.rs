@@ -147,6 +147,7 @@ fn settle(pid: u32, threads: &mut [TracedThread], refused: Option<io::Error>) ->
             {
                 return Err(match refused {
                     Some(error) => FreezeError::NoUserStops { pid, error },
+                    None if blocks_trap(thread.tid) => FreezeError::BlocksSignals { pid, tid: thread.tid },
                     None => FreezeError::NotStopped { pid, tid: thread.tid },
                 });
             }

@@ -75,6 +75,21 @@ fn a_limit_on_processes_is_an_error_and_the_program_lives() {
 }
 
 #[test]
+fn a_busy_thread_that_blocks_all_signals_is_named() {
+    if stackglass_perf::user_stop::are_allowed().is_err() {
+        return;
+    }
+    let (mut program, _) = Program::start("masked", &[]);
+    let error = FrozenProcess::copy(program.pid(), &Options::default()).err().unwrap();
+    assert!(matches!(error, FreezeError::BlocksSignals { .. }), "{error}");
+    assert!(error.to_string().contains("--interrupt-calls"));
+    drop(
+        FrozenProcess::copy(program.pid(), &Options { interrupt_calls: true, ..Options::default() }).unwrap(),
+    );
+    assert_eq!(program.finish(), "unharmed");
+}
+
+#[test]
 fn processes_that_may_not_be_copied_are_refused() {
     let refused = |pid| FrozenProcess::copy(pid, &Options::default()).err().unwrap();
     assert!(matches!(refused(std::process::id()), FreezeError::Refused(_)));
