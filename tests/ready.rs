@@ -9,7 +9,11 @@ fn beside_busy_threads<T>(work: impl FnOnce() -> T) -> T {
     let (is_over, cpus) = (AtomicBool::new(false), std::thread::available_parallelism().unwrap().get());
     std::thread::scope(|scope| {
         for _ in 0..4 * cpus {
-            scope.spawn(|| while !is_over.load(Relaxed) {});
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    std::hint::spin_loop()
+                }
+            });
         }
         let done = work();
         is_over.store(true, Relaxed);

@@ -105,7 +105,11 @@ fn a_thread_that_was_woken_and_waits_for_a_cpu_does_not_sleep() {
     let (is_over, cpus) = (AtomicBool::new(false), std::thread::available_parallelism().unwrap().get());
     std::thread::scope(|scope| {
         for _ in 0..4 * cpus {
-            scope.spawn(|| while !is_over.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop()
+                }
+            });
         }
         let before = program.waited();
         let seen = Seen::by(Driver::Perf, program.pid(), SECOND * 2);
