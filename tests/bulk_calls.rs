@@ -11,7 +11,7 @@ use ::stackglass as stackglass_crate;
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use whole_programs::{Folder, Language, Outcome, Record, awaits, host, host_with, stackglass};
+use whole_programs::{BusyLoops, Folder, Language, Outcome, Record, awaits, host, host_with, stackglass};
 
 /// Milliseconds for each kind of call, if there is no number of calls.
 const EACH: &str = "125";
@@ -102,32 +102,10 @@ impl Amount {
     }
 }
 
-/// Programs that end with this value.
-struct Loops(Vec<Child>);
-
-impl Loops {
-    fn start(number: usize) -> Loops {
-        let busy = |_| {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().expect("a shell starts")
-        };
-        Loops((0..number).map(busy).collect())
-    }
-}
-
-impl Drop for Loops {
-    fn drop(&mut self) {
-        for busy in &mut self.0 {
-            let _ = busy.kill();
-            let _ = busy.wait();
-        }
-    }
-}
-
 impl Door {
     /// Runs the program behind this door, to its end.
     fn run(&self, amount: &Amount) -> Ran {
-        let _beside = Loops::start(amount.beside);
+        let _beside = BusyLoops::start(amount.beside);
         let folder = Folder::new();
         let file = |name: &str| {
             let path = folder.path().join(name);

@@ -1,32 +1,16 @@
 //! Time in which a thread waits for a CPU is neither sleep nor CPU time, also after it was woken. The kernel's account is the truth.
 
 use stackglass_profile::{Sample, State};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use whole_programs::{Language, Record, host};
-
-/// Runs something while other threads want all CPUs.
-fn beside_busy_threads<T>(work: impl FnOnce() -> T) -> T {
-    let (is_over, cpus) = (AtomicBool::new(false), std::thread::available_parallelism().unwrap().get());
-    std::thread::scope(|scope| {
-        for _ in 0..4 * cpus {
-            scope.spawn(|| {
-                while !is_over.load(Relaxed) {
-                    std::hint::spin_loop()
-                }
-            });
-        }
-        let done = work();
-        is_over.store(true, Relaxed);
-        done
-    })
-}
+use whole_programs::{BusyLoops, Language, Record, host};
 
 #[test]
 fn a_thread_that_was_woken_and_waits_for_a_cpu_does_not_sleep() {
     let program = host("turns", Language::C);
     for sampler in [&[][..], &["--sampler", "preload"]] {
         let record = sampler.iter().fold(Record::of(&program), |record, flag| record.flag(flag));
-        let outcome = beside_busy_threads(|| record.run());
+        let busy = BusyLoops::start(4 * std::thread::available_parallelism().expect("it is known").get());
+        let outcome = record.run();
+        drop(busy);
         assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
         let truth: Vec<f64> =
             outcome.stdout.split_whitespace().map(|number| number.parse().unwrap()).collect();

@@ -9,10 +9,12 @@
 //! * [`Compare`] runs a program alone and recorded, and finds differences.
 //! * [`Folder`] is the folder of a run; its processes end with it.
 //! * [`ended_by`] ends a command by a signal.
+//! * [`BusyLoops`] keep the CPUs busy meanwhile.
 //! * [`host`] compiles a host once.
 //! * [`marked_lines`] knows the lines of the program `awaits`.
 
 mod build;
+mod busy_loops;
 mod compare;
 mod folder;
 mod marks;
@@ -22,6 +24,7 @@ mod signalled;
 mod truth;
 
 pub use build::{Language, awaits, host, host_with, stackglass, workloads};
+pub use busy_loops::BusyLoops;
 pub use compare::{Compare, Did, Equal};
 pub use folder::Folder;
 pub use marks::{marked_lines, with_lines};

@@ -18,9 +18,6 @@ use stackglass_unwind::Registers;
 use stackglass_wire::{Counter, cut};
 use std::io;
 
-/// A rest of a sleeping thread is pushed when it exceeds this, ns. A recording that is read earlier may lack up to as much.
-const PUSHED_AT_ONCE: u64 = 20_000_000;
-
 /// A stop that was not reported for so long is checked, ns.
 const STOP_DUE: u64 = 10_000_000;
 
@@ -90,8 +87,7 @@ fn reuse(process: &mut SampledProcess, index: usize, now: u64, stat: SchedStat, 
     thread.time.account.update_with(now, stat);
     thread.interval = (thread.interval * 2).min(longest);
     thread.due = process.tick + thread.interval;
-    // A thread that was woken and waits for a CPU has not run, either.
-    if thread.time.account.rest(false) >= PUSHED_AT_ONCE && thread.files.state() != ThreadState::Running {
+    if thread.time.has_long_rest() {
         thread.time.extend_sleeping(&mut process.events.of(thread.number), now);
     }
 }

@@ -3,6 +3,7 @@
 mod support;
 
 use stackglass_collect::in_process::Collector;
+use stackglass_procfs::clock;
 use stackglass_profile::RecordingInfo;
 use stackglass_wire::{Event, State, ThreadId};
 use support::{DAMAGED, Guest, LOST, MALFORMED, name};
@@ -32,6 +33,38 @@ fn samples_arrive_on_demand_and_are_forgotten_on_demand() {
     let recording = collector.snapshot();
     assert_eq!(recording.samples.len(), 1);
     assert_eq!(recording.stacks.walk(recording.samples[0].stack).count(), 2);
+}
+
+/// The sampler assigns the time of a sleep when it is over, and is late on a busy machine.
+#[test]
+fn time_before_samples_were_forgotten_is_not_counted() {
+    let guest = guest();
+    let (control, ring) = guest.view();
+    let collector = Collector::new(control, ring, RecordingInfo::default(), None);
+    let second = 1_000_000_000;
+    let sleep = |at, time| Event::Sample {
+        thread: ThreadId(1),
+        at,
+        time,
+        task: 0,
+        state: State::Asleep,
+        cut: 0,
+        hits: 1,
+        frames: &[0x10],
+    };
+    guest.push(sleep(clock::monotonic(), second));
+    let before = clock::monotonic();
+    collector.clear();
+    let after = clock::monotonic();
+    guest.push(sleep(after + second, 3 * second));
+    guest.push(Event::Repeat {
+        thread: ThreadId(1),
+        at: after + 2 * second,
+        time: second,
+        state: State::Asleep,
+    });
+    let time: u64 = collector.snapshot().samples.iter().map(|sample| sample.time.0).sum();
+    assert!((2 * second..=2 * second + (after - before)).contains(&time), "{time}");
 }
 
 #[test]

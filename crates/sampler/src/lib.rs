@@ -17,6 +17,7 @@ mod in_process;
 mod lifecycle;
 mod memory;
 mod module_events;
+mod off_cpu;
 mod orders;
 mod parts;
 mod periodic_checks;

@@ -2,6 +2,7 @@
 //!
 //! All steps occur here except one, to leave a thread to perf events.
 
+use crate::off_cpu;
 use crate::parts::Parts;
 use crate::signals::send::{self, Purpose};
 use crate::signals::timers;
@@ -9,15 +10,12 @@ use crate::sleep::read::{self, SleepingStack};
 use crate::sleep::reader::ReadStack;
 use crate::threads::discovery;
 use stackglass_host::{SlotIndex, restart, system};
-use stackglass_sampling::{LastStack, Observation, Passed, Sleep, Stack, Step, ThreadState};
+use stackglass_sampling::{LastStack, Observation, Passed, Sleep, Stack, Step};
 
 /// CPU time that a signal and its handler may have used since a stack was taken, ns.
 const HANDLER: u64 = 15_000;
 /// What two context switches and the timer's interrupt cost, ns; in virtual machines they are expensive.
 const SWITCHES: u64 = 30_000;
-
-/// A rest of a sleeping thread is pushed when it exceeds this, ns. A recording that is read earlier may lack up to as much.
-const PUSHED_AT_ONCE: u64 = 10_000_000;
 
 /// What a poll found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,12 +106,10 @@ fn observe(parts: &mut Parts, index: SlotIndex, passed: Passed) -> Observation {
     }
 }
 
-/// The thread did not run: its last stack gets the time, and the next poll comes later. A thread that was woken and waits for a CPU has
-/// not run, either.
+/// The thread did not run: its last stack gets the time, once that is long, and the next poll comes later.
 fn reuse(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) {
-    let rest = parts.threads.get(index).time.account.rest(false);
-    if rest >= PUSHED_AT_ONCE && parts.state(index) != ThreadState::Running {
-        extend_sleeping(parts, index, now);
+    if parts.threads.get(index).time.has_long_rest() {
+        off_cpu::extend_sleeping(parts, index, now);
     }
     let thread = parts.threads.get(index);
     thread.interval = thread.interval.saturating_mul(2).min(longest);
@@ -123,7 +119,7 @@ fn reuse(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) {
 
 /// A signal was sent, and its stack has not arrived yet.
 fn await_stack(parts: &mut Parts, index: SlotIndex, reading: Reading, is_runnable: bool) {
-    assign_off_cpu(parts, index, reading.now, is_runnable);
+    off_cpu::assign_without_cpu(parts, index, reading.now, is_runnable);
     send::check_mask(parts, index, reading.now, reading.passed.ran);
     send::check_overdue(parts, index, reading.now);
 }
@@ -131,16 +127,7 @@ fn await_stack(parts: &mut Parts, index: SlotIndex, reading: Reading, is_runnabl
 /// The thread ran since the last poll: assigns the time before that.
 fn settle(parts: &mut Parts, index: SlotIndex, now: u64) {
     parts.threads.get(index).interval = 1;
-    assign_rest(parts, index, now);
-}
-
-/// The thread has run. Assigns the time in which it did not: what it waited for CPUs, and what it slept where it was last seen asleep.
-pub(crate) fn assign_rest(parts: &mut Parts, index: SlotIndex, now: u64) {
-    push_waiting(parts, index, now, false);
-    if parts.threads.get(index).time.last() == LastStack::Sleeping {
-        // It slept there until it was woken.
-        extend_sleeping(parts, index, now);
-    }
+    off_cpu::assign_after_run(parts, index, now);
 }
 
 /// Whether the thread runs now on another CPU, or ran all the time except while the sampler had its CPU.
@@ -163,10 +150,8 @@ fn act(parts: &mut Parts, index: SlotIndex, reading: Reading, step: Step) {
             let thread = parts.threads.get(index);
             thread.time.extend_running(&mut parts.events.of(&mut thread.header), now);
         }
-        Step::ExtendAsWaiting => {
-            assign_off_cpu(parts, index, now, true);
-        }
-        Step::ExtendLastStack => extend_sleeping(parts, index, now),
+        Step::ExtendAsWaiting => off_cpu::assign_without_cpu(parts, index, now, true),
+        Step::ExtendLastStack => off_cpu::extend_sleeping(parts, index, now),
         // `poll` handles these, and the kernel samples no thread from inside.
         Step::ReadState
         | Step::CheckCpu
@@ -174,46 +159,6 @@ fn act(parts: &mut Parts, index: SlotIndex, reading: Reading, step: Step) {
         | Step::AwaitStack { .. }
         | Step::LeaveToKernel => {}
     }
-}
-
-/// The thread has no CPU. Assigns the time without one. If it was last seen asleep, and is runnable now, that waits until it has run:
-/// then the kernel has counted for how long it was runnable.
-fn assign_off_cpu(parts: &mut Parts, index: SlotIndex, now: u64, is_runnable: bool) {
-    push_waiting(parts, index, now, is_runnable);
-    if !is_runnable || parts.threads.get(index).time.last() != LastStack::Sleeping {
-        extend_sleeping(parts, index, now);
-    }
-}
-
-/// The last stack gets what the thread did not run.
-fn extend_sleeping(parts: &mut Parts, index: SlotIndex, now: u64) {
-    let thread = parts.threads.get(index);
-    thread.time.extend_sleeping(&mut parts.events.of(&mut thread.header), now);
-}
-
-/// A thread did not run all the time since the last poll. Assigns the part in which it waited for a CPU: all of the time if it was
-/// last seen running, is runnable, and has not run; otherwise the wait that the kernel has counted.
-fn push_waiting(parts: &mut Parts, index: SlotIndex, now: u64, is_runnable: bool) {
-    let thread = parts.threads.get(index);
-    let rest = thread.time.account.rest(false);
-    let may_wait = match thread.time.last() {
-        LastStack::Running => true,
-        // How long it slept is not known while it is runnable.
-        LastStack::Sleeping => !is_runnable,
-        LastStack::NoStack | LastStack::Unsampled => false,
-    };
-    if rest == 0 || !may_wait {
-        return;
-    }
-    let counted_before = thread.waits.before + thread.waits.pushed;
-    let waited = if is_runnable {
-        rest
-    } else {
-        parts.waited(index).map_or(0, |all| all.saturating_sub(counted_before)).min(rest)
-    };
-    let thread = parts.threads.get(index);
-    let sink = &mut parts.events.of(&mut thread.header);
-    thread.waits.pushed += thread.time.push_waiting(sink, now, waited);
 }
 
 /// Reads the stack of a sleeping thread from outside, or signals the thread if only that shows the stack.

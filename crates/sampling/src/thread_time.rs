@@ -1,11 +1,14 @@
 //! Which stack gets which part of a thread's time.
 //!
 //! Time that a thread ran belongs to a stack taken while it ran: the next one, or the last one where the thread has lost its
-//! CPU. Time that it did not run belongs to the stack on which it sleeps. A stack that the stream has no
-//! room for gets nothing: its time is kept for a later one, so that the sums stay exact.
+//! CPU. Time that it did not run belongs to the stack on which it sleeps, except for its waits for a CPU. A stack that the stream
+//! has no room for gets nothing: its time is kept for a later one, so that the sums stay exact.
 
 use crate::{CpuAccount, LastStack, hash};
 use stackglass_wire::{State, cut};
+
+/// A rest of a thread that has not run is pushed when it reaches this, ns. A recording that is read earlier may lack up to as much.
+const LONG_REST: u64 = 10_000_000;
 
 /// A stack that gets time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,6 +97,13 @@ impl ThreadTime {
             self.account.assign_rest(time);
             (self.last, self.hash) = (LastStack::Sleeping, hash);
         }
+    }
+
+    /// Whether the rest of a thread that was seen asleep, and has not run since, is worth an event. Before that, it is kept: the thread
+    /// may have been woken and wait for a CPU, which the kernel counts once it runs. What such a wait exceeds the rest by comes off
+    /// later ones.
+    pub fn has_long_rest(&self) -> bool {
+        self.account.rest(false) >= LONG_REST
     }
 
     /// The last stack gets the rest. The rest is kept while there is no stack.

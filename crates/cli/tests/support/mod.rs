@@ -87,10 +87,15 @@ pub fn stackglass() -> &'static str {
 }
 
 /// Waits until the condition is true.
-pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, is_true: impl FnMut() -> bool) {
+    wait_or_tell(|| what.to_owned(), is_true);
+}
+
+/// Waits until the condition is true. If that takes too long, the message says `what`.
+fn wait_or_tell(what: impl Fn() -> String, mut is_true: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_true() {
-        assert!(start.elapsed() < PATIENCE, "waited too long for {what}");
+        assert!(start.elapsed() < PATIENCE, "waited too long for {}", what());
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -175,15 +180,8 @@ impl Terminal {
 
     /// Waits until the output contains this text `times` times.
     pub fn await_text(&self, what: &str, times: usize) {
-        let start = Instant::now();
-        loop {
-            let output = self.output();
-            if output.matches(what).count() >= times {
-                return;
-            }
-            assert!(start.elapsed() < PATIENCE, "waited too long for {what}: {output}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let found = || self.output().matches(what).count() >= times;
+        wait_or_tell(|| format!("{what}: {}", self.output()), found);
     }
 
     /// Keys come as lines and are echoed.

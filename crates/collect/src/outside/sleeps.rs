@@ -135,6 +135,9 @@ impl Sleeps {
     /// At the end of the sleeps that have ended since the last settling, the thread did not sleep any more: for `awake` ns together.
     /// Takes the same time off each of them, as far as it is that long, and returns how much that is in all.
     pub(super) fn shorten(&mut self, awake: u64) -> u64 {
+        if awake == 0 {
+            return 0;
+        }
         let mut left = awake;
         // A class that has nothing left leaves more to the others.
         for _ in 0..=self.seen.len() + self.unseen.len() {

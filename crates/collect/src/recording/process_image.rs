@@ -10,6 +10,7 @@ use crate::Recorder;
 use crate::task_stacks::flatten::AwaitStack;
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
+use stackglass_procfs::clock;
 use stackglass_profile::{
     Cut, Location, LocationId, Module, Nanos, Process, ProcessIndex, Sample, StackId, Stacks, State,
     TASKS_MODULE, Task, TaskId, Thread, ThreadNumber,
@@ -46,6 +47,8 @@ pub struct ProcessImage {
     scratch: Vec<LocationId>,
     /// Samples of tasks whose await stacks are to come.
     held: HeldSamples,
+    /// When samples were forgotten the last time, CLOCK_MONOTONIC: what a sample stands for before that is no part of the recording.
+    cleared_at: Nanos,
 }
 
 /// The last stack of a thread, which repeats stand for.
@@ -92,6 +95,7 @@ impl ProcessImage {
             locations: HashMap::default(),
             scratch: Vec::new(),
             held: HeldSamples::default(),
+            cleared_at: Nanos(0),
         })
     }
 
@@ -103,6 +107,7 @@ impl ProcessImage {
     /// Forgets which stacks were interned `before`, after [`Recorder::clear_samples`]. The current stacks of threads
     /// stay: a sleeping thread only adds time to its stack.
     pub fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
+        self.cleared_at = Nanos(clock::monotonic());
         self.held.forget();
         self.stacks.clear();
         self.locations.clear();
@@ -122,7 +127,7 @@ impl ProcessImage {
         match *event {
             Event::Sample { thread, at, time, task, state, cut, hits, frames } => {
                 let Some(number) = self.number(thread, at, recorder) else { return };
-                let (clock, time) = (Nanos(at), Nanos(time));
+                let (clock, time) = (Nanos(at), self.since_cleared(at, time));
                 let state = state_of(state);
                 if let ([waited, rest @ ..], stackglass_wire::cut::WAITS) = (frames, cut) {
                     self.note_wait(task, *waited, recorder);
@@ -152,7 +157,7 @@ impl ProcessImage {
                 else {
                     return;
                 };
-                let (clock, time) = (Nanos(at), Nanos(time));
+                let (clock, time) = (Nanos(at), self.since_cleared(at, time));
                 let state = state_of(state);
                 recorder.add_sample(Sample { stack, thread: number, task, clock, state, cut, hits: 0, time });
             }
@@ -233,6 +238,11 @@ impl ProcessImage {
     #[cfg(feature = "launch")]
     pub(crate) fn intern(&mut self, frames: &[u64], recorder: &mut Recorder) -> Option<StackId> {
         self.stack(frames, recorder)
+    }
+
+    /// The part of `time`, which ends `at`, that the recording counts.
+    fn since_cleared(&self, at: u64, time: u64) -> Nanos {
+        Nanos(time.min(at.saturating_sub(self.cleared_at.0)))
     }
 
     /// The number of a thread that was announced.

@@ -5,7 +5,7 @@ mod program;
 
 use program::{Program, Seen};
 use stackglass_attach::Driver;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -102,26 +102,25 @@ fn a_thread_that_was_woken_and_waits_for_a_cpu_does_not_sleep() {
         return;
     }
     let program = Program::compile(&[]).start(&["waits"]);
-    let (is_over, cpus) = (AtomicBool::new(false), std::thread::available_parallelism().unwrap().get());
-    std::thread::scope(|scope| {
-        for _ in 0..4 * cpus {
-            scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    std::hint::spin_loop()
-                }
-            });
-        }
-        let before = program.waited();
-        let seen = Seen::by(Driver::Perf, program.pid(), SECOND * 2);
-        let waited = (program.waited() - before) as f64 * 1e-9;
-        is_over.store(true, Ordering::Relaxed);
-        assert!(
-            waited > 0.02 && (seen.waiting() / waited - 1.0).abs() < 0.2,
-            "{} s ready, {waited} by the kernel's account; {} s asleep",
-            seen.waiting(),
-            seen.asleep()
-        );
-    });
+    // Threads end when the test does, however that is.
+    let load = Arc::new(());
+    for _ in 0..4 * std::thread::available_parallelism().unwrap().get() {
+        let load = Arc::downgrade(&load);
+        std::thread::spawn(move || {
+            while load.strong_count() > 0 {
+                std::hint::spin_loop();
+            }
+        });
+    }
+    let before = program.waited();
+    let seen = Seen::by(Driver::Perf, program.pid(), SECOND * 2);
+    let waited = (program.waited() - before) as f64 * 1e-9;
+    assert!(
+        waited > 0.02 && (seen.waiting() / waited - 1.0).abs() < 0.2,
+        "{} s ready, {waited} by the kernel's account; {} s asleep",
+        seen.waiting(),
+        seen.asleep()
+    );
 }
 
 #[test]

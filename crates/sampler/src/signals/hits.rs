@@ -1,7 +1,7 @@
 //! Reads the stacks that timers have taken, and gives them their time.
 
+use crate::off_cpu;
 use crate::parts::Parts;
-use crate::poll;
 use crate::signals::receive::NO_ROOM_FOR;
 use crate::signals::{send, stack_bounds, timers};
 use stackglass_host::mailbox::{Hit, HitTimer, MAILBOXES, SampleHeader};
@@ -80,7 +80,7 @@ fn receive(parts: &mut Parts, hit: Hit, header: &SampleHeader, frames: &[u64], c
         Some(cpu) => account.update(system::now(), cpu),
         None => account.update(account.until() + hit.cpu.saturating_sub(account.cpu()), hit.cpu),
     };
-    poll::assign_rest(parts, index, now);
+    off_cpu::assign_after_run(parts, index, now);
     let thread = parts.threads.get(index);
     let Some(timers) = &mut thread.timers else { return };
     let sink = &mut parts.events.of(&mut thread.header);
