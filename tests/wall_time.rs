@@ -125,10 +125,7 @@ fn tasks_wait_in_their_lines_for_their_parts_of_the_time() {
 
     // Its child is said to be left out.
     let remarks = recording.info.remarks.join(" ");
-    assert!(
-        remarks.contains("1 child process of the program is not in this wall-time profile (sleep)"),
-        "{remarks}"
-    );
+    assert!(remarks.contains("1 child process of the program is not in this recording (sleep)"), "{remarks}");
 
     // Reports name the lines of the program, not the futures of tokio.
     let line = |name: &str| format!("waits.rs:{}", lines[name]);

@@ -141,7 +141,7 @@ fn read(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (TaskDump, Vec<Pol
 fn nothing_found(layouts: &Layouts, cells: &Cells<'_>, version: Option<&str>) -> String {
     let has_types = layouts.coroutines().files().next().is_some();
     match (layouts.is_rust(), has_types, cells.is_empty()) {
-        (false, ..) => "the program has no debug information of Rust: build it with `debug = 2` in its Cargo profile, and do not strip it",
+        (false, ..) => "the program has no debug information of Rust, which the tasks of a Rust program are read by: its own crate needs `debug = 2` in its Cargo profile, and no `strip`",
         (true, false, _) => "its debug information has no types of async functions: it has no such functions, or its own crate needs `debug = 2` (or `true`) in the Cargo profile",
         (true, true, true) if spawns(layouts) => return not_understood(version),
         (true, true, true) => "the program spawns no tasks of tokio",

@@ -3,7 +3,7 @@
 
 mod support;
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use stackglass_profile::{End, State};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -27,6 +27,49 @@ fn a_process_is_recorded_by_its_id() {
     let mut awake = recording.samples.iter().filter(|sample| sample.state == State::Awake);
     assert!(awake.any(|sample| recording.stacks.walk(sample.stack).any(compute)));
     wait_until("the process to be let go", || target.is_untouched());
+}
+
+/// It has no tasks that could be seen from outside: its threads are counted instead.
+#[test]
+fn a_profile_by_wall_time_of_a_process_without_tasks_has_its_threads() {
+    let mut command = Command::new("sleep");
+    command.arg("60");
+    let (place, target) = (Place::new(), Target::start(command));
+    let output =
+        place.run(["record", "--walltime", "--pid", &target.pid(), "--duration", "700ms", "-o", "r.glass"]);
+    let printed = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    assert!(printed.contains("wall-time profile") && printed.contains("this is a profile"), "{printed}");
+    let recording = place.recording("r.glass");
+    assert!(recording.samples.iter().all(|sample| sample.state == State::Task));
+    let (time, wall) = (recording.samples.iter().map(|sample| sample.time.0).sum::<u64>(), 700_000_000);
+    assert!((wall * 9 / 10..wall * 11 / 10).contains(&time), "{time}");
+}
+
+#[test]
+fn children_of_a_process_that_is_recorded_alone_are_said_to_be_left_out() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "sleep 60 & sleep 60 & wait"]);
+    let (place, target) = (Place::new(), Target::start(command));
+    let children = || stackglass_procfs::process::children(target.pid().parse().unwrap());
+    let is_sleep =
+        |child: &u32| fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name == "sleep\n");
+    wait_until("two children", || children().iter().filter(|child| is_sleep(child)).count() == 2);
+    let output = place.run(["record", "--pid", &target.pid(), "--duration", "300ms", "-o", "r.glass"]);
+    for child in children() {
+        kill_process(Pid::from_raw(child as i32).unwrap(), Signal::KILL).unwrap();
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let recording = place.recording("r.glass");
+    let remarks = recording.info.remarks.join(" ");
+    assert!(
+        remarks.contains("2 child processes of the program are not in this recording (sleep)"),
+        "{remarks}"
+    );
+    // What is said of a sampler inside a program is not true of this one.
+    let counters = &recording.processes[0].counters;
+    let ways: Vec<&String> = counters.keys().filter(|label| label.starts_with("sampler: ")).collect();
+    assert!(matches!(ways[..], [way] if way.contains("every thread, which stop none")), "{ways:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod record;
 
 pub use peek::{OutsidePeek, peek};
 pub use record::{AttachError, Options, ends, record};
-pub(crate) use record::{info, wait};
+pub(crate) use record::{info, record_as_tasks, wait};
 
 use crate::Recorder;
 use crate::recording::StreamDrain;
@@ -69,7 +69,7 @@ impl Attached {
             if stream.was_never_there() {
                 continue;
             }
-            let mut drained = Drained::new(stream, recorder);
+            let mut drained = Drained::new(stream, self.choice().driver, recorder);
             drained.drain(recorder);
             self.drained.push(drained);
         }
@@ -131,8 +131,13 @@ struct Drained {
 }
 
 impl Drained {
-    fn new(stream: Stream, recorder: &mut Recorder) -> Drained {
-        Drained { stream, drain: StreamDrain::new(stream.control(), stream.ring(), recorder) }
+    fn new(stream: Stream, driver: Driver, recorder: &mut Recorder) -> Drained {
+        let way = match driver {
+            Driver::Perf => "sampler: perf events on every thread, which stop none",
+            Driver::Ptrace => "sampler: ptrace, which stops each running thread for its stack",
+            Driver::Asleep => "sampler: reads threads that sleep, and stops none",
+        };
+        Drained { stream, drain: StreamDrain::from_outside(stream.control(), stream.ring(), way, recorder) }
     }
 
     /// Reads all events that are waiting now.
@@ -173,7 +178,7 @@ mod tests {
         let stream = Stream::new(std::process::id(), 1);
         let (control, ring) = (stream.control(), stream.ring());
         let mut recorder = Recorder::new(RecordingInfo::default());
-        let mut drained = Drained::new(stream, &mut recorder);
+        let mut drained = Drained::new(stream, Driver::Perf, &mut recorder);
         // An event of kind 255, two words long.
         ring[0].store(255 | 2 << 8, Relaxed);
         control.head.store(2, Release);

@@ -1,6 +1,7 @@
 //! Records a process that is already running: until Ctrl-C, the end of `--duration`, or the end of the process.
 
 use super::Attached;
+use crate::recording::children::Children;
 use crate::recording::machine::machine;
 use crate::recording::recording_file::RecordingFile;
 use crate::recording::recording_loop::{Limits, RecordingLoop, Source, set_end};
@@ -52,14 +53,6 @@ pub enum AttachError {
     /// There is no place for the session.
     #[error("no folder for the session can be made in /dev/shm, $XDG_RUNTIME_DIR or /tmp: {0}")]
     Session(std::io::Error),
-    /// Its tasks cannot be read, for a profile by wall time.
-    #[error("{program}: {why}")]
-    NoTasks {
-        /// Its program.
-        program: String,
-        /// Why not.
-        why: &'static str,
-    },
     /// The events that stop threads in user code are refused.
     #[error("{0}, so a running process cannot be copied without interrupting its system calls")]
     NoStops(PerfRefused),
@@ -73,6 +66,30 @@ pub enum AttachError {
 /// # Errors
 /// Only before anything is recorded; later problems are reported to the observer.
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), AttachError> {
+    run(options, Counted::Threads, observer)
+}
+
+/// Records a profile by wall time in which each thread counts as a task of its own. `why`: the reason, for the user.
+///
+/// # Errors
+/// Like [`record`].
+pub(crate) fn record_as_tasks(
+    options: &Options,
+    why: &str,
+    observer: &mut dyn Observer,
+) -> Result<(), AttachError> {
+    run(options, Counted::AsTasks { why }, observer)
+}
+
+/// What a recording counts.
+enum Counted<'a> {
+    /// The time of threads, by state.
+    Threads,
+    /// The wall time of threads, for lack of tasks.
+    AsTasks { why: &'a str },
+}
+
+fn run(options: &Options, counted: Counted<'_>, observer: &mut dyn Observer) -> Result<(), AttachError> {
     access::check(options.pid, options.driver.unwrap_or(Driver::Perf))?;
     choice::choose(options.pid, options.driver)?;
     let signals = Signals::block_as_onlooker().map_err(AttachError::Signals)?;
@@ -91,8 +108,14 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
     let writer = GlassWriter::create(&options.output, &info)?;
     let file = RecordingFile::new(&options.output, writer);
     let limits = Limits { duration: options.duration, ..Limits::default() };
-    let mut recording = RecordingLoop::new(session, signals, Recorder::new(info), file, limits);
-    let mut process = RecordedProcess { pid: options.pid, attached };
+    let mut recorder = Recorder::new(info);
+    if let Counted::AsTasks { why } = counted {
+        observer.note(why);
+        recorder.remark(why);
+        recorder.count_threads_as_tasks();
+    }
+    let mut recording = RecordingLoop::new(session, signals, recorder, file, limits);
+    let mut process = RecordedProcess { pid: options.pid, attached, children: Children::of(options.pid) };
     recording.run(&mut process, observer);
     process.finish(recording, observer);
     Ok(())
@@ -121,6 +144,7 @@ pub fn ends(signal: i32) -> bool {
 struct RecordedProcess {
     pid: u32,
     attached: Attached,
+    children: Children,
 }
 
 impl Source for RecordedProcess {
@@ -130,6 +154,7 @@ impl Source for RecordedProcess {
 
     fn read(&mut self, recorder: &mut Recorder, _: &mut dyn Observer) {
         self.attached.drain(recorder);
+        self.children.update();
     }
 
     fn set_sampling(&mut self, on: bool, _: &mut Recorder) {
@@ -175,6 +200,9 @@ impl RecordedProcess {
         let has_ended = self.attached.stopped() == Some(Stopped::Gone);
         drop(self.attached);
         super::remark_calls_cut_short(&mut recorder);
+        if let Some(remark) = self.children.remark() {
+            recorder.remark(remark);
+        }
         let mut recording = recorder.into_recording();
         set_end(&mut recording, (!has_ended).then_some(End::Running), 0);
         file.finish(recording, observer);

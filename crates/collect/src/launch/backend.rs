@@ -52,14 +52,11 @@ pub enum Sampler {
     Preload,
 }
 
-/// What a profile by wall time lacks without types.
-const NO_TYPES: &str = "its debug information has no types of async functions, so this is a profile of threads: `debug = 2` in the \
-    Cargo profile of its own crate shows in which line tasks wait";
-const STRIPPED: &str =
-    "it is stripped, so its tasks cannot be seen from outside: this is a profile of threads";
+/// Why a profile by wall time is one of threads, where the program's file is not the reason.
+const NOT_TRACED: &str = "its tasks may not be read here, so this is a profile of threads";
+/// The program may be one that starts another.
 const NO_TASKS: &str = "no tasks of tokio are in it, so this is a profile of threads; name the program itself after `--`, not a \
     shell that starts it";
-const NOT_TRACED: &str = "its tasks may not be read here, so this is a profile of threads";
 /// The same for programs that can name tasks.
 const NAMED_ALONE: &str = "the lines in which its tasks wait cannot be read here: only threads are seen, and tasks that it names itself";
 
@@ -69,9 +66,8 @@ fn no_tasks(program: &Path) -> Option<&'static str> {
         TaskTypes::Known if may_trace_children() => None,
         _ if links_the_crate(program) => Some(NAMED_ALONE),
         TaskTypes::Known => Some(NOT_TRACED),
-        TaskTypes::Missing => Some(NO_TYPES),
-        TaskTypes::Stripped => Some(STRIPPED),
         TaskTypes::NoTokio => Some(NO_TASKS),
+        types => types.lack(),
     }
 }
 

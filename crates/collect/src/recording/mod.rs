@@ -3,6 +3,9 @@
 
 pub(crate) mod address_space;
 #[cfg(feature = "launch")]
+pub(crate) mod children;
+pub(crate) mod grants;
+#[cfg(feature = "launch")]
 pub(crate) mod machine;
 #[cfg(feature = "launch")]
 pub mod observer;

@@ -260,12 +260,6 @@ impl ProcessImage {
                 process.counters.insert(which.label().to_string(), n);
             }
         }
-        for (bit, granted, refused) in GRANTS {
-            let label = if control.image.load(Relaxed) & bit != 0 { granted } else { refused };
-            let other = if label == granted { refused } else { granted };
-            process.counters.remove(other);
-            process.counters.insert(label.to_string(), 1);
-        }
     }
 
     /// The image has ended at `at` (CLOCK_MONOTONIC): ends it and its threads.
@@ -422,35 +416,6 @@ fn await_stack(stack: &AwaitStack, recorder: &mut Recorder) -> Option<StackId> {
     recorder.check_bound();
     Some(stack)
 }
-
-/// What the system may grant to a sampler, and the label of each case. The labels are counters with the value 1.
-const GRANTS: [(u32, &str, &str); 5] = [
-    (
-        ImageFlags::SLEEP_LOOK,
-        "sampler: reads in /proc/self/task where threads sleep",
-        "sampler: does not know where threads sleep (/proc/self/task cannot be read)",
-    ),
-    (
-        ImageFlags::VM_READ,
-        "sampler: reads stacks with process_vm_readv",
-        "sampler: reads stacks without process_vm_readv (it is forbidden)",
-    ),
-    (
-        ImageFlags::MAP_QUERY,
-        "sampler: asks the kernel for mappings (PROCMAP_QUERY)",
-        "sampler: reads mappings from /proc/self/maps",
-    ),
-    (
-        ImageFlags::TIMERS,
-        "sampler: has timers of running threads, which interrupt no system call",
-        "sampler: signals running threads wherever they are",
-    ),
-    (
-        ImageFlags::REALTIME,
-        "sampler: has real-time priority (SCHED_RR)",
-        "sampler: has ordinary priority (SCHED_RR was not granted)",
-    ),
-];
 
 fn process_of(control: &ControlPage) -> Process {
     let mut text = [0u8; TEXT_BYTES];

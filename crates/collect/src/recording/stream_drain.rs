@@ -2,7 +2,7 @@
 //! own process. Malformed events and lost ones lead to the same remarks in all three.
 
 use super::waits::WaitAnswers;
-use super::{ProcessImage, Recorder};
+use super::{ProcessImage, Recorder, grants};
 use stackglass_profile::Stacks;
 #[cfg(feature = "launch")]
 use stackglass_profile::{Nanos, ProcessIndex};
@@ -20,12 +20,14 @@ pub(crate) struct StreamDrain {
     reader: Box<Reader<'static>>,
     words: u64,
     image: ProcessImage,
+    /// How a sampler outside the process takes stacks, for the recording; `None` for one inside.
+    outside: Option<&'static str>,
     /// Positions or lengths in the stream are wrong: nothing more is read from it.
     damaged: bool,
 }
 
 impl StreamDrain {
-    /// Starts at the first event ever written. `None` if the recording is full.
+    /// Starts at the first event that a sampler inside the process ever wrote. `None` if the recording is full.
     pub(crate) fn new(
         control: &'static ControlPage,
         ring: &'static [AtomicU64],
@@ -33,7 +35,18 @@ impl StreamDrain {
     ) -> Option<StreamDrain> {
         let image = ProcessImage::new(control, recorder)?;
         let reader = Box::new(Reader::new(control, ring));
-        Some(StreamDrain { control, reader, words: ring.len() as u64, image, damaged: false })
+        Some(StreamDrain { control, reader, words: ring.len() as u64, image, outside: None, damaged: false })
+    }
+
+    /// The same for a sampler outside the process, which takes stacks in this way.
+    #[cfg(feature = "launch")]
+    pub(crate) fn from_outside(
+        control: &'static ControlPage,
+        ring: &'static [AtomicU64],
+        way: &'static str,
+        recorder: &mut Recorder,
+    ) -> Option<StreamDrain> {
+        StreamDrain::new(control, ring, recorder).map(|drain| StreamDrain { outside: Some(way), ..drain })
     }
 
     /// Reads all events that are waiting now. Returns how full the stream was, 0 to 1.
@@ -63,6 +76,11 @@ impl StreamDrain {
     /// Copies the counters of the stream into the recording, and remarks on what went wrong.
     pub(crate) fn refresh(&self, recorder: &mut Recorder) {
         self.image.refresh(self.control, recorder);
+        let process = recorder.process_mut(self.image.index());
+        match self.outside {
+            Some(way) => drop(process.counters.insert(way.to_owned(), 1)),
+            None => grants::note(process, self.control.image.load(Relaxed)),
+        }
         if self.control.process_state() == ProcessState::Unable {
             self.remark(recorder, "could not be sampled: the sampler inside it failed to start");
         }

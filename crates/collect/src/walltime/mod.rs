@@ -8,10 +8,9 @@
 //!   look stands.
 //! - `view`: the process at one moment. `types`: what is kept from look to look. `named`: the tasks that the program has named. `look`:
 //!   what one look sees. `idle`: whether anything ran. How stacks are made of what is seen: `task_stacks`.
-//! - `names`: the names that this needs. `samples`: from looks to samples. `children`: the processes that are left out.
+//! - `names`: the names that this needs. `samples`: from looks to samples.
 //! - `record`: a process that already runs.
 
-mod children;
 mod idle;
 mod look;
 mod looker;
@@ -28,7 +27,7 @@ mod weights;
 pub use record::record;
 
 use crate::Recorder;
-use children::Children;
+use crate::recording::children::Children;
 use looker::{Command, Looker, Message};
 use samples::Samples;
 use stackglass_procfs::clock;

@@ -36,6 +36,21 @@ impl TaskTypes {
     pub(crate) fn of(program: &Path) -> TaskTypes {
         find(program).unwrap_or(TaskTypes::NoTokio)
     }
+
+    /// Why a profile by wall time is one of threads; `None` if tasks can be read.
+    pub(crate) fn lack(self) -> Option<&'static str> {
+        match self {
+            TaskTypes::Known => None,
+            TaskTypes::Missing => Some(
+                "its debug information has no types of async functions, so this is a profile of threads: `debug = 2` in the Cargo \
+                 profile of its own crate shows in which line tasks wait",
+            ),
+            TaskTypes::Stripped => {
+                Some("it is stripped, so its tasks cannot be seen from outside: this is a profile of threads")
+            }
+            TaskTypes::NoTokio => Some("no tasks of tokio are in it, so this is a profile of threads"),
+        }
+    }
 }
 
 fn find(program: &Path) -> Option<TaskTypes> {

@@ -10,7 +10,6 @@ use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
 use stackglass_attach::{Driver, access, probe};
 use stackglass_files::GlassWriter;
-use stackglass_procfs::process;
 use stackglass_profile::End;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,7 +18,7 @@ use std::time::{Duration, Instant};
 /// How long the first look is waited for.
 const LONGEST_START: Duration = Duration::from_secs(30);
 
-/// Records a profile by wall time of the process, which goes on running.
+/// Records a profile by wall time of the process, which goes on running: of its tasks, or of its threads if its tasks cannot be read.
 ///
 /// # Errors
 /// Only before anything is recorded; later problems are reported to the observer.
@@ -27,22 +26,8 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
     let pid = options.pid;
     access::check(pid, Driver::Ptrace)?;
     let exe = PathBuf::from(format!("/proc/{pid}/exe"));
-    let why = match TaskTypes::of(&exe) {
-        TaskTypes::Known => None,
-        TaskTypes::Missing => {
-            Some("it has no types of async functions; its own crate needs `debug = 2` in the Cargo profile")
-        }
-        TaskTypes::Stripped => Some(
-            "it is stripped, so its tasks cannot be seen; keep its debug information (`debug = 2`, no `strip`, in the Cargo \
-             profile), or leave --walltime out",
-        ),
-        TaskTypes::NoTokio => Some(
-            "it has no tasks of tokio, and none named by `.task(\"name\")` of the crate stackglass; leave --walltime out",
-        ),
-    };
-    if let Some(why) = why {
-        let program = process::executable(pid).display().to_string();
-        return Err(AttachError::NoTasks { program, why });
+    if let Some(why) = TaskTypes::of(&exe).lack() {
+        return attached::record_as_tasks(options, why, observer);
     }
     probe::stop_in_user_code().map_err(AttachError::NoStops)?;
     let signals = Signals::block_as_onlooker().map_err(AttachError::Signals)?;

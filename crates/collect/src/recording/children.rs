@@ -1,4 +1,4 @@
-//! The child processes of the program. They are not looked at, which the recording says.
+//! The child processes of a process that is recorded alone. The recording says that they are left out.
 
 use stackglass_attach::frozen::is_own_copy;
 use stackglass_procfs::clock;
@@ -6,15 +6,17 @@ use stackglass_procfs::process::{CpuUsage, children};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Time between two searches.
+/// Shortest time between two searches.
 const PAUSE: Duration = Duration::from_millis(250);
+/// A search is followed by a pause of this many times its duration: it reads a file for each thread.
+const PAUSES: u32 = 50;
 /// Most children that are remembered.
 const MOST: usize = 4096;
 /// Most names in the remark.
 const NAMED: usize = 3;
 
 /// The children that were seen.
-pub(super) struct Children {
+pub(crate) struct Children {
     pid: u32,
     due: Instant,
     seen: Named,
@@ -27,13 +29,14 @@ type Named = BTreeMap<(u32, u64), String>;
 
 impl Children {
     /// Of this process; none are seen yet.
-    pub(super) fn of(pid: u32) -> Children {
+    pub(crate) fn of(pid: u32) -> Children {
         Children { pid, due: Instant::now(), seen: Named::new(), last: Named::new() }
     }
 
     /// Searches them, if that is due.
-    pub(super) fn update(&mut self) {
-        if Instant::now() < self.due || self.seen.len() >= MOST {
+    pub(crate) fn update(&mut self) {
+        let begin = Instant::now();
+        if begin < self.due || self.seen.len() >= MOST {
             return;
         }
         self.take_last();
@@ -42,7 +45,7 @@ impl Children {
                 self.last.insert((child, usage.started), usage.name);
             }
         }
-        self.due = Instant::now() + PAUSE;
+        self.due = Instant::now() + PAUSE.max(begin.elapsed() * PAUSES);
     }
 
     /// Counts the last ones. The copies that are read are children of the program as well.
@@ -52,7 +55,7 @@ impl Children {
     }
 
     /// The line that says how many there were.
-    pub(super) fn remark(&mut self) -> Option<String> {
+    pub(crate) fn remark(&mut self) -> Option<String> {
         self.take_last();
         let mut names: Vec<&str> = self.seen.values().map(String::as_str).collect();
         let (count, are) = match names.len() {
@@ -65,7 +68,7 @@ impl Children {
         let more = if names.len() > NAMED { ", …" } else { "" };
         names.truncate(NAMED);
         Some(format!(
-            "{count} of the program {are} not in this wall-time profile ({}{more}): `record --pid` records one of them",
+            "{count} of the program {are} not in this recording ({}{more}): `record --pid` records one of them",
             names.join(", ")
         ))
     }
