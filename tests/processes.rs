@@ -122,7 +122,13 @@ fn a_thread_that_changes_its_own_rights_is_the_only_one() {
         let printed = String::from_utf8_lossy(&alone.stdout).into_owned();
         assert!(alone.status.success() && printed.starts_with(how), "{alone:?}");
         for flag in ["--sampler=preload", "--walltime", "--allocs"] {
-            Record::of(&program).args([how]).flag(flag).run().program_did(&printed, 0);
+            let outcome = Record::of(&program).args([how]).flag(flag).run();
+            outcome.program_did(&printed, 0);
+            // Only the sampler inside ends, and says so.
+            if flag == "--sampler=preload" {
+                let remarks = outcome.recording().info.remarks.join(" ");
+                assert!(remarks.contains("has changed the rights of one of its threads"), "{how}: {remarks}");
+            }
         }
     }
 }

@@ -6,7 +6,9 @@
 
 use crate::real_functions;
 use core::ffi::{c_int, c_long, c_void};
-use stackglass_host::fork_guard;
+use core::sync::atomic::Ordering::AcqRel;
+use stackglass_host::{fork_guard, guest};
+use stackglass_wire::ImageFlags;
 
 /// Longest wait for the sampler's last tick, ns.
 const LONGEST_STOP: u64 = 1_000_000_000;
@@ -15,6 +17,9 @@ const LONGEST_STOP: u64 = 1_000_000_000;
 pub fn before_change() {
     // A child of `vfork` has its parent's memory, and changes its own rights.
     if fork_guard::is_own_process() && stackglass_sampler::is_running() {
+        if let Some(control) = guest::current().and_then(|guest| guest.control()) {
+            control.image.fetch_or(ImageFlags::OWN_RIGHTS, AcqRel);
+        }
         stackglass_sampler::end(LONGEST_STOP);
     }
 }

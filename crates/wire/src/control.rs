@@ -95,6 +95,8 @@ impl ImageFlags {
     pub const TIMERS: u32 = 128;
     /// Running threads are signalled wherever they are, because timers are not allowed.
     pub const NO_TIMERS: u32 = 256;
+    /// A thread changes its own rights alone: sampling has ended before.
+    pub const OWN_RIGHTS: u32 = 512;
 }
 
 impl ControlPage {

@@ -97,6 +97,13 @@ impl StreamDrain {
                 "has installed its own handler for SIGURG; since then, its running threads were not sampled",
             );
         }
+        if self.control.image.load(Relaxed) & ImageFlags::OWN_RIGHTS != 0 {
+            self.remark(
+                recorder,
+                "has changed the rights of one of its threads; it was not sampled from then on, because the C library ends programs \
+                 whose threads have different rights",
+            );
+        }
         if self.control.counters.get(Counter::StreamFull) != 0 {
             self.remark(
                 recorder,
