@@ -6,9 +6,7 @@
 
 use crate::real_functions;
 use core::ffi::{c_int, c_long, c_void};
-use core::sync::atomic::Ordering::AcqRel;
-use stackglass_host::{fork_guard, guest};
-use stackglass_wire::ImageFlags;
+use stackglass_host::fork_guard;
 
 /// Longest wait for the sampler's last tick, ns.
 const LONGEST_STOP: u64 = 1_000_000_000;
@@ -17,10 +15,7 @@ const LONGEST_STOP: u64 = 1_000_000_000;
 pub fn before_change() {
     // A child of `vfork` has its parent's memory, and changes its own rights.
     if fork_guard::is_own_process() && stackglass_sampler::is_running() {
-        if let Some(control) = guest::current().and_then(|guest| guest.control()) {
-            control.image.fetch_or(ImageFlags::OWN_RIGHTS, AcqRel);
-        }
-        stackglass_sampler::end(LONGEST_STOP);
+        stackglass_sampler::end_before_own_rights(LONGEST_STOP);
     }
 }
 

@@ -32,7 +32,7 @@ mod tasks;
 mod threads;
 
 pub use in_process::{Config, Handle, is_delegated, start};
-pub use lifecycle::{CreateThread, NotStarted, Plan, end, is_sampler, launch, stop};
+pub use lifecycle::{CreateThread, NotStarted, Plan, end, end_before_own_rights, is_sampler, launch, stop};
 pub use orders::Orders;
 pub use run_state::{is_running, wait_until_begun};
 pub use signals::timers::{Forbidden, forbid_timers};

@@ -212,6 +212,12 @@ pub fn end(patience: u64) -> bool {
     has_stopped
 }
 
+/// The same, because a thread changes its own rights: the recording says so.
+pub fn end_before_own_rights(patience: u64) -> bool {
+    run_state::expect_own_rights();
+    end(patience)
+}
+
 /// Whether the caller is to join the sampler's thread. True for one caller only.
 pub(crate) fn claim_join(thread: libc::pthread_t) -> bool {
     THREAD.compare_exchange(thread, 0, AcqRel, Relaxed).is_ok()

@@ -1,6 +1,6 @@
 //! Whether this process has a sampler, and whether it is to stop.
 
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use stackglass_host::{fork_guard, system};
 
 const IDLE: u32 = 0;
@@ -12,6 +12,19 @@ static STATE: AtomicU32 = AtomicU32::new(IDLE);
 
 /// 1 once the threads that were there at the beginning are known.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
+
+/// Whether a thread of the program is about to change its own rights.
+static OWN_RIGHTS: AtomicBool = AtomicBool::new(false);
+
+/// The sampler ends because a thread changes its own rights.
+pub(crate) fn expect_own_rights() {
+    OWN_RIGHTS.store(true, Release);
+}
+
+/// Whether that is why it ends.
+pub(crate) fn expects_own_rights() -> bool {
+    OWN_RIGHTS.load(Acquire)
+}
 
 /// Waits until the sampler knows the threads that are there, at most `patience` ns. What threads that begin later run is all part of
 /// the recording.
@@ -45,6 +58,7 @@ pub(crate) fn is_stopping() -> bool {
 /// A sampler is about to start.
 pub(crate) fn start() {
     BEGUN.store(0, Release);
+    OWN_RIGHTS.store(false, Release);
     STATE.store(RUNNING, Release);
 }
 

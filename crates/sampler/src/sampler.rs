@@ -146,6 +146,9 @@ impl Sampler {
             self.finish();
         }
         control.sampler_cpu_ns.store(system::own_cpu(), Relaxed);
+        if run_state::expects_own_rights() {
+            control.image.fetch_or(ImageFlags::OWN_RIGHTS, AcqRel);
+        }
         control.state.store(ProcessState::Stopped as u32, Release);
     }
 

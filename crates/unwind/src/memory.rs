@@ -13,6 +13,7 @@
 use crate::mapping::{self, Mapping};
 use crate::modules::Module;
 use crate::own_memory;
+use crate::table::RuleTable;
 use std::ffi::c_void;
 use std::ops::Range;
 
@@ -27,6 +28,13 @@ pub trait ModuleMemory {
     /// Copies as many bytes from `address` on into `into` as can be read, and returns how many.
     /// It must not fault, whatever the address.
     fn read(&self, module: &Module, address: u64, into: &mut [u8]) -> usize;
+
+    /// Rules found earlier in the file of a module, by an address minus the module's bias, which is the second value. All processes
+    /// that run from the file share them. A walker without a table of its process uses them.
+    fn file_rules(&self, module: &Module) -> Option<(&RuleTable, u64)> {
+        let _ = module;
+        None
+    }
 }
 
 /// The modules of the own process. Those that are never unloaded are read by plain copies, others without faults.

@@ -21,12 +21,13 @@ use crate::registers::{COLUMNS, DWARF_RETURN_ADDRESS, RBP, RSP, Registers};
 use crate::rules::{Cfa, Row, Rule, Saved};
 use crate::scratch::Scratch;
 use crate::table::RuleTable;
+use std::ops::Range;
 
 /// The inputs of a walk, except the stack.
 pub struct Walker<'a, M: ?Sized> {
     /// Modules of the walked process.
     pub modules: &'a ModuleList,
-    /// Rules found earlier in the same process, if there is such a table.
+    /// Rules found earlier in the same process, if there is such a table. Without one, [`ModuleMemory::file_rules`] are used.
     pub table: Option<&'a RuleTable>,
     /// Reads code and rules.
     pub memory: &'a M,
@@ -47,6 +48,16 @@ struct Position {
     all: bool,
 }
 
+/// The rules of the file of one module.
+struct FileRules<'a> {
+    range: Range<u64>,
+    table: &'a RuleTable,
+    bias: u64,
+}
+
+/// A file does not change while it is open.
+const FILE_EPOCH: u8 = 0;
+
 /// The registers that a walk follows, in one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OneStep {
@@ -66,7 +77,7 @@ enum Step {
     NeedsAll,
 }
 
-impl<M: ModuleMemory + ?Sized> Walker<'_, M> {
+impl<'a, M: ModuleMemory + ?Sized> Walker<'a, M> {
     /// Writes the lookup addresses of the frames to `out`, innermost first, and returns their number and the end.
     ///
     /// The innermost frame is `start`'s pc; when `out` is full the end is [`Cut::Depth`] unless the last frame
@@ -117,6 +128,7 @@ impl<M: ModuleMemory + ?Sized> Walker<'_, M> {
             self.scratch.registers = *start;
         }
         let epoch = self.modules.epoch();
+        let mut near = None;
         let mut len = 0;
         let end = loop {
             let Some(frame) = out.get_mut(len) else { break End::Cut(Cut::Depth) };
@@ -124,8 +136,11 @@ impl<M: ModuleMemory + ?Sized> Walker<'_, M> {
             *frame = lookup;
             len += 1;
 
-            let remembered =
-                if all { Some(Rule::Complex) } else { self.table.and_then(|t| t.get(lookup, epoch)) };
+            let remembered = match self.table {
+                _ if all => Some(Rule::Complex),
+                Some(table) => table.get(lookup, epoch),
+                None => self.file_rule(lookup, &mut near),
+            };
             if let Some(Rule::Frame { from_rbp, cfa, rbp }) = remembered
                 && (!from_rbp || position.rbp.is_some())
             {
@@ -146,6 +161,18 @@ impl<M: ModuleMemory + ?Sized> Walker<'_, M> {
         };
         let end = position.guessed.map_or(end, End::Cut);
         Some(Walk { len, end })
+    }
+
+    /// The rule that the file of a module has for an address. Most callers are in the module of their callee: `near`.
+    #[inline]
+    fn file_rule(&self, lookup: u64, near: &mut Option<FileRules<'a>>) -> Option<Rule> {
+        if !near.as_ref().is_some_and(|near| near.range.contains(&lookup)) {
+            let module = self.modules.find(lookup)?;
+            let (table, bias) = self.memory.file_rules(module)?;
+            *near = Some(FileRules { range: module.range(), table, bias });
+        }
+        let FileRules { table, bias, .. } = near.as_ref()?;
+        table.get(lookup.wrapping_sub(*bias), FILE_EPOCH)
     }
 
     /// A step whose rule is not in the table.
@@ -170,8 +197,13 @@ impl<M: ModuleMemory + ?Sized> Walker<'_, M> {
             _ => {
                 let found = interpreter.evaluate(source, lookup);
                 let rule = if found { interpreter.rule(source, lookup) } else { Rule::Missing };
-                if let Some(table) = self.table {
-                    table.put(lookup, self.modules.epoch(), rule);
+                match self.table {
+                    Some(table) => table.put(lookup, self.modules.epoch(), rule),
+                    None => {
+                        if let Some((table, bias)) = self.memory.file_rules(module) {
+                            table.put(lookup.wrapping_sub(bias), FILE_EPOCH, rule);
+                        }
+                    }
                 }
                 (rule, found)
             }

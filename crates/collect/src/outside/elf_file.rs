@@ -6,8 +6,8 @@
 
 use object::{Endianness, Object, ObjectSection};
 use stackglass_procfs::PageCache;
-use stackglass_unwind::Module;
 use stackglass_unwind::modules::ProgramHeader;
+use stackglass_unwind::{Module, RuleTable};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -29,6 +29,8 @@ pub(super) struct ElfFile {
     /// `.eh_frame`, if no table points to it (statically linked programs).
     eh_frame: Option<Range<u64>>,
     pages: PageCache,
+    /// Unwind rules that were found, by the file's addresses.
+    pub rules: RuleTable,
     /// The file's inode number, 0 for none.
     pub inode: u64,
 }
@@ -73,6 +75,7 @@ impl ElfFile {
             headers: Vec::new(),
             eh_frame: None,
             pages: PageCache::new(MOST_PAGES),
+            rules: RuleTable::new(),
             inode,
         };
         let mut elf = [0u8; 64];

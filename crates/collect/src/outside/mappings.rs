@@ -31,7 +31,6 @@ pub(super) struct Mappings {
     changed: bool,
     /// The recording does not have all of `module_set`.
     unrecorded: bool,
-    table: RuleTable,
     /// Modules that the recording has.
     recorded: HashSet<u32>,
 }
@@ -77,6 +76,14 @@ const LONGEST_PIECE: usize = 32;
 const MOST_PIECES: usize = 1 << 14;
 
 impl Sources {
+    /// The file of a module, and its bias.
+    fn file(&self, module: &Module) -> Option<(&ElfFile, u64)> {
+        let start = module.range().start;
+        let index = self.files.binary_search_by_key(&start, |(start, ..)| *start).ok()?;
+        let (_, file, bias) = &self.files[index];
+        Some((file, *bias))
+    }
+
     /// Reads code of no file from the process, or as it was read before.
     fn read_made(&self, address: u64, into: &mut [u8]) -> usize {
         let read = read_process(self.pid as i32, address, into);
@@ -165,12 +172,8 @@ impl Mappings {
     ) -> Option<Walk> {
         self.refresh(pid)?;
         let module_set = self.module_set.as_ref()?;
-        let mut walker = Walker {
-            modules: &module_set.list,
-            table: Some(&self.table),
-            memory: &module_set.sources,
-            scratch,
-        };
+        let mut walker =
+            Walker { modules: &module_set.list, table: None, memory: &module_set.sources, scratch };
         Some(walker.walk(registers, stack, frames))
     }
 
@@ -216,16 +219,12 @@ impl Mappings {
                 continue;
             }
             let Some(module) = file.module(map.bias) else { continue };
+            file.rules.reserve();
             sources.files.push((module.range().start, file.clone(), map.bias));
             list.push(module, &map.path);
         }
         list.finish(self.module_set.as_ref().map(|set| &*set.list));
         sources.files.sort_by_key(|(start, ..)| *start);
-        let there: HashSet<u32> = list.iter().map(Module::id).collect();
-        if self.recorded.iter().any(|id| !there.contains(id)) {
-            self.table = RuleTable::new();
-        }
-        self.table.reserve();
         self.module_set = Some(ModuleSet { list, sources });
         (self.changed, self.unrecorded) = (false, true);
         Some(())
@@ -265,14 +264,14 @@ impl Mappings {
 
 impl ModuleMemory for Sources {
     fn read(&self, module: &Module, address: u64, into: &mut [u8]) -> usize {
-        let start = module.range().start;
-        match self.files.binary_search_by_key(&start, |(start, ..)| *start) {
-            Ok(index) => {
-                let (_, file, bias) = &self.files[index];
-                file.read_address(address.wrapping_sub(*bias), into)
-            }
-            Err(_) => self.read_made(address, into),
+        match self.file(module) {
+            Some((file, bias)) => file.read_address(address.wrapping_sub(bias), into),
+            None => self.read_made(address, into),
         }
+    }
+
+    fn file_rules(&self, module: &Module) -> Option<(&RuleTable, u64)> {
+        self.file(module).map(|(file, bias)| (&file.rules, bias))
     }
 }
 
