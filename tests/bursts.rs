@@ -2,12 +2,28 @@
 //!
 //! The checks and bounds are those of `cargo xtask bench bursts`, which runs more shapes, eight times each.
 
+use truth::bursts::Judgement;
 use truth::{NamedStacks, bursts};
 use whole_programs::{Record, workloads};
+
+/// A run compares some 14 numbers, of which one is beyond 3 sigma by chance in one of 30 runs. Then more runs are added: chance evens
+/// out, and a real deviation grows.
+const MOST_RUNS: usize = 4;
 
 /// Runs a workload, alone or next to two busy threads, and checks the recording.
 #[track_caller]
 fn holds(program: &[&str], beside: bool) {
+    let mut all = judged(program, beside);
+    for _ in 1..MOST_RUNS {
+        if all.faults().is_empty() {
+            return;
+        }
+        all.add(judged(program, beside));
+    }
+    assert!(all.faults().is_empty(), "{:#?}\n{all:#?}", all.faults());
+}
+
+fn judged(program: &[&str], beside: bool) -> Judgement {
     let workloads = workloads().to_str().expect("the path is text");
     let mut record = Record::of(workloads).args(program);
     if beside {
@@ -18,8 +34,7 @@ fn holds(program: &[&str], beside: bool) {
     let said = serde_json::from_str(&outcome.stdout).expect("the workload prints its account");
     let recording = outcome.recording();
     let named = NamedStacks::of_recording(&recording, "workloads");
-    let judgement = bursts::judge(&named, recording.info.delay.0, &said).expect("the account is one");
-    assert!(judgement.faults().is_empty(), "{:#?}\n{judgement:#?}\n{}", judgement.faults(), outcome.stderr);
+    bursts::judge(&named, recording.info.delay.0, &said).expect("the account is one")
 }
 
 #[test]

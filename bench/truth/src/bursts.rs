@@ -131,6 +131,19 @@ fn last(name: &str) -> &str {
 }
 
 impl Judgement {
+    /// Adds another run of the same program: chance evens out, and a real deviation has more sigma.
+    ///
+    /// # Panics
+    /// If the functions are not the same.
+    pub fn add(&mut self, other: Judgement) {
+        for (function, other) in self.functions.iter_mut().zip(&other.functions) {
+            assert_eq!(function.name, other.name, "the account is that of the same program");
+            function.add(other);
+        }
+        self.without_stacks.extend(other.without_stacks);
+        self.unseen_ns += other.unseen_ns;
+    }
+
     /// Failed conditions as text; empty if all hold.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();

@@ -19,11 +19,15 @@ use std::process::Command;
 
 /// The modules of the process, copied whenever its mappings change, since a million walks read them.
 #[derive(Default)]
-struct Images(Vec<(u64, Vec<u8>)>);
+struct Images {
+    bytes: Vec<(u64, Vec<u8>)>,
+    /// Rules by build id, also of modules that are not mapped any more.
+    rules: HashMap<Vec<u8>, RuleTable>,
+}
 
 impl ModuleMemory for Images {
     fn read(&self, _: &Module, address: u64, into: &mut [u8]) -> usize {
-        for (start, bytes) in &self.0 {
+        for (start, bytes) in &self.bytes {
             if let Some(rest) = address.checked_sub(*start).and_then(|from| bytes.get(from as usize..)) {
                 let len = rest.len().min(into.len());
                 into[..len].copy_from_slice(&rest[..len]);
@@ -31,6 +35,10 @@ impl ModuleMemory for Images {
             }
         }
         0
+    }
+
+    fn file_rules(&self, module: &Module) -> Option<(&RuleTable, u64)> {
+        Some((self.rules.get(module.build_id())?, module.bias()))
     }
 }
 
@@ -114,7 +122,10 @@ impl Stepper {
             }
         }
         list.finish(None);
-        self.images.0 = list
+        for module in list.iter().filter(|module| !module.build_id().is_empty()) {
+            assert!(self.images.rules.entry(module.build_id().to_vec()).or_default().reserve());
+        }
+        self.images.bytes = list
             .iter()
             .map(|module| {
                 let mut bytes = vec![0; (module.range().end - module.range().start) as usize];
@@ -141,27 +152,29 @@ impl Stepper {
 
     fn walk(&mut self, regs: &libc::user_regs_struct, out: &mut [u64]) -> (usize, End) {
         let mut buffer = [0u8; 4096];
-        let walk = self.walk_in(regs, &mut ProcessStack::new(self.pid, &mut buffer), out);
+        let mut stack = ProcessStack::new(self.pid, &mut buffer);
+        let walk = self.walk_in(regs, Some(&self.table), &mut stack, out);
         (walk.len, walk.end)
     }
 
-    /// Whether a walk of a copy of the stack from the stack pointer up is equal.
+    /// Whether a walk of a copy of the stack from the stack pointer up, with the rules of files, is equal.
     fn same_from_sp(&self, regs: &libc::user_regs_struct, frames: &[u64], end: End) -> bool {
         let mut buffer = [0u8; 4096];
         let mut out = [0u64; 512];
         let mut stack = FromSp { stack: ProcessStack::new(self.pid, &mut buffer), sp: regs.rsp };
-        let walk = self.walk_in(regs, &mut stack, &mut out);
+        let walk = self.walk_in(regs, None, &mut stack, &mut out);
         (&out[..walk.len], walk.end) == (frames, end)
     }
 
-    fn walk_in(&self, regs: &libc::user_regs_struct, stack: &mut impl StackMemory, out: &mut [u64]) -> Walk {
-        Walker {
-            modules: &self.modules,
-            table: Some(&self.table),
-            memory: &self.images,
-            scratch: &mut Scratch::new(),
-        }
-        .walk(&Registers::of_stopped(regs), stack, out)
+    fn walk_in(
+        &self,
+        regs: &libc::user_regs_struct,
+        table: Option<&RuleTable>,
+        stack: &mut impl StackMemory,
+        out: &mut [u64],
+    ) -> Walk {
+        let (modules, memory, scratch) = (&self.modules, &self.images, &mut Scratch::new());
+        Walker { modules, table, memory, scratch }.walk(&Registers::of_stopped(regs), stack, out)
     }
 
     fn place(&self, pc: u64) -> String {
