@@ -136,6 +136,7 @@ impl Judgement {
     /// # Panics
     /// If the functions are not the same.
     pub fn add(&mut self, other: Judgement) {
+        assert_eq!(self.functions.len(), other.functions.len(), "the account is that of the same program");
         for (function, other) in self.functions.iter_mut().zip(&other.functions) {
             assert_eq!(function.name, other.name, "the account is that of the same program");
             function.add(other);

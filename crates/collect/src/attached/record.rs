@@ -66,7 +66,7 @@ pub enum AttachError {
 /// # Errors
 /// Only before anything is recorded; later problems are reported to the observer.
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), AttachError> {
-    run(options, Counted::Threads, observer)
+    run(options, None, observer)
 }
 
 /// Records a profile by wall time in which each thread counts as a task of its own. `why`: the reason, for the user.
@@ -78,18 +78,11 @@ pub(crate) fn record_as_tasks(
     why: &str,
     observer: &mut dyn Observer,
 ) -> Result<(), AttachError> {
-    run(options, Counted::AsTasks { why }, observer)
+    run(options, Some(why), observer)
 }
 
-/// What a recording counts.
-enum Counted<'a> {
-    /// The time of threads, by state.
-    Threads,
-    /// The wall time of threads, for lack of tasks.
-    AsTasks { why: &'a str },
-}
-
-fn run(options: &Options, counted: Counted<'_>, observer: &mut dyn Observer) -> Result<(), AttachError> {
+/// Threads count as tasks if there is a reason, which the user is told.
+fn run(options: &Options, as_tasks: Option<&str>, observer: &mut dyn Observer) -> Result<(), AttachError> {
     access::check(options.pid, options.driver.unwrap_or(Driver::Perf))?;
     choice::choose(options.pid, options.driver)?;
     let signals = Signals::block_as_onlooker().map_err(AttachError::Signals)?;
@@ -109,7 +102,7 @@ fn run(options: &Options, counted: Counted<'_>, observer: &mut dyn Observer) -> 
     let file = RecordingFile::new(&options.output, writer);
     let limits = Limits { duration: options.duration, ..Limits::default() };
     let mut recorder = Recorder::new(info);
-    if let Counted::AsTasks { why } = counted {
+    if let Some(why) = as_tasks {
         observer.note(why);
         recorder.remark(why);
         recorder.count_threads_as_tasks();

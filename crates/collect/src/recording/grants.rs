@@ -1,4 +1,4 @@
-//! What the sampler inside a program may do there, as the recording tells it.
+//! The rights of a sampler inside a program, as the recording states them.
 
 use stackglass_profile::Process;
 use stackglass_wire::ImageFlags;

@@ -20,8 +20,8 @@ pub(crate) struct StreamDrain {
     reader: Box<Reader<'static>>,
     words: u64,
     image: ProcessImage,
-    /// How a sampler outside the process takes stacks, for the recording; `None` for one inside.
-    outside: Option<&'static str>,
+    /// The sampler is not in the process: what that process grants says nothing of it.
+    is_outside: bool,
     /// Positions or lengths in the stream are wrong: nothing more is read from it.
     damaged: bool,
 }
@@ -35,7 +35,14 @@ impl StreamDrain {
     ) -> Option<StreamDrain> {
         let image = ProcessImage::new(control, recorder)?;
         let reader = Box::new(Reader::new(control, ring));
-        Some(StreamDrain { control, reader, words: ring.len() as u64, image, outside: None, damaged: false })
+        Some(StreamDrain {
+            control,
+            reader,
+            words: ring.len() as u64,
+            image,
+            is_outside: false,
+            damaged: false,
+        })
     }
 
     /// The same for a sampler outside the process, which takes stacks in this way.
@@ -46,7 +53,9 @@ impl StreamDrain {
         way: &'static str,
         recorder: &mut Recorder,
     ) -> Option<StreamDrain> {
-        StreamDrain::new(control, ring, recorder).map(|drain| StreamDrain { outside: Some(way), ..drain })
+        let drain = StreamDrain::new(control, ring, recorder)?;
+        recorder.process_mut(drain.image.index()).counters.insert(way.to_owned(), 1);
+        Some(StreamDrain { is_outside: true, ..drain })
     }
 
     /// Reads all events that are waiting now. Returns how full the stream was, 0 to 1.
@@ -76,10 +85,8 @@ impl StreamDrain {
     /// Copies the counters of the stream into the recording, and remarks on what went wrong.
     pub(crate) fn refresh(&self, recorder: &mut Recorder) {
         self.image.refresh(self.control, recorder);
-        let process = recorder.process_mut(self.image.index());
-        match self.outside {
-            Some(way) => drop(process.counters.insert(way.to_owned(), 1)),
-            None => grants::note(process, self.control.image.load(Relaxed)),
+        if !self.is_outside {
+            grants::note(recorder.process_mut(self.image.index()), self.control.image.load(Relaxed));
         }
         if self.control.process_state() == ProcessState::Unable {
             self.remark(recorder, "could not be sampled: the sampler inside it failed to start");

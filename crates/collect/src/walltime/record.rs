@@ -24,11 +24,11 @@ const LONGEST_START: Duration = Duration::from_secs(30);
 /// Only before anything is recorded; later problems are reported to the observer.
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), AttachError> {
     let pid = options.pid;
-    access::check(pid, Driver::Ptrace)?;
     let exe = PathBuf::from(format!("/proc/{pid}/exe"));
     if let Some(why) = TaskTypes::of(&exe).lack() {
         return attached::record_as_tasks(options, why, observer);
     }
+    access::check(pid, Driver::Ptrace)?;
     probe::stop_in_user_code().map_err(AttachError::NoStops)?;
     let signals = Signals::block_as_onlooker().map_err(AttachError::Signals)?;
     // The session lets `save` and `clear` find this process.
