@@ -1,8 +1,9 @@
 //! Programs that confine themselves by seccomp(2) and are killed by any system call but their own: under every door that puts the
-//! library into them, they end as alone. Also programs that start confined.
+//! library into them, they end as alone. Also programs that start confined, and those that redirect their calls to SIGSYS.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use whole_programs::{Folder, Language, host, stackglass};
 
 /// Output and status, as a shell shows it.
@@ -89,4 +90,55 @@ fn a_filter_that_the_library_has_not_seen() {
 #[test]
 fn a_program_that_starts_confined() {
     confined(&["start", "one", "end"], &DOORS, "confined\nends\n");
+}
+
+/// Syscall User Dispatch: a thread that computes gets SIGSYS in place of any call, also for the return from a handler and for a call
+/// that a tracer makes it do.
+#[test]
+fn a_thread_that_redirects_its_calls() {
+    let program = host("redirected", Language::C);
+    let program = program.to_str().expect("a path is text");
+    let peaks: &[&str] = &["record", "--quiet", "--allocs", "--heap-at", "peak"];
+    let doors = [&DOORS[..], &[peaks]].concat();
+    for how in ["prctl", "syscall"] {
+        ends_as_alone(&[program, how, "grows"], &doors, "ready\nredirected 0\n");
+    }
+}
+
+/// Runs a command on the host `redirected` while that computes, which then ends as alone.
+fn beside_redirected(what: &str, words: &[&str]) -> Output {
+    let folder = Folder::new();
+    let mut program = Command::new(host("redirected", Language::C));
+    let mut program = program.args(["prctl", what]).stdout(Stdio::piped()).spawn().expect("the host starts");
+    let mut said = BufReader::new(program.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    said.read_line(&mut line).expect("the host says something");
+    let pid = program.id().to_string();
+    let mut command = Command::new(stackglass());
+    let output =
+        command.args(words).arg(&pid).current_dir(folder.path()).output().expect("the command starts");
+    said.read_to_string(&mut line).expect("the host says something");
+    let status = program.wait().expect("the host ends");
+    assert!(status.success(), "{what}, {words:?}: {status}");
+    assert_eq!(line, "ready\nredirected 0\n", "{what}, {words:?}");
+    output
+}
+
+/// What is said when the process is not copied. Kernels before 6.4 do not tell who redirects calls.
+#[test]
+fn a_process_that_redirects_its_calls_is_copied_by_another_thread_or_not() {
+    const REFUSED: &str = "Syscall User Dispatch";
+    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    for verb in [&["heap", "take"][..], &["tasks"]] {
+        let alone = beside_redirected("computes", verb);
+        assert!(said(&alone).contains(REFUSED), "{verb:?}: {}", said(&alone));
+        assert_eq!(said(&alone).lines().count(), 1, "{verb:?}: {}", said(&alone));
+        // The thread that sleeps makes the call, nobody does, or a thread that computes beside.
+        let ways: [(&str, &[&str]); 3] =
+            [("computes", &["--interrupt-calls"]), ("computes", &["--stop"]), ("beside", &[])];
+        for (what, more) in ways {
+            let output = beside_redirected(what, &[verb, more].concat());
+            assert!(!said(&output).contains(REFUSED), "{what}, {verb:?} {more:?}: {}", said(&output));
+        }
+    }
 }

@@ -12,6 +12,21 @@ fn is_near(what: &str, share: f64, wanted: f64) {
     assert!((share - wanted).abs() < OFF, "{what} has {share:.3}, not {wanted:.2}");
 }
 
+/// A program that is deleted while it runs, and has ended when its names are looked up.
+#[test]
+fn a_deleted_program_has_its_names() {
+    let program = host_with("shares", Language::C, &[]);
+    let program = program.to_str().expect("the path is text");
+    let script = "cp \"$0\" gone && { { sleep 0.3; rm gone; } & exec ./gone; }";
+    let outcome = Record::of("bash").args(["-c", script, program]).run();
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    let recording = outcome.recording();
+    let paths: Vec<&str> = recording.modules.iter().map(|module| &*module.path).collect();
+    assert!(paths.iter().any(|path| path.ends_with("/gone")), "{paths:?}");
+    assert!(!paths.iter().any(|path| path.contains("map_files")), "{paths:?}");
+    is_near("main", outcome.seen("gone").share("main"), 1.0);
+}
+
 #[test]
 fn functions_of_a_stripped_program_have_their_own_shares() {
     let outcome = Record::of(host_with("shares", Language::C, &["-s"])).run();

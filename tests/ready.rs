@@ -31,3 +31,22 @@ fn a_thread_that_was_woken_and_waits_for_a_cpu_does_not_sleep() {
         );
     }
 }
+
+/// On a busy machine, interrupts take some percent of the time between two switches of a thread. The kernel counts them for none.
+#[test]
+fn no_process_has_more_cpu_time_than_the_kernel_counts() {
+    let program = host("turns", Language::C);
+    let busy = BusyLoops::start(4 * std::thread::available_parallelism().expect("it is known").get());
+    let alone = Record::of(&program).run();
+    // What a shell waits for is in its count as well.
+    let child = Record::of("/bin/sh").args(["-c", "\"$0\"; true", program.to_str().expect("a path")]).run();
+    drop(busy);
+    for (outcome, most) in [(alone, 1.000_001), (child, 1.02)] {
+        assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+        let recording = outcome.recording();
+        let kernel = recording.info.kernel_cpu.expect("the kernel's count").seconds();
+        let awake = recording.samples.iter().filter(|sample| sample.state == State::Awake);
+        let seen: f64 = awake.map(|sample| sample.time.seconds()).sum();
+        assert!(seen > kernel * 0.9 && seen <= kernel * most, "{seen} of {kernel}");
+    }
+}

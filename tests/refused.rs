@@ -193,6 +193,8 @@ fn copies_interrupt_calls_on_request_alone() {
         let said = text(&refused.stderr);
         assert_eq!((refused.status.code(), said.lines().count()), (Some(125), 1), "{words:?}: {said}");
         assert!(said.contains("without cutting its system calls short"), "{words:?}: {said}");
+        assert!(said.contains("a seccomp filter") && said.contains("--cap-add PERFMON"), "{words:?}: {said}");
+        assert!(!said.contains("perf_event_paranoid"), "{words:?}: {said}");
         assert!(said.contains("--interrupt-calls and its risk"), "{words:?}: {said}");
         assert!(!folder.path().join("h.heapsnapshot").exists(), "{words:?}");
         let asked = without_perf(&folder, &[words, &["--interrupt-calls"]].concat());
@@ -209,6 +211,22 @@ fn copies_interrupt_calls_on_request_alone() {
     }
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     assert!(status.contains("State:\tR") && status.contains("TracerPid:\t0\n"), "{status}");
+}
+
+/// A process that often sleeps is read without a copy, and cannot be caught when it wakes up.
+#[test]
+fn what_runs_while_it_is_read_is_refused_for_its_reason() {
+    let folder = Folder::new();
+    let script = "while :; do sleep 0.001; done";
+    let busy = Busy::start("bash", &["-c", script]);
+    let pid = busy.pid();
+    for _ in 0..10 {
+        let output = without_perf(&folder, &["heap", "take", &pid, "-o", "h.heapsnapshot"]);
+        let said = text(&output.stderr);
+        let is_named = said.contains("a seccomp filter") && said.contains("--cap-add PERFMON");
+        assert!(output.status.success() || is_named, "{said}");
+        assert!(!said.contains("memory is short"), "{said}");
+    }
 }
 
 #[test]

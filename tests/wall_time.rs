@@ -161,6 +161,22 @@ fn tasks_wait_in_their_lines_for_their_parts_of_the_time() {
     assert!(folded.contains("awaits::waits::one_line;"), "{folded}");
 }
 
+/// Each task counts with its own time: many that live shortly, all at once, weigh as much as one that lives long.
+#[test]
+fn a_crowd_of_tasks_has_the_time_of_all_of_them() {
+    let outcome = Record::of(awaits()).args(["crowd", "10"]).flag("--walltime").run();
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    let recording = outcome.recording();
+    let lived: Vec<f64> = outcome.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let (one, looks) = sum(&recording, &["awaits::waits::accepts"]);
+    let (others, _) = sum(&recording, &["awaits::waits::request"]);
+    // All of them are in one look, so that looks are counted.
+    let part = lived[1] / 200.0 / lived[0];
+    let error = ((1.0 - part) / part / f64::from(looks)).sqrt();
+    assert!(looks > 100 && (one / lived[0] - 1.0).abs() < 0.05, "{one} of {lived:?}, {looks} looks");
+    assert!((others / lived[1] - 1.0).abs() < 4.0 * error + 0.03, "{others} of {lived:?}, {looks} looks");
+}
+
 #[test]
 fn tasks_that_never_rest_have_possible_stacks() {
     let running =

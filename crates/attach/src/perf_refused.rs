@@ -1,6 +1,7 @@
 //! Perf events are refused: by what, and the ways out.
 
 use stackglass_procfs::Status;
+use stackglass_procfs::limits::too_many_files;
 use std::fmt;
 use std::io;
 
@@ -18,6 +19,8 @@ pub enum Rule {
     NoKernel,
     /// The kernel has none that stop a thread in user code.
     OldKernel,
+    /// This process has too many open files.
+    OpenFiles,
     /// Not known: the error says more.
     Other,
 }
@@ -40,6 +43,7 @@ impl PerfRefused {
                 Rule::Seccomp
             }
             Some(libc::ENOSYS | libc::ENOENT | libc::EOPNOTSUPP) => Rule::NoKernel,
+            Some(libc::EMFILE) => Rule::OpenFiles,
             Some(libc::EINVAL | libc::E2BIG) => Rule::OldKernel,
             Some(libc::EACCES | libc::EPERM) if paranoid_refuses(&own) => Rule::Paranoid(paranoid()),
             _ => Rule::Other,
@@ -63,6 +67,7 @@ impl PerfRefused {
                     .into(),
                 "where that is not enough: --security-opt seccomp=unconfined".into(),
             ],
+            Rule::OpenFiles => vec!["a higher limit (`ulimit -n`)".into()],
             Rule::NoKernel => vec!["a kernel that is built with CONFIG_PERF_EVENTS".into()],
             Rule::OldKernel => vec!["Linux 5.13 or later".into()],
         }
@@ -85,6 +90,7 @@ impl fmt::Display for PerfRefused {
             Rule::Seccomp => write!(f, "perf events are refused here (a seccomp filter, as of a container)"),
             Rule::NoKernel => write!(f, "this kernel has no perf events"),
             Rule::OldKernel => write!(f, "this kernel has no perf events that stop a thread in user code"),
+            Rule::OpenFiles => f.write_str(&too_many_files(&self.error).unwrap_or_default()),
             Rule::Other => write!(f, "perf events are refused here ({})", self.error),
         }
     }

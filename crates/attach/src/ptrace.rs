@@ -272,6 +272,32 @@ pub fn block_signals(tid: u32, mut mask: u64) -> io::Result<()> {
     request(libc::PTRACE_SETSIGMASK, tid, size_of::<u64>(), (&raw mut mask).addr())
 }
 
+/// Whether and how a thread redirects its own calls to SIGSYS (`struct ptrace_sud_config`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
+pub struct UserDispatch {
+    /// 0 if it does not.
+    pub mode: u64,
+    /// Address of the byte that says whether calls are redirected now; 0 if they always are.
+    pub selector: u64,
+    /// First address of the instructions that are exempt.
+    pub offset: u64,
+    /// Bytes from there on.
+    pub length: u64,
+}
+
+/// How a stopped thread redirects its own calls.
+///
+/// # Errors
+/// ESRCH if it is not stopped or was killed, EIO on kernels before 6.4, EINVAL if the kernel has no such redirection.
+pub fn user_dispatch(tid: u32) -> io::Result<UserDispatch> {
+    /// `PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG` (include/uapi/linux/ptrace.h).
+    const GET_CONFIG: u32 = 0x4211;
+    let mut config = UserDispatch::default();
+    request(GET_CONFIG, tid, size_of::<UserDispatch>(), (&raw mut config).addr())?;
+    Ok(config)
+}
+
 /// Whether signals are pending for a stopped thread or for its process, blocked ones included.
 pub fn has_pending_signals(tid: u32) -> bool {
     /// `PTRACE_PEEKSIGINFO_SHARED`.
@@ -313,7 +339,7 @@ pub fn extended_state(tid: u32) -> Vec<u8> {
 
 fn request(what: u32, tid: u32, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: the requests change or read a tracee. For those that write to memory of this process, callers pass the
-    // address of a live iovec or integer.
+    // address of a live iovec, struct of integers or integer.
     let answer = unsafe {
         libc::ptrace(
             what,

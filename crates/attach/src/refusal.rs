@@ -37,8 +37,7 @@ pub enum Refusal {
     },
     /// Another process traces it.
     #[error(
-        "process {pid} ({name}) is traced by {tracer_name} (pid {tracer}), and only one can: end that one first \
-         (samples can also be taken without --sampler ptrace, where perf events are allowed)"
+        "process {pid} ({name}) is traced by {tracer_name} (pid {tracer}), and only one can: end that one first"
     )]
     Traced {
         /// Its id.
@@ -110,7 +109,7 @@ pub enum Refusal {
     /// Another Stackglass traces it.
     #[error(
         "process {pid} ({name}) is being read by another stackglass, and only one can trace it: wait for its \
-         end (samples can also be taken without --sampler ptrace, where perf events are allowed)"
+         end"
     )]
     Taken {
         /// Its id.

@@ -2,8 +2,11 @@
 
 use crate::terminal::Layout;
 use crate::{closed_stdout, message};
+use stackglass_collect::launch::LaunchError;
+use stackglass_procfs::limits::too_many_files;
 use stackglass_profile::harmless;
 use stackglass_report::Style;
+use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -28,6 +31,18 @@ impl Failure {
     /// A failure with the status [`OWN_FAILURE`].
     pub(crate) fn new(line: impl Display) -> Failure {
         Failure { status: OWN_FAILURE, line: line.to_string() }
+    }
+
+    /// The failure of a program that was not started.
+    pub(crate) fn of_launch(error: &LaunchError) -> Failure {
+        let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+        while let Some(error) = cause {
+            if let Some(line) = error.downcast_ref::<io::Error>().and_then(too_many_files) {
+                return Failure::new(line);
+            }
+            cause = error.source();
+        }
+        Failure { status: error.program_status().unwrap_or(OWN_FAILURE), line: error.to_string() }
     }
 }
 

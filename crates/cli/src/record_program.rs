@@ -1,6 +1,6 @@
 //! Recording a program that Stackglass starts: shared by `record`, `cargo stackglass` and `demo`.
 
-use crate::failure::{Failure, OWN_FAILURE, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::heap;
 use crate::library;
 use crate::output::Output;
@@ -77,7 +77,7 @@ pub(crate) fn record(job: Job) -> Outcome {
             };
             perf_refused::of_copies(&error, refused, Some(other))
         }
-        _ => Failure { status: error.program_status().unwrap_or(OWN_FAILURE), line: error.to_string() },
+        _ => Failure::of_launch(&error),
     })?;
     Ok(launch::exit_status(end))
 }

@@ -1,6 +1,6 @@
 //! `stackglass run -- PROGRAM ARGS`: run a program that answers peeks; nothing is recorded.
 
-use crate::failure::{self, Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::heap::PeekSnapshots;
 use crate::message;
 use crate::values::{delay, positive_duration};
@@ -83,10 +83,8 @@ pub(crate) fn run(flags: Flags) -> Outcome {
         time: true,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
-    let end = launch::run(&options, &mut PeekObserver::default()).map_err(|error| Failure {
-        status: error.program_status().unwrap_or(failure::OWN_FAILURE),
-        line: error.to_string(),
-    })?;
+    let end =
+        launch::run(&options, &mut PeekObserver::default()).map_err(|error| Failure::of_launch(&error))?;
     Ok(launch::exit_status(end))
 }
 

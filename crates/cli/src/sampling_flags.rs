@@ -84,7 +84,7 @@ pub(crate) enum SamplerName {
     Perf,
     /// Where perf is refused: each running thread is stopped. This interrupts system calls: reads and writes may come back short
     Ptrace,
-    /// A library inside the program, with one additional thread. Its signals may interrupt system calls as well
+    /// A library inside the program, with one additional thread. Its signals may interrupt system calls as well. Delays below 1 ms cost much
     Preload,
 }
 

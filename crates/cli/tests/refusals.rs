@@ -133,6 +133,26 @@ fn a_limit_on_file_sizes_ends_neither_the_program_nor_us() {
 }
 
 #[test]
+fn too_few_descriptors_are_named_with_the_way_out() {
+    let place = Place::new();
+    for (limit, flags) in [(10, "--allocs --no-time"), (6, ""), (8, ""), (10, "")] {
+        let stackglass = support::stackglass();
+        let script = format!("ulimit -n {limit}; exec {stackglass} record -q -o r.glass {flags} -- true");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(place.path())
+            .output()
+            .unwrap();
+        if output.status.success() {
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(125), "{limit} {flags}: {}", text(&output.stderr));
+        let way_out = format!("too many open files: raise the limit (`ulimit -n`), which is {limit}");
+        assert!(line(&output).contains(&way_out), "{limit} {flags}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn a_script_is_judged_by_its_interpreter_and_one_without_is_the_shells() {
     let place = Place::new();
     for (name, content) in [("with", "#!/bin/sh\nexit 4\n"), ("without", "exit 6\n")] {

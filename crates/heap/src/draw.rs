@@ -36,6 +36,15 @@ impl Sampling {
         }
     }
 
+    /// Whether no allocation is left out. Rates from 1 on mean every allocation.
+    pub fn is_every(self) -> bool {
+        match self {
+            Sampling::Every => true,
+            Sampling::Rate(p) => p.is_nan() || p >= 1.0,
+            Sampling::Bytes(mean) => mean <= 1,
+        }
+    }
+
     /// The numbers for a page: kind and parameter.
     pub fn numbers(self) -> (HeapSampling, u64) {
         match self {
@@ -46,18 +55,24 @@ impl Sampling {
     }
 }
 
-/// Sets which allocations are recorded. Rates from 1 on mean every allocation; rates up to 0, none.
+/// Sets which allocations are recorded. Rates up to 0 mean none.
 pub fn set(sampling: Sampling) {
     let (kind, scale) = match sampling {
-        Sampling::Rate(p) if p < 1.0 => {
+        _ if sampling.is_every() => (HeapSampling::Every, 0.0),
+        Sampling::Rate(p) => {
             let scale = if p > 0.0 { 1.0 / ln_1m(p) } else { -FAR };
             (HeapSampling::Rate, scale)
         }
-        Sampling::Bytes(mean) if mean > 1 => (HeapSampling::Bytes, mean as f64),
-        _ => (HeapSampling::Every, 0.0),
+        Sampling::Bytes(mean) => (HeapSampling::Bytes, mean as f64),
+        Sampling::Every => (HeapSampling::Every, 0.0),
     };
     SCALE.store(scale.to_bits(), Relaxed);
     KIND.store(kind as u32, Relaxed);
+}
+
+/// Whether some allocations are left out.
+pub fn leaves_some_out() -> bool {
+    KIND.load(Relaxed) != HeapSampling::Every as u32
 }
 
 /// ln(1 - p) for 0 < p < 1.
@@ -111,16 +126,26 @@ impl Countdown {
     /// Whether the next allocation, of `size` bytes, is recorded.
     #[inline(always)]
     pub fn hits(&mut self, size: u64) -> bool {
-        let kind = KIND.load(Relaxed);
-        if kind == HeapSampling::Every as u32 {
+        if KIND.load(Relaxed) == HeapSampling::Every as u32 {
             return true;
         }
-        self.left -= if kind == HeapSampling::Bytes as u32 { size.max(1) as i64 } else { 1 };
-        if self.left >= 0 {
+        if self.leaves_out(size) {
             return false;
         }
         self.left = self.draw();
         true
+    }
+
+    /// Whether the next allocation, of `size` bytes, is left out. If not, it is not counted yet: [`Countdown::hits`] counts it. Not
+    /// where every allocation is recorded.
+    #[inline(always)]
+    pub fn leaves_out(&mut self, size: u64) -> bool {
+        let step = if KIND.load(Relaxed) == HeapSampling::Bytes as u32 { size.max(1) as i64 } else { 1 };
+        let is_left_out = self.left >= step;
+        if is_left_out {
+            self.left -= step;
+        }
+        is_left_out
     }
 
     /// A number that changes with each allocation that is not recorded.

@@ -40,14 +40,14 @@ mod stats;
 #[path = "thread_pointer_x86_64.rs"]
 mod thread_pointer;
 
-pub use blocks::Granule;
+pub use blocks::{Granule, may_have};
 pub use clear::{RecordSums, read_records};
 pub use commit::{InFolder, TablesError, tell_refusal};
 pub use draw::Sampling;
 pub use global_alloc::{Alloc, LeftOut, probe};
 pub use recorder::{
     Ended, Kind, Memory, after_fork, allocated, before_reallocation, confine, end, freed, is_prepared,
-    modules_changed, prepare, reallocation_failed, session, start, stop, tables,
+    leaves_out, modules_changed, prepare, reallocation_failed, session, start, stop, tables,
 };
 pub use records::Record;
 pub use registers::here;

@@ -98,6 +98,7 @@ pub fn start(sampling: Sampling, number: u32) {
         peak::clear(&tables);
     }
     tables.page().begin_ns.store(system::now(), Relaxed);
+    blocks::set_marked(!sampling.is_every());
     resume(sampling, number);
 }
 
@@ -106,6 +107,9 @@ pub fn start(sampling: Sampling, number: u32) {
 pub fn resume(sampling: Sampling, number: u32) {
     let Some(tables) = tables() else { return };
     draw::set(sampling);
+    if sampling.is_every() {
+        blocks::set_marked(false);
+    }
     let page = tables.page();
     let (kind, parameter) = sampling.numbers();
     page.sampling.store(kind as u32, Relaxed);
@@ -227,6 +231,17 @@ impl Drop for Busy {
     }
 }
 
+/// Whether the next allocation of this thread, of `size` bytes, is left out of a recording: with a rate, most are. Nothing else needs to
+/// be done for it. Otherwise [`allocated`] counts it.
+#[inline(always)]
+pub fn leaves_out(size: usize, session: u32) -> bool {
+    slots::current().is_some_and(|slot| {
+        // SAFETY: the slot of this thread. A signal handler that interrupts this counts down as well, and either may win.
+        let fields = unsafe { &mut *slot };
+        fields.draws_for == session && fields.countdown.leaves_out(size as u64)
+    })
+}
+
 /// Counts a block or mapping that was just allocated, before the program knows it. `at` must not be null.
 ///
 /// # Safety
@@ -272,6 +287,7 @@ unsafe fn hit(at: usize, size: usize, kind: Kind, start: Start) {
     }
     if fields.session != session {
         fields.session = session;
+        fields.draws_for = if draw::leaves_some_out() && blocks::are_apart() { session } else { 0 };
         (fields.pending, fields.last) = (0, slots::NO_BLOCK);
         fields.countdown.begin(system::now() ^ slot.addr() as u64);
         if !fields.countdown.hits(size) {
@@ -387,6 +403,13 @@ fn lost(tables: &HeapTables) {
 /// Counts the end of a block or mapping, before the allocator knows it. Unknown addresses are ignored.
 #[inline]
 pub fn freed(at: usize) {
+    if blocks::may_have(at) {
+        freed_block(at);
+    }
+}
+
+#[inline]
+fn freed_block(at: usize) {
     let Some(tables) = tables() else { return };
     if !fork_guard::is_sampled() {
         return;
@@ -433,7 +456,7 @@ pub struct Ended {
 /// Takes a block out before it is reallocated. Then call [`Ended::count`] if it was, or [`reallocation_failed`].
 #[inline]
 pub fn before_reallocation(at: usize) -> Ended {
-    let is_ours = tables().is_some() && fork_guard::is_sampled();
+    let is_ours = blocks::may_have(at) && tables().is_some() && fork_guard::is_sampled();
     Ended { at, block: if is_ours { blocks::remove(at) } else { None } }
 }
 

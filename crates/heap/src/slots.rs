@@ -48,6 +48,8 @@ pub struct Slot {
     pub last_position: i64,
     /// Until the next recorded allocation.
     pub countdown: Countdown,
+    /// Number of the recording in which the countdown alone decides what is left out, 0 for none.
+    pub draws_for: u32,
     /// Its counters.
     pub counters: Counters,
     /// Number of the recording for which the countdown was drawn.
@@ -211,7 +213,7 @@ fn take_over(tables: &HeapTables) -> Option<*mut Slot> {
         let fields = unsafe { &mut *slot };
         fields.busy.store(0, Relaxed);
         fields.last = NO_BLOCK;
-        fields.session = 0;
+        (fields.session, fields.draws_for) = (0, 0);
         fields.task_claims = 0;
         fields.task_cell = None;
         if tables.page().threads.load(Relaxed) < OWN_NUMBERS

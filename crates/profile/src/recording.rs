@@ -48,7 +48,7 @@ pub struct RecordingInfo {
     pub full: bool,
     /// How the program ended; `None` while it runs, or if the recorder ended first.
     pub end: Option<End>,
-    /// User and system CPU time of all recorded processes as counted by the kernel, if known.
+    /// User and system CPU time of all recorded processes as counted by the kernel, if known. That of samplers inside them is left out.
     pub kernel_cpu: Option<Nanos>,
     /// CPU time of sampler threads and launcher.
     pub own_cpu: Nanos,

@@ -6,7 +6,7 @@
 
 use crate::elf::{Elf, Table, hex};
 use crate::mapped::Mapped;
-use crate::{Error, Options, lossy_path, mini_debug_info, vdso};
+use crate::{Error, Options, held, lossy_path, mini_debug_info, vdso};
 use stackglass_profile::frame::file_name;
 use stackglass_profile::recording::Module;
 use stackglass_profile::symbols::Missing;
@@ -79,7 +79,10 @@ pub(crate) fn files_of(module: &Module, options: &Options) -> Files {
             files.problems.push(error);
         }
     }
-    let path = files.program.as_ref().map_or(Path::new(&*module.path), Mapped::path).to_owned();
+    let path = match &files.program {
+        Some(program) if held::path(&module.path).is_none() => program.path().to_owned(),
+        _ => PathBuf::from(&*module.path),
+    };
     let own = files.program.as_ref().and_then(|file| Elf::parse(file).ok());
     let recorded: &[u8] = &module.build_id;
     let id = own.as_ref().map(Elf::build_id).filter(|id| !id.is_empty()).unwrap_or(recorded);
@@ -117,6 +120,11 @@ pub(crate) fn files_of(module: &Module, options: &Options) -> Files {
 fn open_program(module: &Module) -> Result<Mapped, Error> {
     if &*module.path == vdso::NAME {
         return checked(vdso::read()?, module);
+    }
+    // Another file may be at the path by now.
+    let held = held::path(&module.path).and_then(|path| checked(Mapped::open(&path).ok()?, module).ok());
+    if let Some(held) = held {
+        return Ok(held);
     }
     let plain = Mapped::open(Path::new(&*module.path)).and_then(|program| checked(program, module));
     plain.or_else(|error| {

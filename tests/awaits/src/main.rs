@@ -126,6 +126,7 @@ fn main() {
                 return waits::work(number(2)).await;
             }
             ["bulk", ..] => return bulk::run(Duration::from_millis(number(1))).await,
+            ["crowd", ..] => return waits::crowd(number(1)).await,
             ["timers", ..] => return waits::timers(number(1)).await,
             ["waits", ..] => return waits::run(number(1)).await,
             _ => shapes::all().await,

@@ -33,6 +33,33 @@ pub async fn timers(seconds: u64) {
     println!("late {}", late[late.len() / 2]);
 }
 
+/// A task that lives all of the time, and some hundred that live for a tenth of it, all at once. Prints how long the one and the
+/// others have lived, s.
+pub async fn crowd(seconds: u64) {
+    let (one, others) = tokio::spawn(accepts(Duration::from_secs(seconds))).await.expect("no task panics");
+    println!("lived {one} {others}");
+}
+
+async fn accepts(length: Duration) -> (f64, f64) {
+    const REQUESTS: usize = 200;
+    let begin = Instant::now();
+    let mut others = 0.0;
+    while begin.elapsed() < length {
+        tokio::time::sleep(Duration::from_millis(450)).await; // @accepts
+        let requests: Vec<_> = (0..REQUESTS).map(|_| tokio::spawn(request())).collect();
+        for request in requests {
+            others += request.await.expect("no task panics"); // @answers
+        }
+    }
+    (begin.elapsed().as_secs_f64(), others)
+}
+
+async fn request() -> f64 {
+    let begin = Instant::now();
+    tokio::time::sleep(Duration::from_millis(50)).await; // @request
+    begin.elapsed().as_secs_f64()
+}
+
 /// Runs for some seconds, and prints the part of the time that one of the tasks waits in the first of its two lines.
 pub async fn run(seconds: u64) {
     let end = Instant::now() + Duration::from_secs(seconds);

@@ -1,5 +1,6 @@
 //! Why a process cannot be copied or stopped: one line for the user, with the remedy.
 
+use crate::perf_refused::PerfRefused;
 use crate::refusal::Refusal;
 use std::io;
 
@@ -16,6 +17,17 @@ pub enum FreezeError {
          containers, or --stop to read the process itself while it is stopped"
     )]
     Filtered {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Its threads redirect their calls to a handler (Syscall User Dispatch), and with it the call that copies it.
+    #[error(
+        "process {pid} ({name}) redirects its system calls to SIGSYS (Syscall User Dispatch, as Wine does), and would get the call \
+         that copies it: try again when it is outside of such code, or use --stop to read it while it is stopped"
+    )]
+    Redirected {
         /// Its id.
         pid: u32,
         /// Its name.
@@ -103,14 +115,15 @@ pub enum FreezeError {
     },
     /// Perf events are refused, and a thread computes.
     #[error(
-        "process {pid} runs, and this user may not stop it without cutting its system calls short ({error}): use \
-         `sudo sysctl kernel.perf_event_paranoid=2` (Linux 5.13 or later), sudo, or --interrupt-calls and its risk"
+        "process {pid} runs, and it cannot be stopped without cutting its system calls short, as {refused}: {}; or use \
+         --interrupt-calls and its risk",
+        refused.ways_out().join("; or ")
     )]
     NoUserStops {
         /// The process.
         pid: u32,
-        /// The error of perf_event_open(2).
-        error: io::Error,
+        /// What refuses perf events.
+        refused: PerfRefused,
     },
     /// A thread runs its own code and blocks SIGTRAP.
     #[error(

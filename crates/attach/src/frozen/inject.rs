@@ -10,6 +10,7 @@ use super::error::FreezeError;
 use super::frame;
 use super::memory::ProcessMemory;
 use super::own_copies;
+use super::redirected::redirects_calls;
 use super::stop::{State, StoppedThreads, TracedThread, pause};
 use crate::clock::monotonic;
 use crate::interrupted_call::{self, ERESTART_RESTARTBLOCK};
@@ -81,7 +82,7 @@ impl<'a> Injection<'a> {
     /// Prepares the best thread: the main thread if it has room on its stack, or one that is outside of a call.
     ///
     /// # Errors
-    /// If no thread has room, or the process ends.
+    /// If no thread has room or may make calls, or the process ends.
     pub(super) fn prepare(
         borrowed: &'a Borrowed<'a>,
         stopped: &StoppedThreads<'_>,
@@ -94,15 +95,19 @@ impl<'a> Injection<'a> {
             .collect();
         let is_worse = |thread: &TracedThread| thread.is_confined && !borrowed.can_suspend_seccomp;
         candidates.sort_by_key(|thread| (is_worse(thread), rank(pid, thread)));
+        // Also before the limit below: many threads may run such code.
+        let found = candidates.len();
+        candidates.retain(|thread| !redirects_calls(thread.tid, borrowed.memory));
+        let name = || borrowed.name.to_owned();
+        let mut refused = (candidates.len() < found).then(|| FreezeError::Redirected { pid, name: name() });
         let mut mappings = None;
         let mut bytes = 0;
-        let mut has_refused = false;
         for thread in candidates.into_iter().take(MOST_CANDIDATES) {
             let Some(registers) = thread.continues_with else { continue };
             // The threads are stopped, so the answer stays valid.
             let is_confined = interrupted_call::is_confined(thread.tid);
             if is_confined && !borrowed.can_suspend_seccomp {
-                has_refused = true;
+                refused = Some(FreezeError::Filtered { pid, name: name() });
                 continue;
             }
             let extended = ptrace::extended_state(thread.tid);
@@ -119,10 +124,7 @@ impl<'a> Injection<'a> {
             let continues = Continues { tid: thread.tid, is_confined, registers };
             return Injection::write_frames(borrowed, continues, &extended, top, bytes, others);
         }
-        if has_refused {
-            return Err(FreezeError::Filtered { pid, name: borrowed.name.to_owned() });
-        }
-        Err(FreezeError::NoRoom { pid, name: borrowed.name.to_owned(), bytes })
+        Err(refused.unwrap_or_else(|| FreezeError::NoRoom { pid, name: name(), bytes }))
     }
 
     fn write_frames(

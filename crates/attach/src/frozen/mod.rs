@@ -19,6 +19,7 @@ mod frame;
 mod inject;
 mod memory;
 mod own_copies;
+mod redirected;
 mod request;
 mod sleeper;
 mod stop;
@@ -160,5 +161,11 @@ impl FrozenProcess {
             Some(tracer) => tracer.is_alive(),
             None => stackglass_procfs::process::is_alive(self.view.pid),
         }
+    }
+
+    /// Why the memory no longer exists, if perf events would have been needed to keep it and are refused. It is given once.
+    pub fn refused_stops(&self) -> Option<FreezeError> {
+        let failure = self.tracer.as_ref().and_then(Tracer::failure);
+        failure.filter(|error| matches!(error, FreezeError::NoUserStops { .. }))
     }
 }

@@ -22,17 +22,19 @@ use crate::access;
 use crate::clock::monotonic;
 use crate::deadlock::Seizing;
 use crate::driver::Driver;
+use crate::perf_refused::PerfRefused;
 use crate::ptrace;
 use crate::refusal::Refusal;
 use crate::tracer_lock::{AttachMode, TracerLock};
+use stackglass_perf::user_stop;
 use stackglass_procfs::maps;
 use stackglass_procfs::{ImageKey, Status, process, smaps, threads};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -73,6 +75,8 @@ pub(super) struct Tracer {
     use_end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
     is_alive: Arc<AtomicBool>,
+    /// Why what was read has ended, if that is known.
+    failure: Arc<Mutex<Option<FreezeError>>>,
     /// Samplers stay away while the process is stopped.
     request: Option<CopyRequest>,
 }
@@ -114,6 +118,7 @@ impl Tracer {
         let (use_end, tracer_end) = UnixStream::pair()
             .map_err(|error| FreezeError::Io { what: "no socket can be created", error })?;
         let is_alive = Arc::new(AtomicBool::new(true));
+        let failure: Arc<Mutex<Option<FreezeError>>> = Arc::default();
         let seizing = Arc::new(Seizing::default());
         let (sender, answer) = mpsc::channel();
         let job = Job {
@@ -122,6 +127,7 @@ impl Tracer {
             method: if options.interrupt_calls { Method::Interrupt } else { Method::UserCode },
             use_end: tracer_end,
             is_alive: is_alive.clone(),
+            failure: failure.clone(),
             seizing: seizing.clone(),
         };
         let thread = std::thread::Builder::new()
@@ -132,8 +138,8 @@ impl Tracer {
         loop {
             match answer.recv_timeout(Duration::from_millis(2)) {
                 Ok(Ok(view)) => {
-                    let tracer =
-                        Tracer { use_end: Some(use_end), thread: Some(thread), is_alive, request: None };
+                    let (use_end, thread) = (Some(use_end), Some(thread));
+                    let tracer = Tracer { use_end, thread, is_alive, failure, request: None };
                     return Ok((tracer, view));
                 }
                 Ok(Err(error)) => {
@@ -150,6 +156,11 @@ impl Tracer {
     /// Whether the copy or the stopped process still exists.
     pub(super) fn is_alive(&self) -> bool {
         self.is_alive.load(Ordering::Acquire)
+    }
+
+    /// Why what was read has ended, if that is known. It is given once.
+    pub(super) fn failure(&self) -> Option<FreezeError> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -183,6 +194,7 @@ struct Job {
     /// Its other end is closed when the copy is no longer used.
     use_end: UnixStream,
     is_alive: Arc<AtomicBool>,
+    failure: Arc<Mutex<Option<FreezeError>>>,
     seizing: Arc<Seizing>,
 }
 
@@ -287,7 +299,10 @@ impl Job {
                         lock = None;
                     }
                 }
-                Ok(Report::Failed(_)) => break,
+                Ok(Report::Failed(error)) => {
+                    *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    break;
+                }
                 _ => {}
             }
             let is_waiting = self.kind == Kind::Copy && copied.is_none();
@@ -503,7 +518,7 @@ impl Stopping {
                     return Ok(());
                 }
                 if user_code::may_have_run(stopped) {
-                    return Err(FreezeError::Gone { pid });
+                    return Err(self.not_caught());
                 }
                 std::thread::sleep(CAUGHT_CHECK);
                 user_code::refresh(stopped);
@@ -566,7 +581,16 @@ impl Stopping {
             stopped.stop_again()?;
             stopped.read_registers();
         }
-        Err(FreezeError::Gone { pid: self.pid })
+        Err(self.not_caught())
+    }
+
+    /// Why a thread that slept was not caught before its first instruction.
+    fn not_caught(&self) -> FreezeError {
+        let pid = self.pid;
+        match user_stop::are_allowed() {
+            Err(error) => FreezeError::NoUserStops { pid, refused: PerfRefused::new(error) },
+            Ok(()) => FreezeError::Gone { pid },
+        }
     }
 
     /// The process itself, all of whose threads sleep.

@@ -17,6 +17,7 @@ use super::call_registers::CallRegisters;
 use super::error::FreezeError;
 use super::stop::{State, StoppedThreads, TracedThread, pause};
 use crate::clock::monotonic;
+use crate::perf_refused::PerfRefused;
 use crate::ptrace::{self, Stop};
 use stackglass_perf::user_stop::{UserStop, is_of_user_stop};
 use stackglass_procfs::Status;
@@ -146,7 +147,7 @@ fn settle(pid: u32, threads: &mut [TracedThread], refused: Option<io::Error>) ->
                 && (waited > LONGEST_STOP || waited > SHORTEST_WAIT && is_refused)
             {
                 return Err(match refused {
-                    Some(error) => FreezeError::NoUserStops { pid, error },
+                    Some(error) => FreezeError::NoUserStops { pid, refused: PerfRefused::new(error) },
                     None if blocks_trap(thread.tid) => FreezeError::BlocksSignals { pid, tid: thread.tid },
                     None => FreezeError::NotStopped { pid, tid: thread.tid },
                 });

@@ -111,7 +111,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let attached = match Attached::begin(pid, flags.delay, harmless_driver(pid, asked), AttachMode::Long) {
         Ok(attached) => attached,
         Err(why) => {
-            if let Refusal::NoPerf(_) = why {
+            if let Refusal::NoPerf(_) | Refusal::Traced { .. } | Refusal::Taken { .. } = why {
                 return Err(perf_refused::of_refusal(&why));
             }
             let line = why.to_string();

@@ -31,10 +31,8 @@ pub enum HeapError {
     /// It ended meanwhile.
     #[error("process {0} has ended while its heap was read")]
     Ended(u32),
-    /// Its copy ended meanwhile: the kernel needed memory, or the process executed another program.
-    #[error(
-        "the copy of process {0} ended while it was read: memory is short, or the process has executed another program (`heap take --stop` needs no copy)"
-    )]
+    /// Its copy ended meanwhile.
+    #[error("the copy of process {0} ended while it was read (`heap take --stop` needs no copy)")]
     CopyEnded(u32),
     /// The result cannot be written.
     #[error(transparent)]

@@ -149,7 +149,7 @@ fn write(
     // What was read from a copy that has ended may be incomplete, or nothing.
     if !process.is_alive() {
         return Err(match stackglass_procfs::process::is_alive(pid) {
-            true => HeapError::CopyEnded(pid),
+            true => process.refused_stops().map_or(HeapError::CopyEnded(pid), HeapError::Freeze),
             false => HeapError::Ended(pid),
         });
     }

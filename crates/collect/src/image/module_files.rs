@@ -6,11 +6,14 @@
 use stackglass_heapgraph::image::{Image, Mapping};
 use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_profile::Module;
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The kernel's suffix for a file that was deleted.
 const DELETED: &str = " (deleted)";
+/// The candidate that is a link of the kernel.
+const LINK: usize = 3;
 
 /// The modules by paths that find their files from this process.
 pub(crate) fn find(image: &Image, modules: &[LoadedModule]) -> Vec<Module> {
@@ -26,7 +29,16 @@ pub(crate) fn find(image: &Image, modules: &[LoadedModule]) -> Vec<Module> {
             let found = candidates.iter().find(|path| inode(path) == Some(mapping.inode));
             // Some file systems report other numbers for files than for mappings. Readers compare build ids.
             let likely = if is_in_other_namespace { &candidates[1] } else { &candidates[0] };
-            found.unwrap_or(likely).display().to_string()
+            match found {
+                // A link of the kernel is no name.
+                Some(link) if *link == candidates[LINK] => {
+                    if let Ok(file) = File::open(link) {
+                        stackglass_symbols::hold(&candidates[0].display().to_string(), file);
+                    }
+                    candidates[0].display().to_string()
+                }
+                found => found.unwrap_or(likely).display().to_string(),
+            }
         });
         let path = path.unwrap_or_else(|| module.path.clone());
         Module { path: path.into(), build_id: module.module.build_id().into() }

@@ -97,7 +97,7 @@ pub enum LaunchError {
     Output(#[from] WriteError),
     /// No session folder can be created.
     #[error("no folder for the session can be made in /dev/shm, $XDG_RUNTIME_DIR or /tmp: {0}")]
-    Session(std::io::Error),
+    Session(#[source] std::io::Error),
     /// The preload library is needed and cannot be unpacked.
     #[error("{0}")]
     Library(String),
@@ -114,13 +114,14 @@ pub enum LaunchError {
     NoProc,
     /// Signals cannot be received.
     #[error("cannot watch for signals: {0}")]
-    Signals(std::io::Error),
+    Signals(#[source] std::io::Error),
     /// The program cannot be started.
     #[error("{}: {error}", program.to_string_lossy())]
     Start {
         /// Its name.
         program: OsString,
         /// The error of the kernel.
+        #[source]
         error: std::io::Error,
     },
 }

@@ -322,7 +322,7 @@ impl RecordedProgram {
             recording.recorder.remark(own_allocator::remark(&options.program, &takeover));
         }
         let (has_begun, was_cleared) = (recording.has_begun(), recording.was_cleared());
-        let RecordingLoop { session, signals, mut recorder, file, .. } = recording;
+        let RecordingLoop { session, signals, mut recorder, mut file, .. } = recording;
         // Guests keep the page mapped. New images find no session and run without sampling.
         drop(session);
 
@@ -334,9 +334,16 @@ impl RecordedProgram {
         let end = ended.map_or(End::Running, |(end, _)| end);
         let mut kernel_cpu = ended.map(|(_, cpu)| cpu);
         let mut reasons = unaccounted_cpu::reasons(options, is_early, was_cleared);
-        if let Some(kernel) = kernel_cpu.filter(|_| reasons.is_empty()) {
-            let stolen = stolen_time::so_far().0.saturating_sub(self.stolen_before.0);
-            stolen_time::remove(&mut recording, kernel, Nanos(stolen));
+        // The kernel counts samplers inside the program as well.
+        let of_program = |kernel: Nanos| Nanos(kernel.0.saturating_sub(sampler_cpu.0));
+        // What has gone through a pipe stays as it is.
+        if let Some(kernel) = kernel_cpu.filter(|_| file.can_be_rewritten()) {
+            let stolen = Nanos(stolen_time::so_far().0.saturating_sub(self.stolen_before.0));
+            let is_whole = reasons.is_empty();
+            let shorter = is_whole && stolen_time::remove(&mut recording, kernel, stolen);
+            if stolen_time::bound(&mut recording, of_program(kernel)) || shorter {
+                file.rewrite(&recording, observer);
+            }
         }
         // What options leave out is no surprise.
         if let Some(kernel) =
@@ -350,7 +357,7 @@ impl RecordedProgram {
             recording.info.remarks.extend(remark);
         }
         set_end(&mut recording, Some(end), sampler_cpu.0);
-        recording.info.kernel_cpu = kernel_cpu;
+        recording.info.kernel_cpu = kernel_cpu.map(of_program);
         file.finish(recording, observer);
         if let Some(kept) = kept {
             kept.add_to_recording(observer);

@@ -3,10 +3,12 @@
 //! Between two switches a thread counts as running, although the host may have stopped the whole CPU meanwhile. The kernel
 //! does not count such time as CPU time of the thread, and no samples fall into it. It would show as CPU time without a
 //! stack. `/proc/stat` has the sum of all CPUs (`steal`, proc_stat(5)).
+//!
+//! Interrupts are alike: on a busy machine they take some percent of the time between two switches.
 
 use stackglass_procfs::clock::of_ticks;
 use stackglass_profile::recording::State;
-use stackglass_profile::{Cut, Nanos, Recording};
+use stackglass_profile::{Cut, Nanos, Recording, Sample, Thread};
 
 /// Less is not worth a correction, ns: the kernel's tick.
 const LEAST: u64 = 10_000_000;
@@ -24,18 +26,17 @@ fn stolen(stat: &str) -> Option<u64> {
 }
 
 /// Takes stolen time from the CPU time without a stack: as much as the recording exceeds the kernel's count, and at most what
-/// was stolen during the recording.
-pub(super) fn remove(recording: &mut Recording, kernel: Nanos, stolen: Nanos) {
+/// was stolen during the recording. Returns whether samples have changed.
+pub(super) fn remove(recording: &mut Recording, kernel: Nanos, stolen: Nanos) -> bool {
     let seen: u64 = recording.threads.iter().map(|thread| thread.cpu.0).sum();
     let surplus = seen.saturating_sub(kernel.0).min(stolen.0);
-    let is_stackless = |sample: &stackglass_profile::Sample| {
-        sample.state == State::Awake && sample.hits == 0 && sample.cut == Some(Cut::SHORT)
-    };
+    let is_stackless =
+        |sample: &Sample| sample.state == State::Awake && sample.hits == 0 && sample.cut == Some(Cut::SHORT);
     let stackless: u64 =
         recording.samples.iter().filter(|sample| is_stackless(sample)).map(|s| s.time.0).sum();
     let removed = surplus.min(stackless);
     if removed < LEAST {
-        return;
+        return false;
     }
     let share = |time: u64| (u128::from(time) * u128::from(removed) / u128::from(stackless)) as u64;
     for sample in recording.samples.iter_mut().filter(|sample| is_stackless(sample)) {
@@ -46,12 +47,44 @@ pub(super) fn remove(recording: &mut Recording, kernel: Nanos, stolen: Nanos) {
             thread.cpu.0 = thread.cpu.0.saturating_sub(part);
         }
     }
+    true
+}
+
+/// The process of the program has no more CPU time than the kernel counted for it and the children that it has waited for. A surplus
+/// is taken from all of its samples alike. Returns whether samples have changed.
+pub(super) fn bound(recording: &mut Recording, kernel: Nanos) -> bool {
+    let Some(pid) = recording.processes.first().map(|process| process.pid) else { return false };
+    let Recording { processes, threads, samples, .. } = recording;
+    let of_program =
+        |thread: &Thread| processes.get(thread.process.0 as usize).is_some_and(|process| process.pid == pid);
+    let own: Vec<bool> = threads.iter().map(of_program).collect();
+    let is_own = |sample: &Sample| {
+        let thread = (sample.thread.0 as usize).checked_sub(1);
+        sample.state == State::Awake && thread.and_then(|at| own.get(at)).is_some_and(|own| *own)
+    };
+    let seen: u64 = samples.iter().filter(|sample| is_own(sample)).map(|sample| sample.time.0).sum();
+    let of_threads: u64 =
+        threads.iter().zip(&own).filter(|(_, own)| **own).map(|(thread, _)| thread.cpu.0).sum();
+    let scaled =
+        |time: u64, of: u64| Nanos((u128::from(time) * u128::from(kernel.0) / u128::from(of)) as u64);
+    if of_threads > kernel.0 {
+        for (thread, _) in threads.iter_mut().zip(&own).filter(|(_, own)| **own) {
+            thread.cpu = scaled(thread.cpu.0, of_threads);
+        }
+    }
+    if seen <= kernel.0 {
+        return false;
+    }
+    for sample in samples.iter_mut().filter(|sample| is_own(sample)) {
+        sample.time = scaled(sample.time.0, seen);
+    }
+    true
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_profile::{ProcessIndex, Sample, StackId, Thread, ThreadNumber};
+    use stackglass_profile::{ProcessIndex, StackId, ThreadNumber};
 
     #[test]
     fn steal_is_the_eighth_number() {
@@ -101,5 +134,21 @@ mod tests {
         assert_eq!(times(140, 90), (vec![100, 40], 140));
         // Children that nobody waited for are not in the kernel's count.
         assert_eq!(times(0, 0), (vec![100, 40], 140));
+    }
+
+    #[test]
+    fn the_programs_process_has_no_more_than_the_kernel_counted() {
+        let process = |pid| stackglass_profile::Process { pid, ..stackglass_profile::Process::default() };
+        for (second, expected) in [(7, (vec![50, 20], [70, 140])), (9, (vec![100, 40], [140, 140]))] {
+            let mut recording = recording();
+            recording.processes = vec![process(9), process(second)];
+            recording.threads.push(Thread { process: ProcessIndex(1), ..recording.threads[0].clone() });
+            // The second thread is one of a child, or of another image of the process.
+            let kernel = if second == 7 { 70 } else { 280 };
+            assert_eq!(bound(&mut recording, Nanos(kernel * 1_000_000)), second == 7);
+            let times: Vec<u64> = recording.samples.iter().map(|sample| sample.time.0 / 1_000_000).collect();
+            let cpu = [0, 1].map(|at: usize| recording.threads[at].cpu.0 / 1_000_000);
+            assert_eq!((times, cpu), expected);
+        }
     }
 }

@@ -57,6 +57,14 @@ impl ElfFile {
         ElfFile::read(Bytes::File(file), meta.ino())
     }
 
+    /// The open file, if its bytes are not in memory.
+    pub(super) fn file(&self) -> Option<&File> {
+        match &self.bytes {
+            Bytes::File(file) => Some(file),
+            Bytes::Memory(_) => None,
+        }
+    }
+
     /// The kernel's own library (vdso), which is the same in each process.
     pub(super) fn vdso() -> Option<ElfFile> {
         const LEN: usize = 8192;

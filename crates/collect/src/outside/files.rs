@@ -8,7 +8,9 @@ use super::elf_file::ElfFile;
 use foldhash::HashMap;
 use stackglass_perf::records::Mmap;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -18,13 +20,15 @@ const VDSO: &[u8] = b"[vdso]";
 const DELETED: &[u8] = b" (deleted)";
 /// Most files in the table. When it is full it is cleared; files in use stay open.
 const MOST: usize = 1 << 14;
+/// Candidates that are links of the kernel: the last ones.
+const LINKS: usize = 2;
 
 /// A file of a mapping.
 #[derive(Clone)]
 pub(super) struct Found {
     /// `None` if it cannot be read.
     pub file: Option<Rc<ElfFile>>,
-    /// A path that finds it from this process.
+    /// A path that finds it from this process, or its own name if only a link of the kernel finds it.
     pub path: Rc<[u8]>,
 }
 
@@ -53,6 +57,27 @@ impl Files {
     }
 }
 
+/// Files that were deleted after they were found are kept for their names.
+impl Drop for Files {
+    fn drop(&mut self) {
+        for found in self.known.values() {
+            let is_deleted = |file: &File| file.metadata().is_ok_and(|file| file.nlink() == 0);
+            if let Some(file) = found.file.as_ref().filter(|file| file.file().is_some_and(is_deleted)) {
+                hold(&found.path, file);
+            }
+        }
+    }
+}
+
+/// Keeps a file open until names are read.
+fn hold(path: &[u8], file: &ElfFile) {
+    if let (Ok(name), Some(file)) =
+        (std::str::from_utf8(path), file.file().and_then(|file| file.try_clone().ok()))
+    {
+        stackglass_symbols::hold(name, file);
+    }
+}
+
 fn find(pid: u32, map: &Mmap<'_>) -> Found {
     if map.path == VDSO {
         return Found { file: ElfFile::vdso().map(Rc::new), path: VDSO.into() };
@@ -60,10 +85,15 @@ fn find(pid: u32, map: &Mmap<'_>) -> Found {
     let path = map.path.strip_suffix(DELETED).unwrap_or(map.path);
     let deleted = path.len() != map.path.len();
     let candidates = candidates(pid, path, map);
-    for candidate in candidates.iter().skip(usize::from(deleted)) {
+    for (index, candidate) in candidates.iter().enumerate().skip(usize::from(deleted)) {
         let Some(mut file) = ElfFile::open(candidate).filter(|file| is_same(file, map)) else { continue };
         file.find_eh_frame();
-        let path = candidate.as_os_str().as_bytes().into();
+        // The kernel's links end with the process, and are no names.
+        let is_link = index >= candidates.len() - LINKS;
+        if is_link {
+            hold(path, &file);
+        }
+        let path = if is_link { path.into() } else { candidate.as_os_str().as_bytes().into() };
         return Found { file: Some(Rc::new(file)), path };
     }
     Found { file: None, path: path.into() }
@@ -117,10 +147,9 @@ mod tests {
         }
         assert_eq!(lookup(&[1, 2, 3], 0, path), (false, path.to_vec()));
         let deleted = [path, DELETED].concat();
-        let by_link = format!("/proc/{me}/exe").into_bytes();
         assert!(lookup(&[], file.inode, &deleted).0);
         assert!(
-            [by_link, [b"/proc/", me.to_string().as_bytes(), b"/root", path].concat()]
+            [path.to_vec(), [b"/proc/", me.to_string().as_bytes(), b"/root", path].concat()]
                 .contains(&lookup(&[], file.inode, &deleted).1)
         );
         assert_eq!(lookup(&[], 0, b"[vdso]"), (true, VDSO.to_vec()));

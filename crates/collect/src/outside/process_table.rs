@@ -388,7 +388,7 @@ impl ProcessTable {
         if !self.sampling {
             return;
         }
-        self.check_running();
+        self.check_accounts();
         let ProcessTable { processes, threads, moved, .. } = self;
         let mut settling = Settling {
             cost: &self.cost,
@@ -449,7 +449,7 @@ impl ProcessTable {
             self.exit(tid, self.until.min(now), recorder);
         }
         if self.sampling {
-            self.check_running();
+            self.check_accounts();
         }
         let ProcessTable { processes, threads, .. } = self;
         let mut settling = Settling {

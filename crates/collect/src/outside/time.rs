@@ -1,8 +1,8 @@
 //! The time of one thread: what it ran, waited for a CPU and slept, and how much of it was assigned to stacks.
 //!
-//! The time between two switches is exact. The kernel's account of a thread also contains the cost of the switches
-//! themselves. So the account is read now and then while the thread is off its CPU. If that is not possible,
-//! because the thread has ended, the mean cost of a switch is added.
+//! The time between two switches is known exactly. The kernel's account of a thread also contains the cost of the switches
+//! themselves, and leaves out interrupts and what the host of a virtual machine takes. So the account is read now and then while the
+//! thread is off its CPU. If that is not possible, because the thread has ended, the mean difference for a switch is added.
 //!
 //! The kernel does not report when a sleeping thread is woken, only when it gets a CPU. But its account also says how long the thread has
 //! waited for CPUs: what exceeds the waits after preemptions was a wait after a sleep. Neither that nor the cost of switches is sleep.
@@ -29,24 +29,25 @@ pub(super) enum Phase {
     Unknown,
 }
 
-/// The mean cost of a switch on this machine, learned from threads whose account could be read.
+/// The mean cost of a switch on this machine, learned from threads whose account could be read. It is negative where interrupts take
+/// more than switches.
 #[derive(Default, Debug)]
 pub(super) struct SwitchCost {
-    extra: u64,
+    extra: i64,
     switches: u64,
 }
 
 impl SwitchCost {
-    fn learn(&mut self, extra: u64, switches: u64) {
-        if extra <= switches.saturating_mul(MOST_PER_SWITCH) {
+    fn learn(&mut self, extra: i64, switches: u64) {
+        if extra.unsigned_abs() <= switches.saturating_mul(MOST_PER_SWITCH) {
             self.extra += extra;
             self.switches += switches;
         }
     }
 
-    fn of(&self, switches: u64) -> u64 {
+    fn of(&self, switches: u64) -> i64 {
         match self.switches {
-            ENOUGH.. => (u128::from(self.extra) * u128::from(switches) / u128::from(self.switches)) as u64,
+            ENOUGH.. => (i128::from(self.extra) * i128::from(switches) / i128::from(self.switches)) as i64,
             _ => 0,
         }
     }
@@ -80,7 +81,7 @@ pub(super) struct ThreadTime {
     /// A later reading and its moment, up to which not all records are known yet.
     early: Option<(SchedStat, u64)>,
     /// What the last reading says about the cost of switches: ns, and their number.
-    learned: Option<(u64, u64)>,
+    learned: Option<(i64, u64)>,
     /// By how much the account exceeded `ran` at the last reading.
     extra: i64,
     assigned: u64,
@@ -181,7 +182,7 @@ impl ThreadTime {
             cost.learn(extra, switches);
         }
         if self.reading.is_none() && self.early.is_none() {
-            self.extra = cost.of(self.switches) as i64;
+            self.extra = cost.of(self.switches);
         }
         self.early = Some((account, at));
     }
@@ -193,19 +194,22 @@ impl ThreadTime {
         if self.phase == Phase::Running && self.entered <= read_at {
             return;
         }
+        // The kernel adds a wait to its account when it ends.
+        let goes_on = if self.phase == Phase::Ready { self.since - self.entered } else { 0 };
+        let ended_waits = self.preempted.saturating_sub(goes_on);
         if let Some(Reading { account: before, ran, preempted, switches }) = self.reading {
             let extra = account.ran.saturating_sub(before.ran) as i64 - (self.ran as i64 - ran as i64);
             self.extra += extra;
             if !self.lost {
                 let switches = self.switches - switches;
-                self.learned = Some((extra.max(0) as u64, switches));
+                self.learned = Some((extra, switches));
                 self.switched_in_sleep += extra.min(switches.saturating_mul(MOST_PER_SWITCH) as i64);
                 let waited = account.waited.saturating_sub(before.waited) as i64;
-                self.waited_after_sleep += waited - (self.preempted - preempted) as i64;
+                self.waited_after_sleep += waited - (ended_waits as i64 - preempted as i64);
             }
         }
         self.lost = false;
-        let (ran, preempted, switches) = (self.ran, self.preempted, self.switches);
+        let (ran, preempted, switches) = (self.ran, ended_waits, self.switches);
         self.reading = Some(Reading { account, ran, preempted, switches });
     }
 
@@ -220,7 +224,7 @@ impl ThreadTime {
     /// CPU time since its start, ns.
     pub(super) fn clock(&self, cost: &SwitchCost) -> u64 {
         let unread = self.switches - self.reading.map_or(0, |reading| reading.switches);
-        let clock = (self.ran + cost.of(unread)) as i64 + self.extra;
+        let clock = self.ran as i64 + cost.of(unread) + self.extra;
         clock.max(0) as u64
     }
 

@@ -41,7 +41,17 @@ impl RecordingFile {
         let info = recorder.info_mut();
         info.start = Nanos(clock::monotonic());
         info.started = clock::realtime();
-        match GlassWriter::create(&self.path, &recorder.recording().info) {
+        self.rewrite(recorder.recording(), observer);
+    }
+
+    /// Whether samples that are in the file already may still change.
+    pub(crate) fn can_be_rewritten(&self) -> bool {
+        std::fs::metadata(&self.path).is_ok_and(|file| file.is_file())
+    }
+
+    /// Samples that are in the file have changed: it begins anew. The next write has all of them.
+    pub(crate) fn rewrite(&mut self, recording: &Recording, observer: &mut dyn Observer) {
+        match GlassWriter::create(&self.path, &recording.info) {
             Ok(writer) => self.writer = writer,
             Err(error) => observer.note(&format!("the file of the recording cannot be restarted: {error}")),
         }

@@ -41,9 +41,7 @@ pub enum TasksError {
     #[error("process {0} has ended while its tasks were read")]
     Ended(u32),
     /// Its copy ended meanwhile.
-    #[error(
-        "the copy of process {0} ended while it was read: memory is short, or the process has executed another program (`tasks --stop` needs no copy)"
-    )]
+    #[error("the copy of process {0} ended while it was read (`tasks --stop` needs no copy)")]
     CopyEnded(u32),
 }
 
@@ -137,7 +135,7 @@ fn read_once(
 fn check_complete(process: &FrozenProcess, pid: u32) -> Result<(), TasksError> {
     match (process.is_alive(), stackglass_procfs::process::is_alive(pid)) {
         (true, _) => Ok(()),
-        (false, true) => Err(TasksError::CopyEnded(pid)),
+        (false, true) => Err(process.refused_stops().map_or(TasksError::CopyEnded(pid), TasksError::Freeze)),
         (false, false) => Err(TasksError::Ended(pid)),
     }
 }

@@ -1,5 +1,8 @@
 //! A program that confines itself to certain system calls (seccomp(2)) is noticed, so that none is made for it any more.
 //!
+//! So is a thread that redirects its calls to a handler (Syscall User Dispatch), as Wine does: it would get those of this
+//! library, and the return from the sampling signal.
+//!
 //! C programs use prctl(2), or syscall(2), since glibc has no function for seccomp(2).
 
 use crate::{credentials, real_functions};
@@ -26,17 +29,28 @@ pub unsafe extern "C" fn prctl(
     if matches!(option, libc::PR_SET_SECUREBITS | libc::PR_SET_KEEPCAPS) {
         credentials::before_change();
     }
-    let is_filter = second == libc::SECCOMP_MODE_FILTER.into() && third != 0;
-    if option != libc::PR_SET_SECCOMP || !(is_filter || second == libc::SECCOMP_MODE_STRICT.into()) {
-        return pass_on();
-    }
+    let Some(ends) = confines(option, second, third) else { return pass_on() };
     let mut answer = -1;
-    let ends = if is_filter { EndOfSampling::Thread } else { EndOfSampling::Process };
     confine(false, ends, || {
         answer = pass_on();
         answer == 0
     });
     answer
+}
+
+/// Where the sampler ends after prctl(2) with these arguments, if that confines the calling thread.
+fn confines(option: c_int, second: c_ulong, third: c_ulong) -> Option<EndOfSampling> {
+    /// `PR_SET_SYSCALL_USER_DISPATCH` and `PR_SYS_DISPATCH_OFF` (include/uapi/linux/prctl.h). There are two ways to be on.
+    const USER_DISPATCH: c_int = 59;
+    const OFF: c_ulong = 0;
+    const FILTER: c_ulong = libc::SECCOMP_MODE_FILTER as c_ulong;
+    const STRICT: c_ulong = libc::SECCOMP_MODE_STRICT as c_ulong;
+    match (option, second) {
+        (USER_DISPATCH, mode) if mode != OFF => Some(EndOfSampling::Thread),
+        (libc::PR_SET_SECCOMP, FILTER) if third != 0 => Some(EndOfSampling::Thread),
+        (libc::PR_SET_SECCOMP, STRICT) => Some(EndOfSampling::Process),
+        _ => None,
+    }
 }
 
 /// Runs `act`, which confines the calling thread or all threads, if it succeeds. This library makes no call for them afterwards.
@@ -102,6 +116,8 @@ pub unsafe extern "C" fn syscall(number: c_long) -> c_long {
         ".cfi_startproc",
         "cmp rdi, {seccomp}",
         "je {confining}",
+        "cmp rdi, {prctl}",
+        "je {prctl_by_number}",
         "lea r11, [rdi - {first}]",
         "cmp r11, {span}",
         "ja 2f",
@@ -129,6 +145,8 @@ pub unsafe extern "C" fn syscall(number: c_long) -> c_long {
         first = const credentials::FIRST,
         span = const credentials::LAST - credentials::FIRST,
         confining = sym confining,
+        prctl = const libc::SYS_prctl,
+        prctl_by_number = sym prctl_by_number,
         changing = sym credentials::before_call,
         next = sym SYSCALL,
     )
@@ -158,6 +176,29 @@ unsafe extern "C" fn confining(
         answer = pass_on();
         // A filter with a listener answers with its descriptor.
         answer >= 0
+    });
+    answer
+}
+
+/// prctl(2).
+unsafe extern "C" fn prctl_by_number(
+    number: c_long,
+    option: c_ulong,
+    second: c_ulong,
+    third: c_ulong,
+    fourth: c_ulong,
+    fifth: c_ulong,
+) -> c_long {
+    type Syscall = unsafe extern "C" fn(c_long, c_ulong, c_ulong, c_ulong, c_ulong, c_ulong) -> c_long;
+    // SAFETY: the C library's `syscall`, or the one below, which take what they need.
+    let real = unsafe { core::mem::transmute::<*mut c_void, Syscall>(SYSCALL.load(Acquire)) };
+    // SAFETY: passed on unchanged.
+    let pass_on = || unsafe { real(number, option, second, third, fourth, fifth) };
+    let Some(ends) = confines(option as c_int, second, third) else { return pass_on() };
+    let mut answer = -1;
+    confine(false, ends, || {
+        answer = pass_on();
+        answer == 0
     });
     answer
 }

@@ -1,11 +1,14 @@
 //! The recording functions of the allocator: the real one, and the count.
 //!
+//! With a rate, most allocations are left out and most freed blocks are not known. Then `malloc`, `calloc`, `realloc` and `free` jump to
+//! the real function, with nothing of theirs on the stack.
+//!
 //! The last two arguments describe the program's function: the address of its return address, and its `rbp`.
 
-use super::{begins_or_is_recording, is_recording, real};
+use super::{begins_or_is_recording, is_recording, real, wanted};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::*};
-use stackglass_heap::{Kind, Start};
+use stackglass_heap::{Kind, Start, leaves_out, may_have};
 
 /// The state of the program's function after the return to it.
 ///
@@ -58,6 +61,12 @@ unsafe fn apart(block: *mut c_void, size: usize, again: impl FnOnce() -> *mut c_
 
 pub(super) unsafe extern "C" fn malloc(size: usize, sp: *const u64, rbp: u64) -> *mut c_void {
     // SAFETY: the arguments of an entry, passed on.
+    unsafe { if leaves_out(size, wanted()) { real::malloc(size) } else { counted_malloc(size, sp, rbp) } }
+}
+
+#[inline(never)]
+unsafe extern "C" fn counted_malloc(size: usize, sp: *const u64, rbp: u64) -> *mut c_void {
+    // SAFETY: the arguments of an entry, passed on.
     unsafe {
         let block = real::malloc(size.max(smallest()));
         let block = apart(block, size, || real::malloc(DISTANCE));
@@ -67,6 +76,17 @@ pub(super) unsafe extern "C" fn malloc(size: usize, sp: *const u64, rbp: u64) ->
 }
 
 pub(super) unsafe extern "C" fn calloc(n: usize, size: usize, sp: *const u64, rbp: u64) -> *mut c_void {
+    // SAFETY: the arguments of an entry, passed on.
+    unsafe {
+        match leaves_out(n.wrapping_mul(size), wanted()) {
+            true => real::calloc(n, size),
+            false => counted_calloc(n, size, sp, rbp),
+        }
+    }
+}
+
+#[inline(never)]
+unsafe extern "C" fn counted_calloc(n: usize, size: usize, sp: *const u64, rbp: u64) -> *mut c_void {
     // SAFETY: the arguments of an entry, passed on. If the product overflows, the real one returns null.
     unsafe {
         let bytes = n.wrapping_mul(size);
@@ -84,6 +104,17 @@ pub(super) unsafe extern "C" fn realloc(
     sp: *const u64,
     rbp: u64,
 ) -> *mut c_void {
+    // SAFETY: the arguments of an entry, passed on.
+    unsafe {
+        match !may_have(old.addr()) && leaves_out(size, wanted()) {
+            true => real::realloc(old, size),
+            false => counted_realloc(old, size, sp, rbp),
+        }
+    }
+}
+
+#[inline(never)]
+unsafe extern "C" fn counted_realloc(old: *mut c_void, size: usize, sp: *const u64, rbp: u64) -> *mut c_void {
     // SAFETY: the arguments of an entry, passed on.
     unsafe {
         let ended = before_reallocation(old);
@@ -187,6 +218,12 @@ paged!(valloc);
 paged!(pvalloc);
 
 pub(super) unsafe extern "C" fn free(block: *mut c_void, _sp: *const u64, _rbp: u64) {
+    // SAFETY: the argument of an entry, passed on.
+    unsafe { if may_have(block.addr()) { counted_free(block) } else { real::free(block) } }
+}
+
+#[inline(never)]
+unsafe extern "C" fn counted_free(block: *mut c_void) {
     if !block.is_null() && is_recording() {
         stackglass_heap::freed(block.addr());
     }

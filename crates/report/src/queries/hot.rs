@@ -9,7 +9,8 @@ use crate::order;
 use crate::queries::cpu_tree::{CpuTree, NodeKind};
 use crate::queries::cut_reasons::no_stack_text;
 use crate::queries::line_times::Counts;
-use crate::queries::uncertainty::{looks_error, standard_error};
+use crate::queries::look_errors;
+use crate::queries::uncertainty::standard_error;
 use crate::queries::waits::{Wait, Waits};
 use crate::queries::weight::Weight;
 use crate::text::short::in_brackets;
@@ -104,7 +105,15 @@ struct Counted {
     total: Weight,
 }
 
+/// What tells a row from others: the line of a function may differ between parts of a recording, that of a wait does not.
+type RowKey = (String, String, Option<(Arc<str>, Option<Place>)>);
+
 impl Counted {
+    fn key(&self) -> RowKey {
+        let wait = self.waits_in.clone().map(|future| (future, self.place.clone()));
+        (self.name.clone(), self.module.clone(), wait)
+    }
+
     fn named(name: String, own: Weight, total: Weight) -> Counted {
         Counted { name, place: None, waits_in: None, module: String::new(), own, total }
     }
@@ -124,30 +133,20 @@ impl HotTable {
         }
         let counters = recording.processes.iter().filter_map(|process| process.counters.get(LOOKS_AT_TASKS));
         let looks: u64 = counters.sum();
-        let rows = match key {
-            HotKey::Function => functions(&recording),
-            HotKey::Line => lines(&recording),
-            HotKey::Module => by_frame(&recording, module, |_| None),
-            HotKey::Crate => by_frame(&recording, krate, krate_of_wait),
-            HotKey::Thread => by_thread(&recording, |number| {
-                let label = harmless(&recording.thread_label(number)).into_owned();
-                if label.is_empty() { format!("thread {}", number.0) } else { label }
-            }),
-            HotKey::Process => by_thread(&recording, |number| process(&recording, number)),
-        };
+        let rows = counted(&recording, key);
         let mut all = Weight::default();
         rows.iter().for_each(|row| all += row.own);
         let timed = all.time > 0 || rows.is_empty();
         let amount = |weight: Weight| if timed { weight.time } else { weight.hits };
+        let look_errors = (looks > 0).then(|| look_errors(&mut recording, key, looks, amount));
         let row = |counted: Counted| {
+            let of_looks =
+                look_errors.as_ref().map(|errors| errors.get(&counted.key()).copied().unwrap_or(0.0));
             let Counted { name, place, waits_in, module, own, total } = counted;
             let each = amount(own) as f64 / own.hits.max(1) as f64;
             let sampled = states == StateFilter::Awake && own.hits > 0;
-            let error = sampled.then(|| match looks {
-                0 => standard_error(own.hits, all.hits) * each,
-                // Tasks of one look may all do the same, so each look counts once.
-                looks => looks_error(amount(own), amount(all), looks),
-            });
+            let error =
+                sampled.then(|| of_looks.unwrap_or_else(|| standard_error(own.hits, all.hits) * each));
             HotRow {
                 name,
                 place,
@@ -169,6 +168,40 @@ impl HotTable {
         });
         HotTable { key, states, timed, total: amount(all), samples: all.hits, rows }
     }
+}
+
+/// The rows of a recording.
+fn counted(recording: &Recording, key: HotKey) -> Vec<Counted> {
+    match key {
+        HotKey::Function => functions(recording),
+        HotKey::Line => lines(recording),
+        HotKey::Module => by_frame(recording, module, |_| None),
+        HotKey::Crate => by_frame(recording, krate, krate_of_wait),
+        HotKey::Thread => by_thread(recording, |number| {
+            let label = harmless(&recording.thread_label(number)).into_owned();
+            if label.is_empty() { format!("thread {}", number.0) } else { label }
+        }),
+        HotKey::Process => by_thread(recording, |number| process(recording, number)),
+    }
+}
+
+/// The errors of the own amounts of all rows of a profile with so many looks.
+fn look_errors(
+    recording: &mut Recording,
+    key: HotKey,
+    looks: u64,
+    amount: impl Fn(Weight) -> u64,
+) -> BTreeMap<RowKey, f64> {
+    let groups = look_errors::groups(recording, looks);
+    let mut rows: BTreeMap<RowKey, Vec<(f64, f64)>> = BTreeMap::new();
+    let times: Vec<(f64, f64)> = groups.iter().map(|group| (0.0, group.time)).collect();
+    for (number, group) in groups.into_iter().enumerate() {
+        recording.samples = group.samples;
+        for row in counted(recording, key) {
+            rows.entry(row.key()).or_insert_with(|| times.clone())[number].0 += amount(row.own) as f64;
+        }
+    }
+    rows.into_iter().map(|(key, groups)| (key, look_errors::standard_error(&groups))).collect()
 }
 
 /// Functions, as the summary counts them.

@@ -14,6 +14,7 @@ pub mod heap_graph;
 pub mod hot;
 pub(crate) mod hot_chains;
 pub(crate) mod line_times;
+pub(crate) mod look_errors;
 pub(crate) mod picked;
 pub mod selection;
 pub(crate) mod stackless;

@@ -5,6 +5,10 @@ use super::super::on_cpus::Doubt;
 use super::super::time::Phase;
 use super::{ProcessTable, has_id};
 use crate::recording::recorder::Recorder;
+use stackglass_procfs::clock::monotonic;
+
+/// Waiting threads whose account is read at once.
+const READS: usize = 64;
 
 impl ProcessTable {
     /// A thread gets a CPU or leaves it. With events of CPUs, it may be another program's.
@@ -88,14 +92,26 @@ impl ProcessTable {
         self.exit(tid, at, recorder);
     }
 
-    /// Compares running threads with the kernel's account: the switch away from a CPU may be among the lost records.
-    pub(super) fn check_running(&mut self) {
+    /// Compares threads with the kernel's account. That of a thread which waits for a CPU is exact. One that seems to run may have left
+    /// its CPU: the switch may be among lost records.
+    pub(super) fn check_accounts(&mut self) {
         for cpu in 0..self.on_cpus.cpus() {
             let Some(thread) = self.on_cpus.thread_on(cpu).and_then(|tid| self.threads.get_mut(&tid)) else {
                 continue;
             };
             if let Some(stat) = thread.files.stat() {
                 thread.time.bound(stat.ran, &self.cost);
+            }
+        }
+        // If there are more than that, other ones each time.
+        let from = self.drain as usize * READS % self.moved.len().max(1);
+        for i in 0..self.moved.len().min(READS) {
+            let tid = self.moved[(from + i) % self.moved.len()];
+            let Some(thread) = self.threads.get_mut(&tid) else { continue };
+            if thread.time.phase() == Phase::Ready
+                && let Some(stat) = thread.files.stat()
+            {
+                thread.time.read(stat, monotonic(), &mut self.cost);
             }
         }
     }

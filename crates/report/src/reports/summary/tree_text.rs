@@ -149,7 +149,7 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Row, guides: &Guides, colu
             let frames = if least == most { most.to_string() } else { format!("{least} to {most}") };
             line.push(Paint::Grey, format!("⋯ {frames} frames of {} and std", executors.names()));
         }
-        NodeKind::Nothing(None) => drop(line.plain("[start and end of threads]")),
+        NodeKind::Nothing(None) => drop(line.plain("[start and end of programs and threads]")),
         NodeKind::Nothing(Some(cut)) => {
             let why = cut_reason(cut).map_or("unknown reason", |reason| reason.word);
             line.plain(format!("[no stack: {why}]"));

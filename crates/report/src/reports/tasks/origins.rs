@@ -111,7 +111,7 @@ pub(super) fn place_object((file, line): &(Arc<str>, u32)) -> Object {
 mod tests {
     use super::*;
     use stackglass_profile::Nanos;
-    use stackglass_profile::task_dump::{DumpedTask, PollingThread, TaskState};
+    use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, DumpedTask, PollingThread, TaskState};
 
     fn text(dump: &TaskDump, cols: usize) -> String {
         let mut out = Vec::new();
@@ -197,5 +197,37 @@ mod tests {
         let head = text.split("\n\n").next().expect("a paragraph");
         assert!(head.contains("blocks its worker: task 1 ") && head.contains("main.rs:31"), "{text}");
         assert!(text.contains("may have returned between") && text.contains("block_in_place"), "{text}");
+    }
+
+    #[test]
+    fn deep_trees_fit_their_width() {
+        let long = "app::a_module::with_another::and_a_name_that_is_long";
+        let frame = |name: &str, children| AwaitFrame {
+            function: name.into(),
+            point: AwaitPoint::Await(Some(("/src/a_file_with_a_name.rs".into(), 1234))),
+            children,
+            is_race: false,
+        };
+        let mut stack = vec![frame("app::innermost", Vec::new()), frame("app::other", Vec::new())];
+        for depth in 0..120 {
+            let mut children = vec![frame(long, stack)];
+            if depth % 3 == 0 {
+                children.push(frame("app::branch", Vec::new()));
+            }
+            stack = children;
+        }
+        let dump = TaskDump { tasks: vec![DumpedTask { stack, ..task(1, long, 0) }], ..TaskDump::default() };
+        for cols in [40, 41, 60, 80, 120] {
+            for (tree, everything) in [(false, false), (false, true), (true, false), (true, true)] {
+                let text = TasksText::new().cols(cols).everything(everything);
+                let mut out = Vec::new();
+                let written = if tree { text.tree(&dump, &mut out) } else { text.groups(&dump, &mut out) };
+                written.expect("memory can be written");
+                let text = String::from_utf8(out).expect("it is text");
+                let wide = text.lines().find(|line| crate::text::columns::width(line) > cols);
+                assert_eq!(wide, None, "{cols} {tree} {everything}");
+                assert!(text.lines().count() > 100, "{text}");
+            }
+        }
     }
 }

@@ -21,8 +21,10 @@ pub(super) const PLACE: usize = 18;
 pub(super) const INDENT: usize = 7;
 /// Columns that a name has, however long the note behind it is.
 const SHORTEST_NAME: usize = 16;
-/// Columns that a name has in the long report, however deep it is.
-const NARROWEST: usize = 12;
+/// Columns that a name has in the long report, however deep it is. `TasksText::cols` leaves room for it.
+const NARROWEST: usize = 8;
+/// Columns that a deep name has on a terminal with room for it.
+const DEEP_NAME: usize = 20;
 /// Most groups of the short report.
 const GROUPS: usize = 20;
 /// Most ids, deadlocks and locks that are named.
@@ -436,14 +438,18 @@ impl ShownFrame<'_> {
     /// Writes place and function behind what leads the line. In the long report, names are not shortened and may need several
     /// lines.
     pub(super) fn write(&self, text: &TasksText, lead: Line, out: &mut dyn Write) -> io::Result<()> {
-        let ShownFrame { frame, is_grey, folded, own, .. } = *self;
+        let ShownFrame { frame, is_grey, folded, .. } = *self;
         let place = match &frame.point {
             AwaitPoint::Await(Some((file, line))) => place_text(file, *line),
             AwaitPoint::Await(None) => "?".to_owned(),
             _ => String::new(),
         };
         let place = cut_left(&place, PLACE).into_owned();
-        let room_of_lead = lead.width();
+        let before_tree = lead.width() + PLACE + 1;
+        // Lines of a deep tree are cut at their left, so that its names have room.
+        let room = text.cols.saturating_sub(before_tree);
+        let of_tree = room.saturating_sub(DEEP_NAME.min(room / 2).max(NARROWEST + 2));
+        let (own, below) = (cut_left(self.own, of_tree), cut_left(self.below, of_tree));
         let mut line = lead;
         line.push(if is_grey { Paint::Grey } else { Paint::Normal }, pad_right(&place, PLACE));
         line.plain(format!(" {own}"));
@@ -465,10 +471,9 @@ impl ShownFrame<'_> {
             line.push(Paint::Grey, cut_right(&note, left));
             return line.cut(text.cols).write(text.style, out);
         }
-        let continued = format!("{:1$} {2}  ", "", room_of_lead + PLACE, self.below);
-        // Deep trees leave little room.
-        let below = text.cols.saturating_sub(width(&continued)).max(NARROWEST);
-        let mut room = room.max(NARROWEST);
+        let continued = format!("{:before_tree$}{below}  ", "");
+        let below = text.cols.saturating_sub(width(&continued));
+        let mut room = room;
         let mut parts = broken_name(&function, room, below);
         let mut last = parts.pop().unwrap_or_default();
         for part in parts {
