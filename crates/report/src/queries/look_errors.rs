@@ -24,7 +24,7 @@ pub(crate) fn groups(recording: &Recording, looks: u64) -> Vec<LookGroup> {
     let mut tasks: HashMap<(u64, u64, u32), u64> = HashMap::default();
     for sample in &recording.samples {
         *tasks.entry((sample.clock.0, sample.task, sample.thread.0)).or_default() += sample.time.0;
-        groups[group_of(sample.clock.0)].samples.push(sample.clone());
+        groups[group_of(sample.clock.0)].samples.push(*sample);
     }
     let mut times: HashMap<u64, u64> = HashMap::default();
     for ((clock, ..), time) in tasks {
@@ -72,8 +72,8 @@ mod tests {
     fn recording(looks: u64, long: u64) -> Recording {
         let mut recording = Recording::default();
         for look in 0..looks {
-            let time = if look % 5 == 0 { long } else { 1 } * 1_000_000;
-            let tasks = if look * 7 % 10 == 0 { 210 } else { 10 };
+            let time = if look.is_multiple_of(5) { long } else { 1 } * 1_000_000;
+            let tasks = if (look * 7).is_multiple_of(10) { 210 } else { 10 };
             recording.info.wall.0 += time;
             for task in 0..tasks {
                 recording.samples.push(Sample {
@@ -108,8 +108,8 @@ mod tests {
             assert!(error(&recording, 1000, 0) < 1.0, "{}", error(&recording, 1000, 0));
             // By looks: each with 200 tasks or none, for a tenth of the time.
             let looks = (0..1000).map(|look: u64| {
-                let time = if look % 5 == 0 { long } else { 1 } as f64 * 1e6;
-                (if look * 7 % 10 == 0 { 200.0 * time } else { 0.0 }, time)
+                let time = if look.is_multiple_of(5) { long } else { 1 } as f64 * 1e6;
+                (if (look * 7).is_multiple_of(10) { 200.0 * time } else { 0.0 }, time)
             });
             let exact = standard_error(&looks.collect::<Vec<_>>());
             let error = error(&recording, 1000, 1);
@@ -121,7 +121,7 @@ mod tests {
     fn looks_without_a_wanted_task_count() {
         let mut recording = recording(1000, 1);
         let all = error(&recording, 1000, 1);
-        recording.samples = recording.samples.iter().filter(|sample| sample.stack.0 == 1).cloned().collect();
+        recording.samples = recording.samples.iter().filter(|sample| sample.stack.0 == 1).copied().collect();
         let some = error(&recording, 1000, 1);
         assert!((some / all - 1.0).abs() < 0.6, "{some} {all}");
     }
