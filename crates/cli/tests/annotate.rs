@@ -78,7 +78,8 @@ fn sources_that_are_newer_or_gone_are_told_of() {
     assert!(printed.contains("[main]"), "a line beyond the end has its function: {printed}");
     fs::remove_file(&file).unwrap();
     let printed = place.stdout_of(&["annotate"]);
-    assert!(printed.contains("1 source file not found here") && printed.contains("busy.c"), "{printed}");
+    // A stack may be in the C library, whose sources are not here either.
+    assert!(printed.contains("not found here") && printed.contains("busy.c"), "{printed}");
     let printed = place.stdout_of(&["annotate", "--file", "busy.c"]);
     assert!(printed.contains("not found here") && printed.contains("[main]"), "{printed}");
     fs::create_dir(&file).unwrap();
