@@ -184,7 +184,8 @@ fn a_slower_function_is_marked_and_first_and_equal_runs_are_equal() {
         none
     };
     assert!([("a.glass", "b.glass"), ("e.glass", "f.glass")].into_iter().any(is_equal), "{marked}");
-    record("c.glass", "1.2");
+    // Errors grow where runs differ more than chance explains, so it is much slower.
+    record("c.glass", "1.4");
     let slower = rows("a.glass", "c.glass");
     let first = slower
         .lines()
