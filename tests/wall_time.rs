@@ -173,8 +173,24 @@ fn a_crowd_of_tasks_has_the_time_of_all_of_them() {
     // All of them are in one look, so that looks are counted.
     let part = lived[1] / 200.0 / lived[0];
     let error = ((1.0 - part) / part / f64::from(looks)).sqrt();
-    assert!(looks > 100 && (one / lived[0] - 1.0).abs() < 0.05, "{one} of {lived:?}, {looks} looks");
-    assert!((others / lived[1] - 1.0).abs() < 4.0 * error + 0.03, "{others} of {lived:?}, {looks} looks");
+    // Nothing is seen before the types are read, which takes longer after a build.
+    assert!(looks > 30 && (0.7..1.05).contains(&(one / lived[0])), "{one} of {lived:?}, {looks} looks");
+    let expected = lived[1] * one / lived[0];
+    assert!((others / expected - 1.0).abs() < 4.0 * error + 0.03, "{others} of {expected}, {looks} looks");
+
+    // Errors are those of looks: the one task is in all of them, the others are in few.
+    let table: serde_json::Value = serde_json::from_str(&said(&["hot", "--json"], &outcome)).expect("JSON");
+    let errors = |function: &str| -> f64 {
+        let rows = table["rows"].as_array().expect("rows").iter();
+        let own = rows.filter(|row| row["function"] == function);
+        own.map(|row| row["error"].as_f64().unwrap_or(0.0)).sum::<f64>() * 1e-9
+    };
+    let uncertain = errors("awaits::waits::request");
+    assert!(
+        uncertain > others * 0.05 && (others - lived[1]).abs() < 4.5 * uncertain,
+        "{others} ± {uncertain}"
+    );
+    assert!(errors("awaits::waits::accepts") < one * 0.3, "{one} ± {}", errors("awaits::waits::accepts"));
 }
 
 #[test]

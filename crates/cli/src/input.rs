@@ -210,6 +210,19 @@ pub(crate) fn read(path: &Path) -> Result<Input, Failure> {
     read_with(path, Detail::Stacks)
 }
 
+/// As [`read_for_report`], but a profile by wall time has every sample: the errors of its shares come from single looks.
+pub(crate) fn read_with_looks(path: &Path) -> Result<Input, Failure> {
+    if !is_recording(path) {
+        // A stream can be read only once.
+        return with_threads(read_exactly(path)?);
+    }
+    let merged = read(path)?;
+    match &merged.samples {
+        Samples::Recording(recording) if recording.is_walltime() => read_exactly(path),
+        _ => with_threads(merged),
+    }
+}
+
 /// What to read from a `.glass` file.
 #[derive(Clone, Copy, PartialEq)]
 enum Detail {
