@@ -187,7 +187,7 @@ fn a_crowd_of_tasks_has_the_time_of_all_of_them() {
     };
     let uncertain = errors("awaits::waits::request");
     assert!(
-        uncertain > others * 0.05 && (others - lived[1]).abs() < 4.5 * uncertain,
+        uncertain > others * 0.05 && (others - expected).abs() < 4.5 * uncertain,
         "{others} ± {uncertain}"
     );
     assert!(errors("awaits::waits::accepts") < one * 0.3, "{one} ± {}", errors("awaits::waits::accepts"));

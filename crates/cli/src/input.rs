@@ -212,15 +212,15 @@ pub(crate) fn read(path: &Path) -> Result<Input, Failure> {
 
 /// As [`read_for_report`], but a profile by wall time has every sample: the errors of its shares come from single looks.
 pub(crate) fn read_with_looks(path: &Path) -> Result<Input, Failure> {
-    if !is_recording(path) {
-        // A stream can be read only once.
-        return with_threads(read_exactly(path)?);
+    let has_looks = |input: &Input| matches!(&input.samples, Samples::Recording(all) if all.is_walltime());
+    if is_recording(path) {
+        let merged = read(path)?;
+        if !has_looks(&merged) {
+            return with_threads(merged);
+        }
     }
-    let merged = read(path)?;
-    match &merged.samples {
-        Samples::Recording(recording) if recording.is_walltime() => read_exactly(path),
-        _ => with_threads(merged),
-    }
+    // Or a stream, which can be read only once.
+    with_threads(read_exactly(path)?)
 }
 
 /// What to read from a `.glass` file.

@@ -33,6 +33,15 @@ const MANY_SWITCHES: u64 = 500;
 /// Drains over which the time between two is averaged.
 const MEAN_OF: f64 = 32.0;
 
+/// Threads that are read in one drain, for one purpose.
+const READS: usize = 64;
+
+/// The threads to read in this drain: if there are more than [`READS`], other ones in each.
+fn some_of(tids: &[u32], drain: u64) -> impl Iterator<Item = u32> {
+    let (later, first) = tids.split_at(drain as usize * READS % tids.len().max(1));
+    first.iter().chain(later).take(READS).copied()
+}
+
 /// The table.
 pub(super) struct ProcessTable {
     processes: HashMap<u32, Process>,

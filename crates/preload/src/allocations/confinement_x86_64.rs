@@ -25,7 +25,11 @@ pub unsafe extern "C" fn prctl(
 ) -> c_int {
     let Some(real) = real_functions::prctl() else { return crate::hooks::fail(libc::ENOSYS) };
     // SAFETY: passed on unchanged.
-    let pass_on = || unsafe { real(option, second, third, fourth, fifth) };
+    noticed(option, second, third, || unsafe { real(option, second, third, fourth, fifth) }.into()) as c_int
+}
+
+/// Makes a call of prctl(2), by whichever function of the C library, and does before it what its arguments require.
+fn noticed(option: c_int, second: c_ulong, third: c_ulong, pass_on: impl Fn() -> c_long) -> c_long {
     if matches!(option, libc::PR_SET_SECUREBITS | libc::PR_SET_KEEPCAPS) {
         credentials::before_change();
     }
@@ -194,13 +198,7 @@ unsafe extern "C" fn prctl_by_number(
     let real = unsafe { core::mem::transmute::<*mut c_void, Syscall>(SYSCALL.load(Acquire)) };
     // SAFETY: passed on unchanged.
     let pass_on = || unsafe { real(number, option, second, third, fourth, fifth) };
-    let Some(ends) = confines(option as c_int, second, third) else { return pass_on() };
-    let mut answer = -1;
-    confine(false, ends, || {
-        answer = pass_on();
-        answer == 0
-    });
-    answer
+    noticed(option as c_int, second, third, pass_on)
 }
 
 /// The system call as the C library makes it, for callers before that is looked up.

@@ -3,12 +3,9 @@
 use super::super::events::Source;
 use super::super::on_cpus::Doubt;
 use super::super::time::Phase;
-use super::{ProcessTable, has_id};
+use super::{ProcessTable, has_id, some_of};
 use crate::recording::recorder::Recorder;
 use stackglass_procfs::clock::monotonic;
-
-/// Waiting threads whose account is read at once.
-const READS: usize = 64;
 
 impl ProcessTable {
     /// A thread gets a CPU or leaves it. With events of CPUs, it may be another program's.
@@ -103,10 +100,7 @@ impl ProcessTable {
                 thread.time.bound(stat.ran, &self.cost);
             }
         }
-        // If there are more than that, other ones each time.
-        let from = self.drain as usize * READS % self.moved.len().max(1);
-        for i in 0..self.moved.len().min(READS) {
-            let tid = self.moved[(from + i) % self.moved.len()];
+        for tid in some_of(&self.moved, self.drain) {
             let Some(thread) = self.threads.get_mut(&tid) else { continue };
             if thread.time.phase() == Phase::Ready
                 && let Some(stat) = thread.files.stat()

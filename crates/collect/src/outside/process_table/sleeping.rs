@@ -4,12 +4,9 @@ use super::super::sleepers;
 use super::super::thread::Stack;
 use super::super::time::Phase;
 use super::super::walking::Walked;
-use super::{ProcessTable, announce};
+use super::{ProcessTable, READS, announce, some_of};
 use crate::recording::recorder::Recorder;
 use stackglass_wire::Counter;
-
-/// Sleeping threads that are read in one drain.
-const READS: usize = 64;
 
 impl ProcessTable {
     /// Reads the stacks of threads that have gone to sleep.
@@ -22,12 +19,8 @@ impl ProcessTable {
         let mut sleepers = std::mem::take(&mut self.sleepers);
         sleepers.sort_unstable();
         sleepers.dedup();
-        // If there are more than that, other ones in each drain.
-        let from = self.drain as usize * READS % sleepers.len().max(1);
-        let reads = sleepers.len().min(READS);
-        self.has_looked = reads > 0;
-        for i in 0..reads {
-            let tid = sleepers[(from + i) % sleepers.len()];
+        self.has_looked = !sleepers.is_empty();
+        for tid in some_of(&sleepers, self.drain) {
             let ProcessTable { processes, threads, walking, files, cost, .. } = self;
             let Some(thread) = threads.get_mut(&tid) else { continue };
             let Some(process) = processes.get_mut(&thread.pid) else { continue };
@@ -43,7 +36,7 @@ impl ProcessTable {
             self.count(Counter::StacksAsleep, 1);
         }
         // The others stay for the next drain.
-        if reads < sleepers.len() {
+        if sleepers.len() > READS {
             self.sleepers = sleepers;
         }
     }

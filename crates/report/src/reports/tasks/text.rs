@@ -463,7 +463,7 @@ impl ShownFrame<'_> {
         let note = if folded > 0 { format!("{note} … +{folded}") } else { note };
         let note = format!("{note}{}", self.more);
         let function = harmless(&frame.function);
-        let room = text.cols.saturating_sub(line.width());
+        let mut room = text.cols.saturating_sub(line.width());
         if !text.everything {
             let of_name = room.saturating_sub(width(&note)).max(SHORTEST_NAME);
             line.push(paint, short_function(&function, of_name));
@@ -473,7 +473,6 @@ impl ShownFrame<'_> {
         }
         let continued = format!("{:before_tree$}{below}  ", "");
         let below = text.cols.saturating_sub(width(&continued));
-        let mut room = room;
         let mut parts = broken_name(&function, room, below);
         let mut last = parts.pop().unwrap_or_default();
         for part in parts {
