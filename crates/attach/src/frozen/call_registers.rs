@@ -3,7 +3,11 @@
 //! It cannot be stopped there without interrupting the call, but it can be sampled. Until the call ends, its registers in the program
 //! stay as they were when the call began, but for the result. Only a privileged user may sample what runs in the kernel.
 //!
-//! Source: perf_event_open(2) (`PERF_SAMPLE_REGS_USER`; `misc` of the header).
+//! A thread is in the kernel for an interrupt or a page fault as well. A breakpoint catches it behind a call only: the processor
+//! skips that of an instruction that is repeated.
+//!
+//! Source: perf_event_open(2) (`PERF_SAMPLE_REGS_USER`; `misc` of the header). Intel SDM volume 2, SYSCALL: RCX is the address
+//! behind it; volume 3, 19.3.1.1: the resume flag. Linux, arch/x86/entry/entry_64.S: RAX is `-ENOSYS` until the call has a result.
 
 use super::sleeper::{PC, SP, UNKNOWN};
 use stackglass_perf::attributes::{Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_TYPE_SOFTWARE, flags, sample};
@@ -42,7 +46,7 @@ impl CallRegisters {
     }
 
     /// Where the thread calls the kernel, by the newest sample since the last call of this function. `None` if there is no new sample,
-    /// or it is in user code.
+    /// or it is not in a call.
     pub(super) fn next_place(&mut self) -> Option<SleepPlace> {
         self.newest = None;
         self.ring.refresh();
@@ -54,11 +58,12 @@ impl CallRegisters {
             self.ring.advance();
         }
         self.ring.publish();
-        self.newest.as_ref().map(|newest| SleepPlace { pc: newest.pc(), sp: newest.sp() })
+        let in_call = self.newest.as_ref().filter(|newest| is_in_call(newest))?;
+        Some(SleepPlace { pc: in_call.pc(), sp: in_call.sp() })
     }
 
-    /// The registers of the sample that [`CallRegisters::next_place`] has found, in the order of `struct user_regs_struct`. Those that
-    /// are not known are `u64::MAX`.
+    /// The registers of the sample in the kernel that [`CallRegisters::next_place`] has seen, in the order of `struct user_regs_struct`.
+    /// Those that are not known are `u64::MAX`.
     pub(super) fn newest(&self) -> Option<[u64; 27]> {
         let newest = self.newest.as_ref()?;
         let mut words = [UNKNOWN; 27];
@@ -68,6 +73,13 @@ impl CallRegisters {
         }
         Some(words)
     }
+}
+
+/// Whether a thread that is in the kernel has called it. Otherwise, an interrupt or a page fault has brought it there.
+fn is_in_call(registers: &Registers) -> bool {
+    const NO_RESULT: u64 = -(libc::ENOSYS as i64) as u64;
+    let has = |register: Register, value| registers.get(register as u8) == Some(value);
+    has(Register::Rcx, registers.pc()) && has(Register::Rax, NO_RESULT)
 }
 
 fn of_record(body: &[u8]) -> Option<Registers> {
@@ -82,42 +94,90 @@ mod tests {
     use std::io::Read;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
+    /// Samples a thread that does `work` again and again. `None` if this is not allowed.
+    fn sampled<T>(
+        work: impl Fn() + Sync,
+        test: impl FnOnce(&mut CallRegisters, &AtomicU32) -> T,
+    ) -> Option<T> {
+        let (tid, rounds, ends) = (AtomicU32::new(0), AtomicU32::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // SAFETY: a call without arguments.
+                tid.store(unsafe { libc::gettid() } as u32, SeqCst);
+                while !ends.load(SeqCst) {
+                    work();
+                    rounds.fetch_add(1, SeqCst);
+                }
+            });
+            while rounds.load(SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            let mut samples = CallRegisters::open(tid.load(SeqCst));
+            let result = samples.as_mut().map(|samples| test(samples, &rounds));
+            ends.store(true, SeqCst);
+            result
+        })
+    }
+
+    fn next_pc(samples: &mut CallRegisters) -> u64 {
+        loop {
+            match samples.next_place() {
+                Some(place) => return place.pc,
+                None => std::thread::yield_now(),
+            }
+        }
+    }
+
     #[test]
     fn a_thread_in_a_long_read_is_where_it_called() {
-        static TID: AtomicU32 = AtomicU32::new(0);
-        static ENDS: AtomicBool = AtomicBool::new(false);
-        let reader = std::thread::spawn(|| {
-            let mut file = std::fs::File::open("/dev/urandom").unwrap();
+        let read = || {
             let mut bytes = vec![1; 1 << 20];
-            file.read_exact(&mut bytes).unwrap();
-            // SAFETY: a call without arguments.
-            TID.store(unsafe { libc::gettid() } as u32, SeqCst);
-            while !ENDS.load(SeqCst) {
-                file.read_exact(&mut bytes).unwrap();
+            std::fs::File::open("/dev/urandom").unwrap().read_exact(&mut bytes).unwrap();
+        };
+        sampled(read, |samples, _| {
+            for _ in 0..50 {
+                let pc = next_pc(samples);
+                // SAFETY: the program counter is in mapped code of this process, and no function begins with its module.
+                let before = unsafe { std::slice::from_raw_parts((pc - 2) as *const u8, 2) };
+                assert_eq!(before, SYSCALL);
             }
         });
-        while TID.load(SeqCst) == 0 {
-            std::thread::yield_now();
-        }
-        let Some(mut samples) = CallRegisters::open(TID.load(SeqCst)) else {
-            ENDS.store(true, SeqCst);
-            return reader.join().unwrap();
+    }
+
+    /// New pages are zeroed in the kernel, hundreds of them at once where they are huge.
+    #[test]
+    fn a_thread_in_a_page_fault_is_in_no_call() {
+        const BYTES: usize = 32 << 20;
+        // SAFETY: new memory, which stays mapped.
+        let memory = unsafe {
+            let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            let memory = libc::mmap(std::ptr::null_mut(), BYTES, rights, kind, -1, 0);
+            assert_ne!(memory, libc::MAP_FAILED);
+            libc::madvise(memory, BYTES, libc::MADV_HUGEPAGE);
+            memory as usize
         };
-        // Some are in the kernel for an interrupt.
-        let mut in_calls = 0;
-        for _ in 0..50 {
-            let pc = loop {
-                match samples.next_place() {
-                    Some(place) => break place.pc,
-                    None => std::thread::yield_now(),
+        let fault = || {
+            for page in (memory..memory + BYTES).step_by(4096) {
+                // SAFETY: in the memory above, which only this thread uses.
+                unsafe { (page as *mut u8).write_volatile(1) };
+            }
+            // SAFETY: the same.
+            unsafe { libc::madvise(memory as *mut libc::c_void, BYTES, libc::MADV_DONTNEED) };
+        };
+        sampled(fault, |samples, rounds| {
+            let (first, mut faults, mut calls) = (rounds.load(SeqCst), 0, 0);
+            while rounds.load(SeqCst) < first + 50 {
+                std::thread::sleep(std::time::Duration::from_micros(100));
+                if let Some(place) = samples.next_place() {
+                    // SAFETY: as above.
+                    let before = unsafe { std::slice::from_raw_parts((place.pc - 2) as *const u8, 2) };
+                    assert_eq!(before, SYSCALL);
+                    calls += 1;
+                } else {
+                    faults += usize::from(samples.newest().is_some());
                 }
-            };
-            // SAFETY: the program counter is in mapped code of this process, and no function begins with its module.
-            let before = unsafe { std::slice::from_raw_parts((pc - 2) as *const u8, 2) };
-            in_calls += usize::from(before == SYSCALL);
-        }
-        ENDS.store(true, SeqCst);
-        reader.join().unwrap();
-        assert!(in_calls > 25, "{in_calls} of 50 are behind the instruction of a call");
+            }
+            assert!(faults > calls, "{faults} in faults, {calls} in calls");
+        });
     }
 }

@@ -499,7 +499,7 @@ impl Stopping {
                 return Err(stopped.none_stopped());
             }
             std::thread::sleep(CAUGHT_CHECK);
-            user_code::look_again(stopped);
+            user_code::look_again(stopped, since(start).as_nanos() as u64);
         }
         stopped.read_registers();
         if ImageKey::read(pid) != lender.image || !borrowed.code.is_intact(borrowed.memory) {

@@ -3,6 +3,8 @@
 //! - A thread that computes is stopped by a timer of its CPU time ([`UserStop`]), which the kernel skips inside calls.
 //! - A thread that sleeps in a call stays there. Its memory stands still but for the buffers of the call. A breakpoint behind the
 //!   call stops it before its first instruction, should it return.
+//! - A thread that sleeps without a call waits for a page of memory, or has stopped just now. Its stop is waited for, since no
+//!   breakpoint catches it. One that still sleeps after some milliseconds counts as asleep.
 //! - A thread that is busy in a long call is not waited for. If it may be sampled there, its registers are known, and it is caught
 //!   like one that sleeps. Else it stops soon after its return.
 //! - A thread that blocks SIGTRAP cannot be stopped so. If it sleeps in a call that the kernel resumes without trace, it stops there.
@@ -95,11 +97,11 @@ pub(super) fn stop(process: &mut StoppedThreads<'_>, first: usize) -> Result<(),
     settle(pid, threads, refused)
 }
 
-/// Looks again at threads that were busy in the kernel.
-pub(super) fn look_again(process: &mut StoppedThreads<'_>) {
+/// Looks again at threads that were busy in the kernel `waited` ns ago.
+pub(super) fn look_again(process: &mut StoppedThreads<'_>, waited: u64) {
     for thread in process.threads.iter_mut().filter(|thread| thread.state == State::InKernel) {
         thread.state = State::Running;
-        thread.settle();
+        thread.settle(waited);
         if thread.state == State::Running {
             thread.state = State::InKernel;
         }
@@ -130,14 +132,14 @@ fn settle(pid: u32, threads: &mut [TracedThread], refused: Option<io::Error>) ->
     let mut waits = 0;
     loop {
         let mut is_settled = true;
+        let waited = monotonic().saturating_sub(start);
         for thread in threads.iter_mut().filter(|thread| thread.state == State::Running) {
-            thread.settle();
+            thread.settle(waited);
             is_settled &= thread.state != State::Running;
         }
         if is_settled {
             return Ok(());
         }
-        let waited = monotonic().saturating_sub(start);
         for thread in threads.iter_mut().filter(|thread| thread.state == State::Running) {
             if waited > LONG_FOR_USER_CODE && waits % 16 == 0 {
                 thread.look_for_long_call(waited);
@@ -288,12 +290,15 @@ impl TracedThread {
         }
     }
 
-    /// Looks for a stop, and whether the thread sleeps in a call.
-    fn settle(&mut self) {
+    /// Looks for a stop, and whether the thread sleeps in a call. Its stop was asked for `waited` ns ago.
+    fn settle(&mut self, waited: u64) {
         self.look_for_stop();
         let Some(armed) = self.armed.as_mut().filter(|_| self.state == State::Running) else { return };
         let Some(ran) = armed.files.stat() else { return };
         let ThreadState::Asleep(sleep) = armed.files.state() else { return };
+        if sleep.call.is_none() && waited < SHORTEST_WAIT {
+            return;
+        }
         if armed.files.stat() != Some(ran) {
             return;
         }

@@ -41,11 +41,12 @@ fn a_copy_is_of_one_moment_and_does_not_change() {
         for thread in threads {
             let registers = thread.registers.expect("all threads stop");
             let has = |address: u64| copy.mappings().iter().any(|mapping| mapping.range.contains(&address));
-            assert!(has(registers[16]) && has(registers[19]) && has(registers[21]), "rip, rsp, fs base");
+            let all = [registers[16], registers[19], registers[21]];
+            assert!(all.into_iter().all(has), "rip, rsp, fs base: {registers:x?}");
         }
         assert!(copy.mappings().iter().any(|mapping| mapping.range.contains(&pages) && mapping.writable));
         let pause = copy.pause();
-        assert!(pause.stop + pause.clone <= pause.whole);
+        assert!(pause.stop + pause.clone <= pause.whole, "{pause:?}: {:x?}", copy.threads());
     }
     assert!(program.lives());
     eventually("all copies end", || relatives(program.pid()).is_empty());
