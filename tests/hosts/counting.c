@@ -38,9 +38,9 @@ static void *early(size_t size) {
     return used > sizeof buffer ? NULL : buffer + used - size;
 }
 
-/* The environment as the kernel gave it: the C library's may not be there yet. */
+/* The environment as the kernel gave it: the C library's may not be there yet. The stack may be small, and the caller is alone. */
 static int own_file(void) {
-    char text[65536], path[4200];
+    static char text[65536], path[4200];
     int from = open("/proc/self/environ", O_RDONLY);
     ssize_t n = read(from, text, sizeof text - 1);
     close(from);
