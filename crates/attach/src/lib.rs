@@ -31,6 +31,7 @@ mod ptrace;
 mod refusal;
 mod sampled_process;
 mod sampler;
+mod sampling_period;
 mod stack_reader;
 mod stream;
 mod thread;

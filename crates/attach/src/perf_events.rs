@@ -5,7 +5,9 @@
 //!
 //! Sources: perf_event_open(2), include/uapi/linux/perf_event.h, arch/x86/include/uapi/asm/perf_regs.h.
 
-use stackglass_perf::attributes::{Attributes, PERF_COUNT_SW_TASK_CLOCK, PERF_TYPE_SOFTWARE, flags, sample};
+use stackglass_perf::attributes::{
+    self, Attributes, PERF_COUNT_SW_TASK_CLOCK, PERF_TYPE_SOFTWARE, flags, sample,
+};
 use stackglass_perf::breakpoint;
 use stackglass_perf::records::{ABI_64, PERF_RECORD_SAMPLE};
 use stackglass_perf::registers;
@@ -79,6 +81,16 @@ impl Event {
                 opened => return Ok(Event { ring: opened?, is_user_only: false }),
             }
         }
+    }
+
+    /// What its thread has run since it was opened, ns; `None` if it cannot be read.
+    pub fn ran(&self) -> Option<u64> {
+        attributes::count(&self.ring)
+    }
+
+    /// Begins a new period of `period` ns now.
+    pub fn set_period(&self, period: u64) {
+        attributes::set_period(&self.ring, period);
     }
 
     /// Removes the oldest sample and copies its stack to `stack`. Other records are skipped.

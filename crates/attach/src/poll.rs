@@ -11,7 +11,9 @@ use super::clock::monotonic;
 use super::perf_events::Event;
 use super::ptrace;
 use super::sampled_process::SampledProcess;
+use super::sampling_period::SamplingPeriod;
 use super::thread::{KernelSampling, StopRequest, WakeUp};
+use super::trace_reports::read_samples;
 use stackglass_procfs::Status;
 use stackglass_sampling::{LastStack, Observation, SchedStat, Sleep, SleepPlace, Stack, Step, ThreadState};
 use stackglass_unwind::Registers;
@@ -61,6 +63,8 @@ pub(crate) fn poll(process: &mut SampledProcess, index: usize, now: u64, longest
     }
     match seen.next_step() {
         Step::ReadSleepingStack(sleep) => {
+            // What it has run since its last sample belongs to the next one.
+            read_samples(process, index);
             update(process, index, now);
             read_sleeping(process, index, now, sleep);
             true
@@ -68,6 +72,9 @@ pub(crate) fn poll(process: &mut SampledProcess, index: usize, now: u64, longest
         Step::RequestStack => request(process, index, None),
         Step::LeaveToKernel => {
             thread.stat = stat;
+            if let Some(KernelSampling { event, period, .. }) = &mut thread.sampling {
+                period.renew(event, &mut process.random);
+            }
             true
         }
         // When it leaves the CPU again, the kernel's account says how long it waited.
@@ -130,6 +137,9 @@ fn read_sleeping(process: &mut SampledProcess, index: usize, now: u64, sleep: Sl
         None => (walk.len, walk.end.code(), Counter::StacksAsleep),
     };
     process.events.count(counter);
+    if let Some(sampling) = &mut thread.sampling {
+        sampling.set_ran(thread.stat.ran);
+    }
     let stack = Stack { frames: process.stacks.frames(len), cut, task: 0 };
     thread.time.push_sleeping(&mut process.events.of(thread.number), now, stack);
     if cached.is_some() || !walk.lacks_registers() || process.stacks.was_tried(tid, place) {
@@ -163,9 +173,12 @@ fn request(process: &mut SampledProcess, index: usize, asleep_at: Option<SleepPl
         return push_refused(process, index);
     }
     if process.driver == Driver::Perf {
-        return match Event::open(thread.tid, process.delay, thread.deep.is_some()) {
+        let period = SamplingPeriod::new(process.delay, &mut process.random);
+        return match Event::open(thread.tid, period.ns(), thread.deep.is_some()) {
             Ok(event) => {
-                thread.sampling = Some(KernelSampling { event, ran_before: thread.stat.ran, ran_at_last: 0 });
+                let ran_before = thread.stat.ran;
+                let (is_exact, ran_at_last) = (false, 0);
+                thread.sampling = Some(KernelSampling { event, period, ran_before, is_exact, ran_at_last });
                 true
             }
             Err(error) if is_gone(&error) => false,

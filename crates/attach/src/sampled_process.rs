@@ -6,6 +6,7 @@ use super::stream::EventWriter;
 use super::thread::Thread;
 use super::{Driver, Orders};
 use foldhash::HashSet;
+use stackglass_sampling::Random;
 use std::sync::Arc;
 
 /// One process, from exec to exec.
@@ -21,6 +22,7 @@ pub(crate) struct SampledProcess {
     pub(crate) stacks: StackReader,
     /// The part of a stack that a perf event has copied.
     pub(crate) dump: Dump,
+    pub(crate) random: Random,
     pub(crate) tick: u64,
     /// Tick at which a thread was last seen to have moved.
     pub(crate) moved_at: u64,

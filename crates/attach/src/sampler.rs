@@ -12,7 +12,7 @@ use super::{Driver, Orders, Stopped, access, detach_for_copy, leak_check, trace_
 use foldhash::HashSet;
 use stackglass_procfs::process::{self, ImageKey};
 use stackglass_procfs::{Status, threads};
-use stackglass_sampling::TickSchedule;
+use stackglass_sampling::{Random, TickSchedule};
 use stackglass_wire::{Event, ThreadName};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
@@ -69,6 +69,7 @@ impl Sampler {
             threads: Vec::new(),
             stacks,
             dump: Dump::default(),
+            random: Random::new(now),
             tick: 0,
             moved_at: 0,
             has_execed: false,

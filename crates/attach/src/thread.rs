@@ -3,6 +3,7 @@
 use super::deep_stack::DeepStack;
 use super::interrupted_call::{PutBack, RepeatedCall};
 use super::perf_events::Event as PerfEvent;
+use super::sampling_period::SamplingPeriod;
 use stackglass_procfs::threads::Files;
 use stackglass_sampling::{SchedStat, SleepPlace, ThreadTime};
 use stackglass_wire::{ThreadId, ThreadName};
@@ -56,8 +57,20 @@ pub(crate) struct WakeUp {
 /// A perf event that takes the thread's stacks while it runs.
 pub(crate) struct KernelSampling {
     pub(crate) event: PerfEvent,
+    pub(crate) period: SamplingPeriod,
     /// What the thread had run when the event was opened, ns.
     pub(crate) ran_before: u64,
+    /// That is known exactly: the thread has slept since, so that the kernel's account did not lag behind.
+    pub(crate) is_exact: bool,
     /// What it had run since then at its last sample, ns.
     pub(crate) ran_at_last: u64,
+}
+
+impl KernelSampling {
+    /// The thread sleeps, and has run for `ran` ns.
+    pub(crate) fn set_ran(&mut self, ran: u64) {
+        if let Some(counted) = self.event.ran() {
+            (self.ran_before, self.is_exact) = (ran.saturating_sub(counted), true);
+        }
+    }
 }

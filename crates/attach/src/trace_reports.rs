@@ -194,9 +194,9 @@ fn push_running(events: &mut EventWriter, thread: &mut Thread, at: u64, stack: S
 }
 
 /// Reads the samples that a thread's perf event has taken.
-fn read_samples(process: &mut SampledProcess, index: usize) {
+pub(crate) fn read_samples(process: &mut SampledProcess, index: usize) {
     let Some(mut sampling) = process.threads[index].sampling.take() else { return };
-    let KernelSampling { event, ran_before, ran_at_last } = &mut sampling;
+    let KernelSampling { event, period, ran_before, is_exact, ran_at_last } = &mut sampling;
     let stat = process.threads[index].files.stat();
     let mut is_too_deep = false;
     let mut dump = std::mem::take(&mut process.dump);
@@ -216,12 +216,14 @@ fn read_samples(process: &mut SampledProcess, index: usize) {
         }
         let stat = stat.unwrap_or(process.threads[index].stat);
         // The kernel's account lags behind by up to one of its ticks; two clocks also differ a little.
-        let ran = (*ran_before + sample.ran).clamp(stat.ran, stat.ran + ACCOUNT_LAG);
-        // A sample stands for one period. The kernel left out those that it would have taken in its own code.
-        let passed = sample.ran.saturating_sub(std::mem::replace(ran_at_last, sample.ran));
-        let left_out = passed.saturating_sub(process.delay);
-        if event.is_user_only && left_out > process.delay / 2 {
-            let ran = ran.saturating_sub(process.delay);
+        let ran = (*ran_before + sample.ran).min(stat.ran + ACCOUNT_LAG);
+        let ran = if *is_exact { ran } else { ran.max(stat.ran) };
+        // The kernel left out the samples that it would have taken in its own code.
+        let passed = sample.ran.saturating_sub(*ran_at_last);
+        let worth = period.worth(*ran_at_last, sample.ran);
+        *ran_at_last = sample.ran;
+        if event.is_user_only && passed.saturating_sub(worth) > period.ns() / 2 {
+            let ran = ran.saturating_sub(worth);
             update_with(process, index, sample.at, SchedStat { ran, ..stat });
             let thread = &mut process.threads[index];
             let sink = &mut process.events.of(thread.number);

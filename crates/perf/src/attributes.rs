@@ -150,6 +150,14 @@ pub fn set_period(event: &impl AsRawFd, period: u64) {
     unsafe { libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_PERIOD, &raw const period) };
 }
 
+/// What an event has counted so far: for a clock, the ns in which its thread ran. `None` if it cannot be read.
+pub fn count(event: &impl AsRawFd) -> Option<u64> {
+    let mut count = 0u64;
+    // SAFETY: the kernel writes eight bytes to a live number.
+    let read = unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
+    (read == size_of::<u64>() as isize).then_some(count)
+}
+
 /// Lets an event write its records into the ring of another event, which must be of the same CPU and have the same clock.
 ///
 /// # Errors

@@ -150,7 +150,8 @@ mod tests {
         const BYTES: usize = 32 << 20;
         // SAFETY: new memory, which stays mapped.
         let memory = unsafe {
-            let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            let (rights, kind) =
+                (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
             let memory = libc::mmap(std::ptr::null_mut(), BYTES, rights, kind, -1, 0);
             assert_ne!(memory, libc::MAP_FAILED);
             libc::madvise(memory, BYTES, libc::MADV_HUGEPAGE);

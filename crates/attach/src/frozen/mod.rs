@@ -64,14 +64,15 @@ pub struct FrozenThread {
     pub registers: Option<[u64; 27]>,
 }
 
-/// How long the process was held up.
+/// How long threads were held up.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Pause {
     /// From the request to stop until all threads had stopped.
     pub stop: Duration,
     /// Making the copy.
     pub clone: Duration,
-    /// From the request to stop until all threads continued; for a stopped process, until all had stopped.
+    /// The longest time that a thread was stopped; for a stopped process, until all were. It may be too long by the time between
+    /// two looks at the thread, and is never too short.
     pub whole: Duration,
 }
 

@@ -69,6 +69,10 @@ pub(super) struct TracedThread {
     pub(super) armed: Option<Armed>,
     /// Where it sleeps, if it is left alone.
     pub(super) sleeping: Option<Sleeping>,
+    /// When it was last seen not to be stopped, CLOCK_MONOTONIC ns.
+    pub(super) ran_at: u64,
+    /// When it had not stopped yet, if it has since.
+    held_since: Option<u64>,
     /// It repeats its interrupted call.
     is_put_back: bool,
     /// It is the main thread of a program that this process has started and waits for.
@@ -124,6 +128,8 @@ impl<'a> StoppedThreads<'a> {
             is_confined,
             armed: None,
             sleeping: None,
+            ran_at: monotonic(),
+            held_since: None,
             is_put_back: false,
             is_own_child: tid == self.pid
                 && Status::read(tid).is_some_and(|status| status.parent == std::process::id()),
@@ -193,6 +199,11 @@ impl<'a> StoppedThreads<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The longest time that a thread has been stopped until now.
+    pub(super) fn longest_hold(&self) -> Duration {
+        self.threads.iter().map(TracedThread::held).max().unwrap_or_default()
     }
 
     /// Whether a thread has stopped in user code, so that it can make calls.
@@ -308,8 +319,9 @@ impl<'a> StoppedThreads<'a> {
         }
     }
 
-    /// Lets all stopped threads go.
-    pub(super) fn let_stopped_go(&mut self) {
+    /// Lets all stopped threads go. Returns the longest time that one was stopped.
+    pub(super) fn let_stopped_go(&mut self) -> Duration {
+        let mut held = Duration::ZERO;
         for thread in self.threads.iter_mut().filter(|thread| thread.state == State::Stopped) {
             // A signal that came meanwhile ends the call.
             if thread.is_put_back
@@ -322,8 +334,10 @@ impl<'a> StoppedThreads<'a> {
             thread.armed = None;
             let _ = ptrace::detach(thread.tid);
             thread.state = State::Gone;
+            held = held.max(thread.held());
             self.seizing.ended(thread.tid);
         }
+        held
     }
 
     /// Lets threads go that waited in the kernel and have stopped since. Returns whether some still wait.
@@ -348,13 +362,26 @@ impl TracedThread {
     /// Looks for a stop. Signals that come before are delivered.
     fn step(&mut self) {
         while self.state == State::Running {
+            let now = monotonic();
             match ptrace::next_stop(self.tid) {
-                Ok(None) => return,
+                Ok(None) => return self.ran_at = now,
                 Err(_) => self.end(),
-                Ok(Some(stop)) if stop.is_requested() => self.state = State::Stopped,
+                Ok(Some(stop)) if stop.is_requested() => self.has_stopped(),
                 Ok(Some(stop)) => resume_with_signal(self.tid, stop),
             }
         }
+    }
+
+    /// How long it has been stopped, at most.
+    fn held(&self) -> Duration {
+        self.held_since
+            .map_or(Duration::ZERO, |since| Duration::from_nanos(monotonic().saturating_sub(since)))
+    }
+
+    /// Notes that it is stopped.
+    pub(super) fn has_stopped(&mut self) {
+        self.state = State::Stopped;
+        self.held_since.get_or_insert(self.ran_at);
     }
 
     /// It has ended. Its parent learns of that only after its tracer has.

@@ -472,11 +472,11 @@ impl Stopping {
         let living = process::living_thread(self.pid).ok_or(FreezeError::Gone { pid: self.pid })?;
         let memory = ProcessMemory::open(living).map_err(cannot_read)?;
         stopped.stop()?;
-        let whole = since(start);
+        let (stop, whole) = (since(start), stopped.longest_hold());
         stopped.read_registers();
         let mappings = maps::read(living).map_err(cannot_read)?;
         let threads = frozen_threads(stopped, &mappings, &memory);
-        let pause = Pause { stop: whole, clone: Duration::ZERO, whole };
+        let pause = Pause { stop, clone: Duration::ZERO, whole };
         Ok(View { pid: self.pid, threads, mappings, memory, pause })
     }
 
@@ -541,8 +541,8 @@ impl Stopping {
             still.continue_from(&memory);
         }
         let threads = frozen_threads(stopped, &mappings, &memory);
-        stopped.let_stopped_go();
-        let pause = Pause { stop, clone, whole: since(start) };
+        let whole = stopped.let_stopped_go();
+        let pause = Pause { stop, clone, whole };
         let view = still.is_none().then_some(View { pid, threads, mappings, memory, pause });
         if copy.is_confined {
             made.put_stack_back();

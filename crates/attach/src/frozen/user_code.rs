@@ -366,8 +366,9 @@ impl TracedThread {
 
     /// Looks for a stop in user code, or before a signal of the program. Its handler does not begin to run.
     fn look_for_stop(&mut self) {
+        let now = monotonic();
         match ptrace::next_stop(self.tid) {
-            Ok(None) => {}
+            Ok(None) => self.ran_at = now,
             Err(_) => self.end(),
             Ok(Some(stop)) => self.hold(stop),
         }
@@ -388,7 +389,7 @@ impl TracedThread {
                 return self.end();
             }
         }
-        self.state = State::Stopped;
+        self.has_stopped();
         (self.registers, self.sleeping) = (None, None);
         if let Some(armed) = &mut self.armed {
             armed.is_interrupted = false;

@@ -79,7 +79,7 @@ impl Outside {
             events.are_of_cpus().then(|| CpuPeriods::new(delay, cpu_periods, events.cpus(), now));
         let processes =
             ProcessTable::new(!events.counts_kernel, at_once, follow_children, events.are_of_cpus());
-        let phase_shift = PhaseShift::new(now);
+        let phase_shift = PhaseShift::new(delay, now);
         Ok(Outside { events, processes, settled: now, phase_shift, random, periods, cpu_periods })
     }
 

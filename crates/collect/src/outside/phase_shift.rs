@@ -2,21 +2,23 @@
 //!
 //! The kernel takes a thread's stacks at equal steps of the time that the thread runs. A program that repeats itself may keep
 //! in step with that for seconds, and is then sampled at the same place each time. With bursts of 0.1 ms, one
-//! function had a fifth more stacks than its time. So sampling pauses now and then for a fraction of a millisecond. Each
-//! pause moves the next stack of a running thread to another place.
+//! function had a fifth more stacks than its time. So sampling pauses now and then. Each pause moves the next stack of a running
+//! thread to another place: to any place of a period if no thread sleeps, as in a loop whose rounds take as long as a period.
+//! Where threads sleep, longer pauses would leave out whole bursts.
 
 use super::events::Events;
 use stackglass_sampling::Random;
 use std::time::{Duration, Instant};
 
-/// Length of a pause, ns.
+/// Length of a pause, ns. If no thread sleeps now and then, it is up to a delay.
 const PAUSE: (f64, f64) = (30_000.0, 300_000.0);
 /// Time to the first pause, ns. A program that starts is not in step yet.
 const FIRST: u64 = 20_000_000;
 /// Shortest time from one pause to the next, ns.
 const BETWEEN: (f64, f64) = (30_000_000.0, 70_000_000.0);
-/// Factor of that time if no thread sleeps now and then.
-const BUSY: f64 = 4.0;
+/// The same if no thread sleeps now and then, ns and delays: pauses cost a small part of the stacks.
+const BETWEEN_BUSY: (f64, f64) = (15_000_000.0, 25_000_000.0);
+const BETWEEN_DELAYS: (f64, f64) = (15.0, 25.0);
 /// What a pause costs each CPU that runs a thread of the program, for each event: an interrupt, ns.
 const INTERRUPT: f64 = 6_000.0;
 /// What a pause costs the recording process for each event of each thread, ns.
@@ -40,6 +42,7 @@ pub(super) struct Threads {
 
 /// When the next pause is due, and how long all pauses were.
 pub(super) struct PhaseShift {
+    delay: u64,
     began: u64,
     next: u64,
     paused: u64,
@@ -48,9 +51,9 @@ pub(super) struct PhaseShift {
 }
 
 impl PhaseShift {
-    /// Sampling begins at `now`.
-    pub(super) fn new(now: u64) -> PhaseShift {
-        PhaseShift { began: now, next: now + FIRST, paused: 0, again: false }
+    /// Sampling begins at `now`, with this delay, ns.
+    pub(super) fn new(delay: u64, now: u64) -> PhaseShift {
+        PhaseShift { delay, began: now, next: now + FIRST, paused: 0, again: false }
     }
 
     /// Pauses, if a pause is due.
@@ -61,14 +64,19 @@ impl PhaseShift {
         if threads.running == 0 || now < self.next {
             return;
         }
-        let pause = Duration::from_nanos(random.between(PAUSE) as u64);
+        let delay = self.delay as f64;
+        let longest = if threads.some_slept { PAUSE.1 } else { PAUSE.1.max(delay) };
+        let pause = Duration::from_nanos(random.between((PAUSE.0, longest)) as u64);
         let began = Instant::now();
         events.set_sampling(false);
         std::thread::sleep(pause);
         events.set_sampling(true);
         self.paused += began.elapsed().as_nanos() as u64;
         self.again = true;
-        let between = random.between(BETWEEN) * if threads.some_slept { 1.0 } else { BUSY };
+        let between = match threads.some_slept {
+            true => random.between(BETWEEN),
+            false => random.between(BETWEEN_BUSY).max(random.between(BETWEEN_DELAYS) * delay),
+        };
         self.next = now + between.max(least_time(events.cpus(), threads)) as u64;
     }
 
