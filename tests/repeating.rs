@@ -9,7 +9,8 @@ use whole_programs::{Folder, Language, Record, host, stackglass};
 type Rounds = [u32; 3];
 
 /// A loop in step with the delay, one nearly so, and bursts of some delays.
-const SHAPES: [Rounds; 5] = [[1000, 30, 0], [1003, 30, 0], [2000, 50, 0], [4000, 75, 10_000], [2000, 50, 3000]];
+const SHAPES: [Rounds; 5] =
+    [[1000, 30, 0], [1003, 30, 0], [2000, 50, 0], [4000, 75, 10_000], [2000, 50, 3000]];
 
 fn arguments(rounds: Rounds, seconds: u32) -> [String; 4] {
     [rounds[0].to_string(), rounds[1].to_string(), rounds[2].to_string(), seconds.to_string()]

@@ -102,8 +102,11 @@ impl Outside {
     pub(crate) fn pause(&mut self) -> Duration {
         let mean = if self.processes.has_new_sleepers() { SLEEPS } else { STEADY };
         let pause = mean.mul_f64(self.random.between((0.5, 1.5)));
-        let first_change = self.cpu_periods.as_ref().and_then(CpuPeriods::first_change);
-        first_change.map_or(pause, |first_change| pause.min(first_change))
+        let change = match &self.cpu_periods {
+            Some(cpu_periods) => cpu_periods.first_change(),
+            None => self.phase_shift.until_next(monotonic()),
+        };
+        change.map_or(pause, |change| pause.min(change))
     }
 
     /// Reads all records since the last call.

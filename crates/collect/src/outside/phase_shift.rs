@@ -19,6 +19,8 @@ const BETWEEN: (f64, f64) = (30_000_000.0, 70_000_000.0);
 /// The same if no thread sleeps now and then, ns and delays: pauses cost a small part of the stacks.
 const BETWEEN_BUSY: (f64, f64) = (15_000_000.0, 25_000_000.0);
 const BETWEEN_DELAYS: (f64, f64) = (15.0, 25.0);
+/// Shortest time until a pause for which a drain comes early, ns.
+const SHORTEST: u64 = 2_000_000;
 /// What a pause costs each CPU that runs a thread of the program, for each event: an interrupt, ns.
 const INTERRUPT: f64 = 6_000.0;
 /// What a pause costs the recording process for each event of each thread, ns.
@@ -46,6 +48,8 @@ pub(super) struct PhaseShift {
     began: u64,
     next: u64,
     paused: u64,
+    /// At the last drain, threads ran and none slept.
+    is_busy: bool,
     /// Events are enabled once more at the next drain, because those of a thread that started meanwhile may have been missed.
     again: bool,
 }
@@ -53,7 +57,7 @@ pub(super) struct PhaseShift {
 impl PhaseShift {
     /// Sampling begins at `now`, with this delay, ns.
     pub(super) fn new(delay: u64, now: u64) -> PhaseShift {
-        PhaseShift { delay, began: now, next: now + FIRST, paused: 0, again: false }
+        PhaseShift { delay, began: now, next: now + FIRST, paused: 0, is_busy: false, again: false }
     }
 
     /// Pauses, if a pause is due.
@@ -61,6 +65,7 @@ impl PhaseShift {
         if std::mem::take(&mut self.again) && threads.sampled {
             events.set_sampling(true);
         }
+        self.is_busy = threads.running > 0 && !threads.some_slept;
         if threads.running == 0 || now < self.next {
             return;
         }
@@ -78,6 +83,11 @@ impl PhaseShift {
             false => random.between(BETWEEN_BUSY).max(random.between(BETWEEN_DELAYS) * delay),
         };
         self.next = now + between.max(least_time(events.cpus(), threads)) as u64;
+    }
+
+    /// The time until the next pause, if the program is busy: then drains are rarer than pauses.
+    pub(super) fn until_next(&self, now: u64) -> Option<Duration> {
+        self.is_busy.then(|| Duration::from_nanos(self.next.saturating_sub(now).max(SHORTEST)))
     }
 
     /// What one period of the kernel stands for if pauses are included.
