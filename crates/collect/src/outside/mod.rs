@@ -71,7 +71,7 @@ impl Outside {
     pub(crate) fn prepare(delay: Duration, follow_children: bool, at_once: bool) -> io::Result<Outside> {
         let (delay, now) = (delay.as_nanos() as u64, monotonic());
         let mut random = Random::new(now);
-        let periods = PeriodChoice::new(delay, now);
+        let mut periods = PeriodChoice::new(delay, now);
         let cpu_periods = CpuPeriods::first(delay, &mut random);
         let inherited_period = periods.first(&mut random);
         let events = Events::open(Plan { periods: cpu_periods, inherited_period, at_once })?;
@@ -117,10 +117,11 @@ impl Outside {
         if let Some(cpu_periods) = cpu_periods {
             return cpu_periods.renew(now, events, random);
         }
-        if let Some(period) = periods.next(processes.forks(), now, random) {
+        let is_computing = phase_shift.shift(now, processes.live_threads(), events, random);
+        let varied = is_computing.then(|| periods.varied(random));
+        if let Some(period) = periods.next(processes.forks(), now, random).or(varied) {
             events.set_period(period);
         }
-        phase_shift.shift(now, processes.live_threads(), events, random);
         processes.set_period_worth(phase_shift.period_worth(now));
     }
 

@@ -3,6 +3,9 @@
 //! The kernel takes the first sample of a process after one period, and none of a shorter process. So periods are shorter while
 //! many processes begin. They are random, so that processes which do the same are not all sampled at the same place. A
 //! hit stands for the period of its own thread.
+//!
+//! The kernel lets only the program's first thread change its period. While that computes, its period varies, so that a loop is not in
+//! step with it.
 
 use stackglass_sampling::Random;
 
@@ -10,6 +13,9 @@ use stackglass_sampling::Random;
 const MANY: u64 = 4;
 /// Range of periods, in delays.
 const USUAL: (f64, f64) = (0.97, 1.03);
+/// Range of the first thread's periods while it computes, in first periods. Their mean number in a second is that of the first period,
+/// since its samples keep telling that one.
+const VARIED: (f64, f64) = (0.76, 1.28);
 /// Range of periods where many threads are short, in delays.
 const SHORTER: (f64, f64) = (0.1, 1.0);
 /// New threads after which their rate is computed again.
@@ -20,6 +26,8 @@ const LONG: u64 = 100_000_000;
 /// Chooses periods by how fast threads and processes begin.
 pub(super) struct PeriodChoice {
     delay: u64,
+    /// The period of the first thread at its start.
+    first: u64,
     /// Threads and processes that had begun at the last drain.
     latest: u64,
     /// The same, when the rate was last computed.
@@ -32,13 +40,19 @@ pub(super) struct PeriodChoice {
 impl PeriodChoice {
     /// For a recording that starts at `now` with this delay, ns.
     pub(super) fn new(delay: u64, now: u64) -> PeriodChoice {
-        PeriodChoice { delay, latest: 0, counted: 0, since: now, are_many: false }
+        PeriodChoice { delay, first: delay, latest: 0, counted: 0, since: now, are_many: false }
     }
 
     /// The period of the program, ns. A program that repeats itself in a round time would be sampled at the same places each
     /// time with a round period.
-    pub(super) fn first(&self, random: &mut Random) -> u64 {
-        self.period(random)
+    pub(super) fn first(&mut self, random: &mut Random) -> u64 {
+        self.first = self.period(random);
+        self.first
+    }
+
+    /// A new period, ns, for a first thread that computes.
+    pub(super) fn varied(&self, random: &mut Random) -> u64 {
+        (self.first as f64 * random.between(VARIED)) as u64
     }
 
     /// A new period, ns, if threads or processes have begun since the last drain; `forks` have begun so far. It is for those

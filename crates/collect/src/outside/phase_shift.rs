@@ -60,14 +60,14 @@ impl PhaseShift {
         PhaseShift { delay, began: now, next: now + FIRST, paused: 0, is_busy: false, again: false }
     }
 
-    /// Pauses, if a pause is due.
-    pub(super) fn shift(&mut self, now: u64, threads: Threads, events: &Events, random: &mut Random) {
+    /// Pauses, if a pause is due. Returns whether the program computes all the time: then its period changes as well.
+    pub(super) fn shift(&mut self, now: u64, threads: Threads, events: &Events, random: &mut Random) -> bool {
         if std::mem::take(&mut self.again) && threads.sampled {
             events.set_sampling(true);
         }
         self.is_busy = threads.running > 0 && !threads.some_slept;
         if threads.running == 0 || now < self.next {
-            return;
+            return false;
         }
         let delay = self.delay as f64;
         let longest = if threads.some_slept { PAUSE.1 } else { PAUSE.1.max(delay) };
@@ -77,12 +77,15 @@ impl PhaseShift {
         std::thread::sleep(pause);
         events.set_sampling(true);
         self.paused += began.elapsed().as_nanos() as u64;
+        // A new period begins then, and half of one is lost on average.
+        self.paused += if self.is_busy { self.delay / 2 } else { 0 };
         self.again = true;
         let between = match threads.some_slept {
             true => random.between(BETWEEN),
             false => random.between(BETWEEN_BUSY).max(random.between(BETWEEN_DELAYS) * delay),
         };
         self.next = now + between.max(least_time(events.cpus(), threads)) as u64;
+        self.is_busy
     }
 
     /// The time until the next pause, if the program is busy: then drains are rarer than pauses.
