@@ -190,6 +190,24 @@ fn short_and_live_threads() {
     agrees(program(), &["live-threads", "1000"]);
 }
 
+/// With a probability, each allocation is drawn by itself, also the first of each thread.
+#[test]
+fn each_allocation_has_the_same_chance() {
+    for (arguments, function, n) in [
+        (["short-threads", "4000"], "one_block", 4000.0),
+        (["to-nothing", "100000"], "to_nothing", 100_000.0),
+    ] {
+        for rate in [0.5, 0.1, 0.01] {
+            let outcome = Record::of(program()).args(arguments).flag(&format!("--allocs={rate}")).run();
+            let counts = below(&outcome.recording(), function);
+            let (expected, error) = (n * rate, f64::sqrt(n * rate * (1.0 - rate)));
+            let off = (counts.count as f64 - expected) / error;
+            assert!(off.abs() < 5.0, "{function} at {rate}: {} of {expected}", counts.count);
+            assert_eq!(counts.count, counts.freed_count);
+        }
+    }
+}
+
 #[test]
 fn handlers_destructors_and_jumps() {
     for how in ["handlers", "jumping-handlers", "destructors", "longjmp", "fibres", "deep", "errno"] {

@@ -418,6 +418,15 @@ static void short_threads(int n)
     printf("%d threads\n", well);
 }
 
+/* A reallocation to nothing frees its block, and is no allocation. */
+__attribute__((noinline)) static void to_nothing(int n)
+{
+    for (int i = 0; i < n; i++) {
+        void *block = used(realloc(NULL, 40));
+        SAME("realloc to 0", (long)used(realloc(block, 0)), 0);
+    }
+}
+
 static void *lives_on(void *nothing)
 {
     void *block = malloc(321);
@@ -849,6 +858,7 @@ int main(int argc, char **argv)
     else if (IS("destructors")) destructors();
     else if (IS("short-threads")) short_threads(n);
     else if (IS("live-threads")) live_threads(n);
+    else if (IS("to-nothing")) to_nothing(n);
     else if (IS("deep")) deep_recursion();
     else if (IS("fibres")) fibres();
     else if (IS("endless")) endless_stacks();

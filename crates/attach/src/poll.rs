@@ -138,7 +138,7 @@ fn read_sleeping(process: &mut SampledProcess, index: usize, now: u64, sleep: Sl
     };
     process.events.count(counter);
     if let Some(sampling) = &mut thread.sampling {
-        sampling.set_ran(thread.stat.ran);
+        sampling.sleeps(thread.stat.ran);
     }
     let stack = Stack { frames: process.stacks.frames(len), cut, task: 0 };
     thread.time.push_sleeping(&mut process.events.of(thread.number), now, stack);

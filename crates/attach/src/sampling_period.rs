@@ -14,6 +14,10 @@ use stackglass_sampling::Random;
 const RANGE: (f64, f64) = (0.55, 1.65);
 /// Ticks at which the thread runs, for each change.
 const TICKS: u64 = 10;
+/// The same if it has slept lately: ticks come late in its bursts, since sleeping threads are looked at less often, and so would changes.
+const TICKS_OF_BURSTS: u64 = 50;
+/// A thread has slept lately if it ran at no more ticks since.
+const LATELY: u32 = 100;
 /// The kernel's shortest period, ns.
 const LEAST: u64 = 10_000;
 
@@ -23,6 +27,8 @@ pub(crate) struct SamplingPeriod {
     period: u64,
     /// The last change, until the first sample after it.
     changed: Option<Change>,
+    /// Ticks at which the thread ran since it slept.
+    runs: u32,
 }
 
 /// A change of the period.
@@ -37,7 +43,7 @@ struct Change {
 impl SamplingPeriod {
     /// For a new event.
     pub(crate) fn new(delay: u64, random: &mut Random) -> SamplingPeriod {
-        SamplingPeriod { delay, period: choose(delay, random), changed: None }
+        SamplingPeriod { delay, period: choose(delay, random), changed: None, runs: 0 }
     }
 
     /// The period now, ns.
@@ -45,9 +51,16 @@ impl SamplingPeriod {
         self.period
     }
 
+    /// The thread sleeps.
+    pub(crate) fn sleeps(&mut self) {
+        self.runs = 0;
+    }
+
     /// Changes the period of an event at some ticks. Its thread runs.
     pub(crate) fn renew(&mut self, event: &Event, random: &mut Random) {
-        if random.below(TICKS) != 0 || self.changed.is_some() {
+        self.runs = self.runs.saturating_add(1);
+        let ticks = if self.runs > LATELY { TICKS } else { TICKS_OF_BURSTS };
+        if random.below(ticks) != 0 || self.changed.is_some() {
             return;
         }
         let Some(ran) = event.ran() else { return };

@@ -68,7 +68,8 @@ pub(crate) struct KernelSampling {
 
 impl KernelSampling {
     /// The thread sleeps, and has run for `ran` ns.
-    pub(crate) fn set_ran(&mut self, ran: u64) {
+    pub(crate) fn sleeps(&mut self, ran: u64) {
+        self.period.sleeps();
         if let Some(counted) = self.event.ran() {
             (self.ran_before, self.is_exact) = (ran.saturating_sub(counted), true);
         }

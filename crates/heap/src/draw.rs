@@ -117,9 +117,10 @@ impl Weight {
 }
 
 impl Countdown {
-    /// Starts with a seed.
+    /// Starts with a seed. Seeds that are nearly the same, as those of threads that begin soon after each other, give numbers that have
+    /// nothing in common.
     pub fn begin(&mut self, seed: u64) {
-        self.seed = seed | 1;
+        self.seed = mixed(seed) | 1;
         self.left = self.draw();
     }
 
@@ -169,6 +170,13 @@ impl Countdown {
         };
         far.min(FAR) as i64
     }
+}
+
+/// Each bit of the result depends on all bits of the seed: the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
+fn mixed(seed: u64) -> u64 {
+    let seed = (seed ^ seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let seed = (seed ^ seed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    seed ^ seed >> 31
 }
 
 /// 1 - exp(-x) for x > 0.
@@ -249,6 +257,18 @@ mod tests {
         set(Sampling::Rate(1.0));
         countdown.begin(3);
         assert!((0..1000).all(|_| countdown.hits(8)));
+
+        // Short threads that begin one after the other.
+        set(Sampling::Rate(0.1));
+        let (threads, mut first, mut both) = (100_000u64, 0u32, 0u32);
+        for thread in 0..threads {
+            countdown.begin(80_000_000_000_000 + thread * 30_000);
+            let hits = [countdown.hits(32), countdown.hits(32)];
+            first += u32::from(hits[0]);
+            both += u32::from(hits == [true; 2]);
+        }
+        assert!((f64::from(first) - 1e4).abs() < 500.0, "{first}");
+        assert!((f64::from(both) - 1e3).abs() < 160.0, "{both}");
 
         set(Sampling::Bytes(4096));
         countdown.begin(99);

@@ -11,9 +11,12 @@ impl Default for Random {
 }
 
 impl Random {
-    /// A generator with this seed.
+    /// A generator with this seed. Seeds that are nearly the same give numbers that have nothing in common: each bit of the first
+    /// state depends on all bits of the seed (the finalizer of SplitMix64; Steele, Lea and Flood 2014).
     pub fn new(seed: u64) -> Random {
-        Random(seed | 1)
+        let seed = (seed ^ seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let seed = (seed ^ seed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Random((seed ^ seed >> 31) | 1)
     }
 
     /// The next number, of 64 bits.

@@ -106,7 +106,9 @@ pub(super) unsafe extern "C" fn realloc(
 ) -> *mut c_void {
     // SAFETY: the arguments of an entry, passed on.
     unsafe {
-        match !may_have(old.addr()) && leaves_out(size, wanted()) {
+        // A reallocation to nothing frees, so it mostly is no allocation that could be left out.
+        let allocates = size != 0 || old.is_null();
+        match !may_have(old.addr()) && allocates && leaves_out(size, wanted()) {
             true => real::realloc(old, size),
             false => counted_realloc(old, size, sp, rbp),
         }

@@ -93,7 +93,9 @@ fn lost(recording: &Recording) -> Vec<String> {
     let mut notes = Vec::new();
     if lost > 0 {
         let lost = counted(lost, "allocation was", "allocations were");
-        notes.push(format!("{lost} not recorded: the memory for counters was full"));
+        notes.push(format!(
+            "{lost} not recorded: they interrupted the recorder, came first in a forked child, or found its memory full"
+        ));
     }
     if without_stack > 0 {
         let without = counted(without_stack, "allocation", "allocations");
