@@ -198,7 +198,7 @@ fn each_allocation_has_the_same_chance() {
         (["to-nothing", "100000"], "to_nothing", 100_000.0),
     ] {
         for rate in [0.5, 0.1, 0.01] {
-            let outcome = Record::of(program()).args(arguments).flag(&format!("--allocs={rate}")).run();
+            let outcome = Record::of(program()).args(arguments).flag(format!("--allocs={rate}")).run();
             let counts = below(&outcome.recording(), function);
             let (expected, error) = (n * rate, f64::sqrt(n * rate * (1.0 - rate)));
             let off = (counts.count as f64 - expected) / error;
