@@ -117,8 +117,8 @@ impl Outside {
         if let Some(cpu_periods) = cpu_periods {
             return cpu_periods.renew(now, events, random);
         }
-        let is_computing = phase_shift.shift(now, processes.live_threads(), events, random);
-        let varied = is_computing.then(|| periods.varied(random));
+        let varies = phase_shift.shift(now, processes.live_threads(), events, random);
+        let varied = varies.then(|| periods.varied(random));
         if let Some(period) = periods.next(processes.forks(), now, random).or(varied) {
             events.set_period(period);
         }

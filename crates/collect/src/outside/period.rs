@@ -4,8 +4,8 @@
 //! many processes begin. They are random, so that processes which do the same are not all sampled at the same place. A
 //! hit stands for the period of its own thread.
 //!
-//! The kernel lets only the program's first thread change its period. While that computes, its period varies, so that a loop is not in
-//! step with it.
+//! Only the period of the program's first thread can be changed. While that computes and is alone, its period varies, so that a loop is
+//! not in step with it.
 
 use stackglass_sampling::Random;
 

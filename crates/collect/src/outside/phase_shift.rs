@@ -10,8 +10,10 @@ use super::events::Events;
 use stackglass_sampling::Random;
 use std::time::{Duration, Instant};
 
-/// Length of a pause, ns. If no thread sleeps now and then, it is up to a delay.
+/// Length of a pause, ns. If no thread sleeps now and then, it is up to a delay, or as below.
 const PAUSE: (f64, f64) = (30_000.0, 300_000.0);
+/// The longest pause, ns: signals wait for its end.
+const LONGEST: f64 = 20_000_000.0;
 /// Time to the first pause, ns. A program that starts is not in step yet.
 const FIRST: u64 = 20_000_000;
 /// Shortest time from one pause to the next, ns.
@@ -60,7 +62,7 @@ impl PhaseShift {
         PhaseShift { delay, began: now, next: now + FIRST, paused: 0, is_busy: false, again: false }
     }
 
-    /// Pauses, if a pause is due. Returns whether the program computes all the time: then its period changes as well.
+    /// Pauses, if a pause is due. Returns whether the period changes as well: the program is one thread that computes all the time.
     pub(super) fn shift(&mut self, now: u64, threads: Threads, events: &Events, random: &mut Random) -> bool {
         if std::mem::take(&mut self.again) && threads.sampled {
             events.set_sampling(true);
@@ -70,22 +72,25 @@ impl PhaseShift {
             return false;
         }
         let delay = self.delay as f64;
-        let longest = if threads.some_slept { PAUSE.1 } else { PAUSE.1.max(delay) };
+        let longest = if threads.some_slept { PAUSE.1 } else { PAUSE.1.max(delay.min(LONGEST)) };
         let pause = Duration::from_nanos(random.between((PAUSE.0, longest)) as u64);
         let began = Instant::now();
         events.set_sampling(false);
         std::thread::sleep(pause);
         events.set_sampling(true);
         self.paused += began.elapsed().as_nanos() as u64;
-        // A new period begins then, and half of one is lost on average.
-        self.paused += if self.is_busy { self.delay / 2 } else { 0 };
+        let varies = self.is_busy && threads.all == 1;
+        if varies {
+            // A new period begins, and half of one is lost on average.
+            self.paused += self.delay / 2;
+        }
         self.again = true;
         let between = match threads.some_slept {
             true => random.between(BETWEEN),
             false => random.between(BETWEEN_BUSY).max(random.between(BETWEEN_DELAYS) * delay),
         };
         self.next = now + between.max(least_time(events.cpus(), threads)) as u64;
-        self.is_busy
+        varies
     }
 
     /// The time until the next pause, if the program is busy: then drains are rarer than pauses.
