@@ -25,8 +25,8 @@ const CRATES: [(&str, &[&str]); 7] = [
     ("wire", &[]),
     ("unwind", &["libc"]),
     ("host", &["libc", "unwind", "wire"]),
-    ("heap", &["libc", "host", "unwind", "wire"]),
     ("sampling", &["wire"]),
+    ("heap", &["libc", "host", "sampling", "unwind", "wire"]),
     ("sampler", &["libc", "host", "sampling", "unwind", "wire"]),
     ("preload", &["libc", "heap", "host", "sampler", "wire"]),
 ];

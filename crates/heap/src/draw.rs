@@ -5,6 +5,7 @@
 //! 1 / (1 - exp(-size / mean)) allocations of its size, which makes sums unbiased (Horvitz and Thompson 1952).
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use stackglass_sampling::Random;
 use stackglass_wire::heap::{COUNT_SCALE, HeapSampling};
 
 /// Which allocations are recorded.
@@ -86,7 +87,7 @@ fn ln_1m(p: f64) -> f64 {
 #[repr(C)]
 pub struct Countdown {
     left: i64,
-    seed: u64,
+    random: Random,
 }
 
 /// What a recorded allocation counts as.
@@ -117,10 +118,9 @@ impl Weight {
 }
 
 impl Countdown {
-    /// Starts with a seed. Seeds that are nearly the same, as those of threads that begin soon after each other, give numbers that have
-    /// nothing in common.
+    /// Starts with a seed. Those of threads that begin soon after each other may be nearly the same.
     pub fn begin(&mut self, seed: u64) {
-        self.seed = mixed(seed) | 1;
+        self.random = Random::new(seed);
         self.left = self.draw();
     }
 
@@ -156,12 +156,8 @@ impl Countdown {
 
     #[cold]
     fn draw(&mut self) -> i64 {
-        // xorshift64 (Marsaglia 2003).
-        self.seed ^= self.seed << 13;
-        self.seed ^= self.seed >> 7;
-        self.seed ^= self.seed << 17;
         // 0 < u <= 1.
-        let u = ((self.seed >> 11) as f64 + 1.0) / (1u64 << 53) as f64;
+        let u = ((self.random.number() >> 11) as f64 + 1.0) / (1u64 << 53) as f64;
         let scale = f64::from_bits(SCALE.load(Relaxed));
         let far = match HeapSampling::from_number(KIND.load(Relaxed)) {
             HeapSampling::Rate => ln(u) * scale,
@@ -170,13 +166,6 @@ impl Countdown {
         };
         far.min(FAR) as i64
     }
-}
-
-/// Each bit of the result depends on all bits of the seed: the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
-fn mixed(seed: u64) -> u64 {
-    let seed = (seed ^ seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let seed = (seed ^ seed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    seed ^ seed >> 31
 }
 
 /// 1 - exp(-x) for x > 0.
@@ -234,7 +223,7 @@ mod tests {
     /// The settings are shared by all threads, so everything about them is one test.
     #[test]
     fn rates_and_weights_are_unbiased() {
-        let mut countdown = Countdown { left: 0, seed: 0 };
+        let mut countdown = Countdown { left: 0, random: Random::default() };
         for p in [0.9, 0.1, 0.01] {
             set(Sampling::Rate(p));
             countdown.begin(0x1234_5678_9abc_def1);
