@@ -4,9 +4,9 @@ use serde_json::Value;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use whole_programs::{awaits, marked_lines, stackglass, with_lines};
+use whole_programs::{Background, awaits, marked_lines, stackglass, with_lines};
 
 /// A task, as the program describes it.
 struct Expected {
@@ -17,14 +17,13 @@ struct Expected {
 
 /// The program, until it is dropped.
 struct Host {
-    child: Child,
+    child: Background,
     expected: Vec<Expected>,
 }
 
 impl Host {
     fn start(arguments: &[&str]) -> Host {
-        let mut child =
-            Command::new(awaits()).args(arguments).stdout(Stdio::piped()).spawn().expect("the host starts");
+        let mut child = Background::start(Command::new(awaits()).args(arguments).stdout(Stdio::piped()));
         let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
         let lines: Vec<String> = lines.map_while(Result::ok).take_while(|line| line != "READY").collect();
         let expected = lines.iter().map(|line| {
@@ -65,13 +64,6 @@ impl Host {
         };
         assert!(!self.expected.is_empty());
         self.expected.iter().filter(is_wrong).map(describe).collect()
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

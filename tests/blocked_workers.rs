@@ -5,23 +5,22 @@ use stackglass_perf::breakpoint::Breakpoint;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use whole_programs::{awaits, stackglass};
+use std::process::{Command, Stdio};
+use whole_programs::{Background, awaits, stackglass};
 
 /// Looks until a task on a busy machine has had a CPU for 100 ms.
 const TRIES: usize = 10;
 
 /// The program, until it is dropped, and the ids of its tasks.
 struct Host {
-    child: Child,
+    child: Background,
     ids: HashMap<String, u64>,
 }
 
 impl Host {
     fn start(kind: &str) -> Host {
         let mut command = Command::new(awaits());
-        let mut child =
-            command.args(["block", kind]).stdout(Stdio::piped()).spawn().expect("the host starts");
+        let mut child = Background::start(command.args(["block", kind]).stdout(Stdio::piped()));
         let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
         let lines = lines.map_while(Result::ok).take_while(|line| line != "READY");
         let id = |line: String| {
@@ -68,13 +67,6 @@ impl Host {
         let groups = tasks["groups"].as_array().expect("groups");
         let has = |group: &&Value| group["ids"].as_array().expect("ids").contains(&self.ids[name].into());
         groups.iter().find(has).expect("every task is in a group")
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -12,10 +12,10 @@ use stackglass_symbols::layouts::{Layouts, Wanted};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use whole_programs::awaits;
+use whole_programs::{Background, awaits};
 
 const PAGE: u64 = 4096;
 
@@ -103,7 +103,7 @@ fn mixed(number: u64) -> u64 {
 
 /// A process that stands still, and its types.
 struct Host {
-    child: Child,
+    child: Background,
     modules: Vec<LoadedModule>,
     layouts: Layouts,
     memory: Corrupt,
@@ -111,8 +111,7 @@ struct Host {
 
 impl Host {
     fn start(what: &str) -> Host {
-        let mut child =
-            Command::new(awaits()).arg(what).stdout(Stdio::piped()).spawn().expect("the host starts");
+        let mut child = Background::start(Command::new(awaits()).arg(what).stdout(Stdio::piped()));
         let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
         assert!(lines.map_while(Result::ok).any(|line| line == "READY"));
         let pid = child.id();
@@ -152,13 +151,6 @@ impl Host {
         });
         assert!(begin.elapsed() < Duration::from_secs(60), "it took {:?}", begin.elapsed());
         dump.tasks.len()
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

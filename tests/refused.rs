@@ -1,7 +1,9 @@
 //! Refused perf events, as in containers: nothing starts unless the user asks for ptrace, which works as it says.
 
-use std::process::{Child, Command, Output, Stdio};
-use whole_programs::{Compare, Folder, Language, Outcome, Record, awaits, host, host_with, stackglass};
+use std::process::{Command, Output, Stdio};
+use whole_programs::{
+    Background, Compare, Folder, Language, Outcome, Record, awaits, host, host_with, stackglass,
+};
 
 fn refused() -> String {
     host("refused", Language::C).to_str().expect("the path is text").to_owned()
@@ -92,12 +94,12 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// A program that is ended with the test.
-struct Busy(Child);
+struct Busy(Background);
 
 impl Busy {
     fn start(name: &str, arguments: &[&str]) -> Busy {
-        let child = Command::new(name).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-        let child = child.expect("the program can be started");
+        let mut command = Command::new(name);
+        let child = Background::start(command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()));
         let is_there = || {
             let name_now = std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap_or_default();
             name_now.trim() == name
@@ -110,13 +112,6 @@ impl Busy {
 
     fn pid(&self) -> String {
         self.0.id().to_string()
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -1,9 +1,9 @@
 //! Programs that repeat themselves, some in step with the delay: the shares of their functions are those of the thread's clock.
 
 use stackglass_profile::Recording;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use truth::{NamedStacks, shares};
-use whole_programs::{Folder, Language, Record, host, stackglass};
+use whole_programs::{Background, Folder, Language, Record, host, stackglass};
 
 /// Rounds: their length in µs, the first function's part in per cent, and the pause between two of them in µs.
 type Rounds = [u32; 3];
@@ -41,25 +41,16 @@ fn holds(rounds: Rounds, run: impl Fn(Rounds) -> Recording) {
     panic!("{rounds:?}: {:.3} on average", sum / 3.0);
 }
 
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn a_process_that_runs_already() {
     let program = host("repeating", Language::C);
     holds_everywhere(|rounds| {
         let mut command = Command::new(&program);
-        let running = Running(command.args(arguments(rounds, 0)).stdout(Stdio::null()).spawn().unwrap());
+        let running = Background::start(command.args(arguments(rounds, 0)).stdout(Stdio::null()));
         let folder = Folder::new();
         let file = folder.path().join("repeating.glass");
         let mut command = Command::new(stackglass());
-        command.args(["record", "--quiet", "--duration", "3s", "--pid"]).arg(running.0.id().to_string());
+        command.args(["record", "--quiet", "--duration", "3s", "--pid"]).arg(running.id().to_string());
         let output = command.arg("-o").arg(&file).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         stackglass_files::read(&file).unwrap().0

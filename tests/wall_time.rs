@@ -4,8 +4,8 @@ use stackglass_profile::{Frame, Recording, Sample, State};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use whole_programs::{Language, Outcome, Record, awaits, host, marked_lines, stackglass};
+use std::process::{Command, Stdio};
+use whole_programs::{Background, Language, Outcome, Record, awaits, host, marked_lines, stackglass};
 
 /// The frames of a sample, outermost first.
 fn frames<'a>(recording: &'a Recording, sample: &Sample) -> Vec<&'a Frame> {
@@ -309,7 +309,7 @@ fn timers_are_not_late() {
 }
 
 /// The program, until it is dropped.
-struct Host(Child);
+struct Host(Background);
 
 impl Host {
     fn start(arguments: &[&str]) -> Host {
@@ -317,18 +317,10 @@ impl Host {
     }
 
     fn of(program: &Path, arguments: &[&str]) -> Host {
-        let mut child =
-            Command::new(program).args(arguments).stdout(Stdio::piped()).spawn().expect("the host starts");
+        let mut child = Background::start(Command::new(program).args(arguments).stdout(Stdio::piped()));
         let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
         lines.map_while(Result::ok).take_while(|line| line != "READY").for_each(drop);
         Host(child)
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -6,13 +6,13 @@ use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, AwaitSource, DumpedT
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use whole_programs::{awaits, marked_lines, stackglass, with_lines};
+use whole_programs::{Background, awaits, marked_lines, stackglass, with_lines};
 
 /// The program, until it is dropped.
 struct Host {
-    child: Child,
+    child: Background,
     /// Names and stacks.
     expected: Vec<(String, String)>,
 }
@@ -29,8 +29,7 @@ fn lines_only() -> PathBuf {
 
 impl Host {
     fn start(program: &Path, arguments: &[&str]) -> Host {
-        let mut child =
-            Command::new(program).args(arguments).stdout(Stdio::piped()).spawn().expect("the host starts");
+        let mut child = Background::start(Command::new(program).args(arguments).stdout(Stdio::piped()));
         let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
         let lines = lines.map_while(Result::ok).take_while(|line| line != "READY");
         let expected = lines.map(|line| {
@@ -52,13 +51,6 @@ impl Host {
         let output = command.output().expect("the command starts");
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         (text(&output.stdout), text(&output.stderr))
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -340,7 +332,7 @@ struct OwnDump {
 impl OwnDump {
     fn of(program: &Path, kind: &str) -> OwnDump {
         let mut command = Command::new(program);
-        let mut child = command.args(["own-dump", kind]).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut child = Background::start(command.args(["own-dump", kind]).stdout(Stdio::piped()));
         let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
         let lines: Vec<String> = lines.map_while(Result::ok).take_while(|line| line != "READY").collect();
         drop(Host { child, expected: Vec::new() });

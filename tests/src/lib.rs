@@ -9,10 +9,12 @@
 //! * [`Compare`] runs a program alone and recorded, and finds differences.
 //! * [`Folder`] is the folder of a run; its processes end with it.
 //! * [`ended_by`] ends a command by a signal.
+//! * [`Background`] is any other program, until it is dropped.
 //! * [`BusyLoops`] keep the CPUs busy meanwhile.
 //! * [`host`] compiles a host once.
 //! * [`marked_lines`] knows the lines of the program `awaits`.
 
+mod background;
 mod build;
 mod busy_loops;
 mod compare;
@@ -23,6 +25,7 @@ mod record;
 mod signalled;
 mod truth;
 
+pub use background::Background;
 pub use build::{Language, awaits, host, host_with, stackglass, workloads};
 pub use busy_loops::BusyLoops;
 pub use compare::{Compare, Did, Equal};
