@@ -56,6 +56,8 @@ pub const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
 pub const PERF_COUNT_SW_TASK_CLOCK: u64 = 1;
 /// Counts nothing; for the records about threads and mappings.
 pub const PERF_COUNT_SW_DUMMY: u64 = 9;
+/// A page fault.
+pub const PERF_COUNT_SW_PAGE_FAULTS: u64 = 2;
 
 /// Bits of `sample_type`.
 pub mod sample {
@@ -143,6 +145,12 @@ pub fn open(attributes: &Attributes, tid: u32, cpu: Option<u32>) -> io::Result<O
         Ok(OwnedFd::from_raw_fd(fd as i32))
     }
 }
+
+/// The shortest period of a clock, ns: the kernel takes shorter ones for it (kernel/events/core.c, `perf_swevent_start_hrtimer`).
+pub const SHORTEST_PERIOD: u64 = 10_000;
+/// Range of random periods, relative to the delay that is asked for. It is wider than a delay, and the mean number of samples in a
+/// second is that of the delay.
+pub const PERIODS: (f64, f64) = (0.55, 1.65);
 
 /// Changes the period of an event, ns. Events inherited from it later get the new period; earlier ones keep theirs.
 pub fn set_period(event: &impl AsRawFd, period: u64) {

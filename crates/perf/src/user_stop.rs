@@ -1,4 +1,4 @@
-//! Events that stop a traced thread in user code only: by a timer of its CPU time, or at one instruction.
+//! Events that stop a traced thread in user code only: by a timer of its CPU time, at one instruction, or after a page fault.
 //!
 //! The kernel sends SIGTRAP at the thread's return to user code. A system call is never interrupted: a timer that fires
 //! inside one is skipped. All events are gone after an exec. The tracer of the
@@ -11,7 +11,8 @@
 //! kernel/events/core.c.
 
 use crate::attributes::{
-    Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_TYPE_SOFTWARE, flags, set_enabled, set_output,
+    Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_PAGE_FAULTS, PERF_TYPE_SOFTWARE, count, flags,
+    set_enabled, set_output,
 };
 use crate::breakpoint;
 use crate::records::PERF_RECORD_SAMPLE;
@@ -97,7 +98,27 @@ impl UserStop {
     /// As [`UserStop::by_timer`]; ENOSPC if the thread has no breakpoint left.
     pub fn at(tid: u32, address: u64, timer: &UserStop) -> io::Result<UserStop> {
         let attributes = Attributes { wakeup: u32::MAX, ..Attributes::default() };
-        let event = open(tid, breakpoint::once(address, attributes))?;
+        UserStop::beside(timer, tid, breakpoint::once(address, attributes))
+    }
+
+    /// Stops the thread after its next page fault, before the instruction is repeated. A thread that does little else is hardly ever
+    /// in user code when its timer fires. Page faults in system calls count for nothing. `timer` as for [`UserStop::at`].
+    ///
+    /// # Errors
+    /// As [`UserStop::by_timer`].
+    pub fn after_page_fault(tid: u32, timer: &UserStop) -> io::Result<UserStop> {
+        let attributes = Attributes {
+            kind: PERF_TYPE_SOFTWARE,
+            config: PERF_COUNT_SW_PAGE_FAULTS,
+            sample_period: 1,
+            wakeup: u32::MAX,
+            ..Attributes::default()
+        };
+        UserStop::beside(timer, tid, attributes)
+    }
+
+    fn beside(timer: &UserStop, tid: u32, attributes: Attributes) -> io::Result<UserStop> {
+        let event = open(tid, attributes)?;
         if let Event::Recorded(ring) = &timer.event {
             set_output(&event, ring)?;
         }
@@ -120,6 +141,12 @@ impl UserStop {
     /// From here on it does not fire. A signal may be on its way.
     pub fn disarm(&self) {
         set_enabled(&self.event, false);
+    }
+
+    /// How long the thread of a timer has run while it was armed, in user code and in the kernel, ns: exactly, where the kernel's account
+    /// lags behind by up to a tick. `None` if it cannot be read.
+    pub fn ran(&self) -> Option<u64> {
+        count(&self.event)
     }
 
     /// How often a timer, and the other events that it counts, have fired. The kernel sends a signal for each firing, or one for several,

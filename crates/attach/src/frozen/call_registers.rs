@@ -119,10 +119,17 @@ mod tests {
         })
     }
 
-    fn next_pc(samples: &mut CallRegisters) -> u64 {
+    /// Whether the instruction before this place is that of a call.
+    fn is_behind_call(place: SleepPlace) -> bool {
+        let before = (place.pc - SYSCALL.len() as u64) as *const [u8; SYSCALL.len()];
+        // SAFETY: the place is in mapped code of this process, where its thread was, and no module begins with a call.
+        unsafe { before.read() == SYSCALL }
+    }
+
+    fn next_place(samples: &mut CallRegisters) -> SleepPlace {
         loop {
             match samples.next_place() {
-                Some(place) => return place.pc,
+                Some(place) => return place,
                 None => std::thread::yield_now(),
             }
         }
@@ -136,10 +143,7 @@ mod tests {
         };
         sampled(read, |samples, _| {
             for _ in 0..50 {
-                let pc = next_pc(samples);
-                // SAFETY: the program counter is in mapped code of this process, and no function begins with its module.
-                let before = unsafe { std::slice::from_raw_parts((pc - 2) as *const u8, 2) };
-                assert_eq!(before, SYSCALL);
+                assert!(is_behind_call(next_place(samples)));
             }
         });
     }
@@ -148,7 +152,7 @@ mod tests {
     #[test]
     fn a_thread_in_a_page_fault_is_in_no_call() {
         const BYTES: usize = 32 << 20;
-        // SAFETY: new memory, which stays mapped.
+        // SAFETY: a new mapping at a place of the kernel's choice, and advice about it. It stays mapped until this process ends.
         let memory = unsafe {
             let (rights, kind) =
                 (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -159,10 +163,10 @@ mod tests {
         };
         let fault = || {
             for page in (memory..memory + BYTES).step_by(4096) {
-                // SAFETY: in the memory above, which only this thread uses.
+                // SAFETY: a byte of the mapping, which is writable, and which only the sampled thread uses.
                 unsafe { (page as *mut u8).write_volatile(1) };
             }
-            // SAFETY: the same.
+            // SAFETY: the whole mapping, to which no reference exists. Its pages read as zeros afterwards.
             unsafe { libc::madvise(memory as *mut libc::c_void, BYTES, libc::MADV_DONTNEED) };
         };
         sampled(fault, |samples, rounds| {
@@ -170,9 +174,7 @@ mod tests {
             while rounds.load(SeqCst) < first + 50 {
                 std::thread::sleep(std::time::Duration::from_micros(100));
                 if let Some(place) = samples.next_place() {
-                    // SAFETY: as above.
-                    let before = unsafe { std::slice::from_raw_parts((place.pc - 2) as *const u8, 2) };
-                    assert_eq!(before, SYSCALL);
+                    assert!(is_behind_call(place));
                     calls += 1;
                 } else {
                     faults += usize::from(samples.newest().is_some());

@@ -1,7 +1,7 @@
 //! The memory of a process at one moment, read without holding the process up.
 //!
 //! [`FrozenProcess::copy`] stops all threads of a process for some milliseconds, makes one of them call clone(2), and lets them
-//! continue. The //! new process never runs. Its memory is that of the moment of the stop, by copy-on-write, and is read by
+//! continue. The new process never runs. Its memory is that of the moment of the stop, by copy-on-write, and is read by
 //! `/proc/PID/mem` at leisure. The program notices nothing: interrupted calls are made again, and the copy shares its
 //! descriptors, sends no SIGCHLD and leaves no zombie. If this process dies at any moment, the program
 //! continues, and the copy ends.

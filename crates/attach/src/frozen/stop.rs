@@ -71,8 +71,6 @@ pub(super) struct TracedThread {
     pub(super) sleeping: Option<Sleeping>,
     /// When it was last seen not to be stopped, CLOCK_MONOTONIC ns.
     pub(super) ran_at: u64,
-    /// When it had not stopped yet, if it has since.
-    held_since: Option<u64>,
     /// It repeats its interrupted call.
     is_put_back: bool,
     /// It is the main thread of a program that this process has started and waits for.
@@ -129,7 +127,6 @@ impl<'a> StoppedThreads<'a> {
             armed: None,
             sleeping: None,
             ran_at: monotonic(),
-            held_since: None,
             is_put_back: false,
             is_own_child: tid == self.pid
                 && Status::read(tid).is_some_and(|status| status.parent == std::process::id()),
@@ -333,8 +330,8 @@ impl<'a> StoppedThreads<'a> {
             // What could stop it goes first.
             thread.armed = None;
             let _ = ptrace::detach(thread.tid);
-            thread.state = State::Gone;
             held = held.max(thread.held());
+            thread.state = State::Gone;
             self.seizing.ended(thread.tid);
         }
         held
@@ -366,7 +363,7 @@ impl TracedThread {
             match ptrace::next_stop(self.tid) {
                 Ok(None) => return self.ran_at = now,
                 Err(_) => self.end(),
-                Ok(Some(stop)) if stop.is_requested() => self.has_stopped(),
+                Ok(Some(stop)) if stop.is_requested() => self.state = State::Stopped,
                 Ok(Some(stop)) => resume_with_signal(self.tid, stop),
             }
         }
@@ -374,14 +371,10 @@ impl TracedThread {
 
     /// How long it has been stopped, at most.
     fn held(&self) -> Duration {
-        self.held_since
-            .map_or(Duration::ZERO, |since| Duration::from_nanos(monotonic().saturating_sub(since)))
-    }
-
-    /// Notes that it is stopped.
-    pub(super) fn has_stopped(&mut self) {
-        self.state = State::Stopped;
-        self.held_since.get_or_insert(self.ran_at);
+        match self.state {
+            State::Stopped => Duration::from_nanos(monotonic().saturating_sub(self.ran_at)),
+            _ => Duration::ZERO,
+        }
     }
 
     /// It has ended. Its parent learns of that only after its tracer has.

@@ -7,6 +7,7 @@
 //!   breakpoint catches it. One that still sleeps after some milliseconds counts as asleep.
 //! - A thread that is busy in a long call is not waited for. If it may be sampled there, its registers are known, and it is caught
 //!   like one that sleeps. Else it stops soon after its return.
+//! - A thread that does little but page faults is stopped after the next one.
 //! - A thread that blocks SIGTRAP cannot be stopped so. If it sleeps in a call that the kernel resumes without trace, it stops there.
 //!
 //! The timer's stop is a SIGTRAP on its way to the thread, and would reach it if this process died. So it is exchanged for a
@@ -50,7 +51,9 @@ pub(super) struct Armed {
     timer: Option<UserStop>,
     /// Behind the call in which it sleeps.
     at_return: Option<UserStop>,
-    /// Firings of both for which it has stopped.
+    /// After its next page fault.
+    after_fault: Option<UserStop>,
+    /// Firings of all for which it has stopped.
     answered: u64,
     files: Files,
     /// Its registers in a call in which it is busy for long, and where `at_return` waits for its end.
@@ -58,6 +61,9 @@ pub(super) struct Armed {
     busy_at: Option<SleepPlace>,
     /// When the timer was armed.
     before: Option<SchedStat>,
+    /// How long the thread had run then, or when it was found to have run for long without a stop, ns.
+    ran_before: u64,
+    has_run_long: bool,
     /// It blocks SIGTRAP, so it cannot be stopped in user code.
     is_masked: bool,
     /// It was asked to stop where it sleeps.
@@ -122,6 +128,7 @@ pub(super) fn settle_again(process: &mut StoppedThreads<'_>) -> Result<(), Freez
                 && armed.files.stat() == thread.sleeping.map(|sleeping| sleeping.ran);
         if matches!(thread.state, State::Asleep | State::InKernel) && !sleeps_on {
             (thread.state, thread.sleeping, armed.before) = (State::Running, None, armed.files.stat());
+            armed.ran_before = armed.timer.as_ref().and_then(UserStop::ran).unwrap_or(0);
         }
     }
     settle(process.pid, &mut process.threads, None)
@@ -231,6 +238,11 @@ pub(super) fn release_caught(process: &mut StoppedThreads<'_>) {
 }
 
 impl Armed {
+    /// Switches off all that could stop the thread.
+    fn disarm(&self) {
+        self.timer.iter().chain(&self.at_return).chain(&self.after_fault).for_each(UserStop::disarm);
+    }
+
     fn new(pid: u32, tid: u32, refused: &mut Option<io::Error>) -> Armed {
         let timer = match UserStop::by_timer(tid) {
             Ok(timer) => Some(timer),
@@ -244,11 +256,14 @@ impl Armed {
         Armed {
             timer,
             at_return: None,
+            after_fault: None,
             answered: 0,
             files: Files::new(pid, tid),
             in_call: None,
             busy_at: None,
             before: None,
+            ran_before: 0,
+            has_run_long: false,
             is_masked: false,
             is_interrupted: false,
         }
@@ -263,6 +278,7 @@ impl TracedThread {
         armed.before = armed.files.stat();
         armed.is_masked = is_masked;
         if let Some(timer) = armed.timer.as_ref().filter(|_| !is_masked) {
+            armed.ran_before = timer.ran().unwrap_or(0);
             // Otherwise it does not stop, which is noticed.
             let _ = timer.arm();
         }
@@ -271,7 +287,7 @@ impl TracedThread {
     /// Switches off what could stop it, once it need not stop.
     fn disarm(&mut self) {
         if let Some(armed) = &mut self.armed {
-            armed.timer.iter().chain(&armed.at_return).for_each(UserStop::disarm);
+            armed.disarm();
             armed.before = armed.files.stat();
         }
     }
@@ -335,9 +351,15 @@ impl TracedThread {
             return self.arm();
         }
         let Some(timer) = armed.timer.as_ref().filter(|_| !armed.is_masked) else { return };
-        let (Some(before), Some(now)) = (armed.before, armed.files.stat()) else { return };
-        let ran = now.ran.saturating_sub(before.ran);
+        let Some(now) = timer.ran() else { return };
+        let ran = now.saturating_sub(armed.ran_before);
         if ran <= LONG_RUN {
+            return;
+        }
+        if !std::mem::replace(&mut armed.has_run_long, true) {
+            let after_fault = UserStop::after_page_fault(tid, timer).ok();
+            armed.after_fault = after_fault.filter(|event| event.arm().is_ok());
+            armed.ran_before = now;
             return;
         }
         if armed.in_call.is_none() {
@@ -377,7 +399,7 @@ impl TracedThread {
     /// Exchanges a stop for one that this process may die in.
     fn hold(&mut self, stop: Stop) {
         if let Some(armed) = &self.armed {
-            armed.timer.iter().chain(&armed.at_return).for_each(UserStop::disarm);
+            armed.disarm();
         }
         if self.exchange(stop).is_none() {
             return self.end();
@@ -389,7 +411,7 @@ impl TracedThread {
                 return self.end();
             }
         }
-        self.has_stopped();
+        self.state = State::Stopped;
         (self.registers, self.sleeping) = (None, None);
         if let Some(armed) = &mut self.armed {
             armed.is_interrupted = false;

@@ -69,3 +69,30 @@ fn a_stopped_process_shows_itself_and_continues() {
     drop(stopped);
     assert!(program.lives());
 }
+
+#[test]
+fn a_thread_that_does_little_but_page_faults_stands_still() {
+    let (mut program, line) = Program::start("faults", &[]);
+    let faults = u64::from_str_radix(&line, 16).unwrap();
+    let mut last = 0;
+    for _ in 0..30 {
+        let stopped = FrozenProcess::stop(program.pid(), &Options::default()).unwrap();
+        let count = || {
+            let mut word = [0; 8];
+            assert_eq!(stopped.memory().read(faults, &mut word), 8);
+            u64::from_le_bytes(word)
+        };
+        let before = count();
+        assert!(before > last, "the program runs between two stops");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        assert_eq!(count(), before);
+        assert!(
+            stopped.threads()[0].registers.is_some_and(|registers| registers[21] != u64::MAX),
+            "it stopped"
+        );
+        last = before;
+        drop(stopped);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(program.lives());
+}
