@@ -8,18 +8,15 @@
 //! would be rare behind them. So each tick that finds the thread running has the same chance of a change, and ticks come at random.
 
 use super::perf_events::Event;
+use stackglass_perf::attributes::{PERIODS, SHORTEST_PERIOD};
 use stackglass_sampling::Random;
 
-/// Range of periods, in delays. The mean number of stacks in a second is that of the delay.
-const RANGE: (f64, f64) = (0.55, 1.65);
 /// Ticks at which the thread runs, for each change.
 const TICKS: u64 = 10;
 /// The same if it has slept lately: ticks come late in its bursts, since sleeping threads are looked at less often, and so would changes.
 const TICKS_OF_BURSTS: u64 = 50;
 /// A thread has slept lately if it ran at no more ticks since.
 const LATELY: u32 = 100;
-/// The kernel's shortest period, ns.
-const LEAST: u64 = 10_000;
 
 /// The period of an event.
 pub(crate) struct SamplingPeriod {
@@ -84,7 +81,7 @@ impl SamplingPeriod {
 }
 
 fn choose(delay: u64, random: &mut Random) -> u64 {
-    ((delay as f64 * random.between(RANGE)) as u64).max(LEAST)
+    ((delay as f64 * random.between(PERIODS)) as u64).max(SHORTEST_PERIOD)
 }
 
 #[cfg(test)]

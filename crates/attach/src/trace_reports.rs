@@ -197,7 +197,7 @@ fn push_running(events: &mut EventWriter, thread: &mut Thread, at: u64, stack: S
 pub(crate) fn read_samples(process: &mut SampledProcess, index: usize) {
     let Some(mut sampling) = process.threads[index].sampling.take() else { return };
     let KernelSampling { event, period, ran_before, is_exact, ran_at_last } = &mut sampling;
-    let stat = process.threads[index].files.stat();
+    let mut stat = None;
     let mut is_too_deep = false;
     let mut dump = std::mem::take(&mut process.dump);
     while let Some(sample) = event.next(&mut dump) {
@@ -214,7 +214,8 @@ pub(crate) fn read_samples(process: &mut SampledProcess, index: usize) {
                 reason = walk.end.code();
             }
         }
-        let stat = stat.unwrap_or(process.threads[index].stat);
+        let thread = &mut process.threads[index];
+        let stat = *stat.get_or_insert_with(|| thread.files.stat().unwrap_or(thread.stat));
         // The kernel's account lags behind by up to one of its ticks; two clocks also differ a little.
         let ran = (*ran_before + sample.ran).min(stat.ran + ACCOUNT_LAG);
         let ran = if *is_exact { ran } else { ran.max(stat.ran) };

@@ -12,12 +12,11 @@
 //! A CPU on which the program has not run for seconds is sampled at a quarter of the rate, for the sake of others.
 
 use super::events::Events;
+use stackglass_perf::attributes::{PERIODS, SHORTEST_PERIOD};
 use stackglass_procfs::clock::monotonic;
 use stackglass_sampling::Random;
 use std::time::Duration;
 
-/// Range of periods, in delays for each timer. The mean number of stacks in a second is that of the delay.
-const RANGE: (f64, f64) = (0.55, 1.65);
 /// Timers of each CPU.
 pub(super) const TIMERS: usize = 4;
 /// Delays until a timer that has started gets a period within the range: the first one expires once in them.
@@ -28,8 +27,6 @@ const GOLDEN: f64 = 0.618_034;
 const BETWEEN: (f64, f64) = (20_000_000.0, 40_000_000.0);
 /// The same in delays.
 const BETWEEN_DELAYS: (f64, f64) = (20.0, 40.0);
-/// The kernel's shortest period, ns.
-const LEAST: u64 = 10_000;
 /// A CPU on which the program has not run for this time, ns, is sampled less often.
 const UNUSED: u64 = 3_000_000_000;
 /// How much longer the periods of such CPUs are.
@@ -176,7 +173,7 @@ impl Cpu {
                 }
                 (true, _) => ((mean * self.next_factor(random)) as u64, u64::MAX),
             };
-            let period = period.max(LEAST);
+            let period = period.max(SHORTEST_PERIOD);
             self.timers[index] = Timer { period, next };
             set(index, period);
         }
@@ -187,7 +184,7 @@ impl Cpu {
     /// The next factor within the range. Few of them already have the mean of all.
     fn next_factor(&mut self, random: &mut Random) -> f64 {
         self.place = (self.place + GOLDEN + random.between((-0.05, 0.05))).rem_euclid(1.0);
-        RANGE.0 + (RANGE.1 - RANGE.0) * self.place
+        PERIODS.0 + (PERIODS.1 - PERIODS.0) * self.place
     }
 }
 

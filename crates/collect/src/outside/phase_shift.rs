@@ -72,7 +72,7 @@ impl PhaseShift {
             return false;
         }
         let delay = self.delay as f64;
-        let longest = if threads.some_slept { PAUSE.1 } else { PAUSE.1.max(delay.min(LONGEST)) };
+        let longest = if self.is_busy { PAUSE.1.max(delay.min(LONGEST)) } else { PAUSE.1 };
         let pause = Duration::from_nanos(random.between((PAUSE.0, longest)) as u64);
         let began = Instant::now();
         events.set_sampling(false);
@@ -85,9 +85,9 @@ impl PhaseShift {
             self.paused += self.delay / 2;
         }
         self.again = true;
-        let between = match threads.some_slept {
-            true => random.between(BETWEEN),
-            false => random.between(BETWEEN_BUSY).max(random.between(BETWEEN_DELAYS) * delay),
+        let between = match self.is_busy {
+            true => random.between(BETWEEN_BUSY).max(random.between(BETWEEN_DELAYS) * delay),
+            false => random.between(BETWEEN),
         };
         self.next = now + between.max(least_time(events.cpus(), threads)) as u64;
         varies
