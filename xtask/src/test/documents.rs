@@ -5,7 +5,7 @@ use crate::run::root;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Documents at fixed places; those in `docs` are found.
+/// Documents at fixed places; those in `docs` and `docs/guide` are found.
 const DOCUMENTS: [&str; 9] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -24,10 +24,12 @@ const ENDINGS: [&str; 8] = [".rs", ".js", ".c", ".md", ".toml", ".json", ".py", 
 /// One check per document.
 pub fn check() -> Result<Tally> {
     let mut documents: Vec<PathBuf> = DOCUMENTS.iter().map(|name| root().join(name)).collect();
-    for entry in std::fs::read_dir(root().join("docs"))? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "md") {
-            documents.push(path);
+    for folder in ["docs", "docs/guide"] {
+        for entry in std::fs::read_dir(root().join(folder))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                documents.push(path);
+            }
         }
     }
     let mut tally = Tally::default();
