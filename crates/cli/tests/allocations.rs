@@ -1,12 +1,9 @@
 //! Every verb that shows a recording, on one with known allocations.
 
-#[path = "../../report/tests/made_up/mod.rs"]
-mod made_up;
-mod support;
-
-use made_up::allocating::allocating;
+use crate::made_up;
+use crate::made_up::allocating::allocating;
+use crate::support::{Place, text};
 use stackglass_profile::AllocationSampling;
-use support::{Place, text};
 
 /// A folder with recordings: `a.glass` with allocations, and `time.glass` without.
 fn recorded() -> Place {

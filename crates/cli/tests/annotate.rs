@@ -1,11 +1,9 @@
 //! `annotate`: source lines with their times, for sources in all supported places.
 
-mod support;
-
+use crate::support::samples::recorded;
+use crate::support::{Place, Terminal, stackglass, text};
 use std::fs;
 use std::path::Path;
-use support::samples::recorded;
-use support::{Place, Terminal, stackglass, text};
 
 const SOURCE: &str = include_str!("../../demo/src/lib.rs");
 

@@ -1,16 +1,14 @@
 //! Attaching to a running process: `peek PID`, `record --pid` and what is recorded. The program runs on, however stackglass
 //! ends.
 
-mod support;
-
+use crate::support::target::Target;
+use crate::support::{Place, end_of, signal, text, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use stackglass_profile::{End, State};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use support::target::Target;
-use support::{Place, end_of, signal, text, wait_until};
 
 #[test]
 fn a_process_is_recorded_by_its_id() {

@@ -1,11 +1,9 @@
 //! Attaching that is refused, with the reason in one line, or that has to wait for another tracer.
 
-mod support;
-
+use crate::support::target::Target;
+use crate::support::{Place, stackglass, text, wait_until};
 use std::fs;
 use std::process::{Command, Stdio};
-use support::target::Target;
-use support::{Place, stackglass, text, wait_until};
 
 /// The line on stderr of a command that must fail.
 fn refusal(output: &std::process::Output) -> String {

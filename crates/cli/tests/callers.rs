@@ -1,9 +1,7 @@
 //! `callers`: whole parts of names, expressions, files and lines; counts that add up.
 
-mod support;
-
-use support::samples::{julia, recorded};
-use support::{Place, text};
+use crate::support::samples::{julia, recorded};
+use crate::support::{Place, text};
 
 #[test]
 fn names_match_by_whole_parts() {

@@ -1,10 +1,9 @@
 //! `cargo stackglass` builds and records with the conventions of Cargo.
 
-mod support;
-
+use crate::support;
+use crate::support::{Place, text};
 use std::path::Path;
 use std::process::{Command, Output};
-use support::{Place, text};
 
 fn project(manifest: &str, files: &[(&str, &str)]) -> Place {
     let place = Place::new();

@@ -1,13 +1,11 @@
 //! `clear PID`: earlier samples are gone from the report and the file, and the recording continues.
 
-mod support;
-
+use crate::support::{Place, end_of, signal, stackglass, text, wait_until};
 use rustix::process::Signal;
 use stackglass_profile::Recording;
 use std::fs;
 use std::process::{Child, Stdio};
 use std::time::Duration;
-use support::{Place, end_of, signal, stackglass, text, wait_until};
 
 /// The time of the first sample, and the length of the recording, in seconds.
 fn span(recording: &Recording) -> (f64, f64) {

@@ -1,7 +1,7 @@
 //! `convert`: what it keeps, which losses it reports, and which files it never touches.
 
-mod support;
-
+use crate::support::samples::{all_of_julia, julia, recorded};
+use crate::support::{Place, Terminal, text};
 use stackglass_files::folded;
 use stackglass_files::jlprof::{self, Content};
 use stackglass_profile::snapshots;
@@ -9,8 +9,6 @@ use stackglass_report::call_tree::StateFilter;
 use stackglass_report::{Selection, add_unaccounted, merge_threads, name_stackless, unaccounted_cpu};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use support::samples::{all_of_julia, julia, recorded};
-use support::{Place, Terminal, text};
 
 #[test]
 fn a_recording_becomes_what_other_tools_read() {

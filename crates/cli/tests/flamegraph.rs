@@ -1,12 +1,10 @@
 //! `flamegraph` and `diff`: the files that they read, write and refuse.
 
-mod support;
-
+use crate::support::samples::{julia, recorded};
+use crate::support::{Place, text};
 use stackglass_files::jlprof::{self, Content};
 use std::fs;
 use std::process::Command;
-use support::samples::{julia, recorded};
-use support::{Place, text};
 
 const FOLDED: &str = "main;read;parse 40\nmain;read 10\nmain;sort 50\nidle 20\n";
 

@@ -1,10 +1,8 @@
 //! Children and images after an exec are recorded, unless flags say otherwise; their times are right.
 
-mod support;
-
+use crate::support::{Place, stackglass, text};
 use stackglass_profile::{End, Recording, State};
 use std::time::{Duration, SystemTime};
-use support::{Place, stackglass, text};
 
 fn busy(time: &str) -> String {
     format!("{} demo-workload --time {time}", stackglass())

@@ -1,15 +1,11 @@
 //! Heap snapshots in the terminal: `heap show`, `heap diff` and `heap assemble` on files with known content.
 
-#[path = "../../report/tests/made_up/mod.rs"]
-mod made_up;
-mod support;
-
-use made_up::hostile::ACTING;
+use crate::made_up::hostile::ACTING;
+use crate::support::{Place, text};
 use stackglass_files::heapsnapshot::{PartsWriter, assemble};
 use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NodeIndex, NodeKind, UNREACHABLE};
 use std::io::Read;
 use std::process::Stdio;
-use support::{Place, text};
 
 /// Writes part files: a list of `jobs` that a static holds, and a leaked cycle. `mark` is in every name.
 fn parts(place: &Place, name: &str, jobs: u32, mark: &str) {

@@ -1,11 +1,9 @@
 //! `stackglass heap take` on a process that nothing has prepared.
 
-mod support;
-
+use crate::support::Place;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use support::Place;
 
 struct Sleeping(Child);
 

@@ -1,12 +1,8 @@
 //! No name in a recording makes an output of the command control a terminal or a browser, or changes the
 //! direction of the text around a name. The reports alone are tested in crate `report`, class by class.
 
-#[path = "../../report/tests/made_up/mod.rs"]
-mod made_up;
-mod support;
-
-use made_up::hostile::{ACTING, hostile};
-use support::{Place, text};
+use crate::made_up::hostile::{ACTING, hostile};
+use crate::support::{Place, text};
 
 /// Every output with names in it, by its arguments. `FILE` stands for the recording, `EVIL` for all acting characters.
 /// A last argument `> NAME` names the file that holds the output.

@@ -1,14 +1,12 @@
 //! Every key in the JSON of every verb is in `docs/json.md`, in the section of the verb or in that of all reports on time.
 
-mod support;
-
+use crate::support::samples::recorded;
+use crate::support::target::Target;
+use crate::support::{Place, end_of, stackglass};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
-use support::samples::recorded;
-use support::target::Target;
-use support::{Place, end_of, stackglass};
 
 /// All keys of objects, at any depth. Counters have names that come from elsewhere.
 fn keys(value: &Value, found: &mut BTreeSet<String>) {

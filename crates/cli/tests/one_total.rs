@@ -1,10 +1,8 @@
 //! One recording has one CPU time and one number of samples, whatever report says it.
 
-mod support;
-
+use crate::support::samples::recorded;
+use crate::support::{Place, text};
 use serde_json::Value;
-use support::samples::recorded;
-use support::{Place, text};
 
 /// The numbers of a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,9 +1,7 @@
 //! `record --allocs` of programs with an allocator of their own.
 
-mod support;
-
+use crate::support::{Place, text};
 use std::process::Command;
-use support::{Place, text};
 
 /// Builds the program of the tests of `symbols`; its smallest blocks lie 8 bytes apart.
 fn build(place: &Place, flags: &[&str]) {

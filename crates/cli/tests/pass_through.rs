@@ -1,11 +1,10 @@
 //! The program keeps its streams, arguments, environment and exit status.
 
-mod support;
-
+use crate::support;
+use crate::support::{Place, text};
 use stackglass_profile::End;
 use std::io::Write;
 use std::process::Stdio;
-use support::{Place, text};
 
 #[test]
 fn exit_statuses_are_passed_through() {

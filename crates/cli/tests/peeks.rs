@@ -1,14 +1,12 @@
 //! SIGUSR1 to programs under `run`, and under `record` if they are sampled from inside: a peek if the program leaves the
 //! signal at its default action; otherwise the program keeps it.
 
-mod support;
-
+use crate::support::{Place, end_of, text, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use stackglass_profile::End;
 use std::fs::{self, File};
 use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
-use support::{Place, end_of, text, wait_until};
 
 /// A program that writes its id to `ready` and works until `stop` is there.
 const WORKER: &str = "echo $$ > ready; while [ ! -e stop ]; do :; done; exit 5";

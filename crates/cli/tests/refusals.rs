@@ -1,9 +1,8 @@
 //! Impossible requests are refused in one line before anything starts. Programs that can run without being sampled run.
 
-mod support;
-
+use crate::support;
+use crate::support::{Place, text};
 use std::os::unix::fs::PermissionsExt;
-use support::{Place, text};
 
 /// The one line on stderr.
 fn line(output: &std::process::Output) -> String {

@@ -1,14 +1,12 @@
 //! `print`: every option of the report is a flag with the same meaning, for every kind of file.
 
-mod support;
-
+use crate::support::samples::{all_of_julia, julia, recorded};
+use crate::support::{Place, Terminal, text};
 use stackglass_files::jlprof::{self, Content};
 use stackglass_profile::Frame;
 use stackglass_report::{FILE_COLUMNS, Format, GroupBy, Pick, Recur, Report, SortedBy, Source};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use support::samples::{all_of_julia, julia, recorded};
-use support::{Place, Terminal, text};
 
 fn written(report: &Report, source: Source<'_>) -> String {
     let mut out = Vec::new();

@@ -1,14 +1,12 @@
 //! The output of print, info, help, the manual page and the completions, on a terminal and in a pipe.
 
-mod support;
-
+use crate::support::samples::{julia, recorded};
+use crate::support::{Place, Terminal, text};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
-use support::samples::{julia, recorded};
-use support::{Place, Terminal, text};
 
 #[test]
 fn print_says_the_same_on_a_terminal_and_in_a_pipe() {

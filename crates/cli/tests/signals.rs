@@ -1,11 +1,10 @@
 //! Keys at the terminal and signals from other processes: each reaches the program once, and nothing is lost.
 
-mod support;
-
+use crate::support;
+use crate::support::{Place, Terminal, end_of, signal, text, wait_until};
 use rustix::process::Signal;
 use stackglass_profile::End;
 use std::process::Stdio;
-use support::{Place, Terminal, end_of, signal, text, wait_until};
 
 #[test]
 fn ctrl_c_ends_the_program_and_gives_the_report() {

@@ -1,12 +1,10 @@
 //! `top` at a terminal: it shows functions and threads, takes keys, saves, and leaves the terminal as it was.
 
-mod support;
-
+use crate::support::{Place, Terminal, end_of, signal, stackglass, text, wait_until};
 use rustix::process::Signal;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use support::{Place, Terminal, end_of, signal, stackglass, text, wait_until};
 
 /// An unprepared program; it is killed with the test.
 struct Target(Child);

@@ -1,12 +1,10 @@
 //! `record --track-allocation`: the bytes of each source line of programs with known allocations.
 
-mod support;
-
+use crate::support::{Place, text};
 use stackglass_files::mem::sum_mem;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{Place, text};
 
 /// Runs a compiler, or says that it is missing.
 fn compile(compiler: &str, folder: &Path, arguments: &[&str]) {

@@ -1,8 +1,7 @@
 //! Children of every kind run on unharmed, and are profiled if possible.
 #![allow(unsafe_code, reason = "calls the C library")]
 
-mod launcher;
-use launcher::*;
+use crate::launcher::*;
 use stackglass_wire::*;
 
 /// Process id and exit status of the child, from its parent's output.

@@ -1,7 +1,6 @@
 //! A thread whose filter forbids system calls is not made to call any, and its time is still recorded.
 
-mod launcher;
-use launcher::*;
+use crate::launcher::*;
 use stackglass_wire::{Counter, cut};
 
 #[test]

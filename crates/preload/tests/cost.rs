@@ -1,7 +1,6 @@
 //! Cost for the program: CPU, context switches, memory. Long, and only valid on an idle machine.
 
-mod launcher;
-use launcher::*;
+use crate::launcher::*;
 
 /// CPU of the working thread, CPU of the process, switches of the parked, resident KiB.
 fn parked(session: Option<&Session>, threads: usize, rounds: usize) -> [f64; 4] {

@@ -1,8 +1,7 @@
 //! For all ways to end a program, its samples are kept and its exit status is unchanged.
 #![allow(unsafe_code, reason = "calls the C library")]
 
-mod launcher;
-use launcher::*;
+use crate::launcher::*;
 use stackglass_wire::*;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::Ordering::*;

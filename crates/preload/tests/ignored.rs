@@ -1,8 +1,7 @@
 //! A program inherits signal settings as it does without the library.
 #![allow(unsafe_code, reason = "calls the C library")]
 
-mod launcher;
-use launcher::*;
+use crate::launcher::*;
 use std::os::unix::process::CommandExt;
 
 /// The signal lines of `/proc/self/status` in `grep`.

@@ -1,7 +1,6 @@
 //! Libraries that are opened and closed under load: no crash, and right stacks through them.
 
-mod launcher;
-use launcher::*;
+use crate::launcher::*;
 
 fn open_and_close(seconds: &str) -> Run {
     let program = compile("libraries", &[]);

@@ -1,7 +1,6 @@
 //! Small stacks, alternate stacks, fibres and very deep recursion: programs run unharmed, with right stacks.
 
-mod launcher;
-use launcher::*;
+use crate::launcher::*;
 use stackglass_unwind::walk::Cut;
 use stackglass_wire::*;
 

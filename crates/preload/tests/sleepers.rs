@@ -1,7 +1,6 @@
 //! Sleeping threads are not woken, their calls are not interrupted, and their stacks are right.
 
-mod launcher;
-use launcher::*;
+use crate::launcher::*;
 use stackglass_wire::Counter;
 
 /// The outermost function of each kind of sleeping thread.

@@ -1,7 +1,6 @@
 //! Programs with known stacks and times are recorded correctly.
 
-mod launcher;
-use launcher::*;
+use crate::launcher::*;
 use stackglass_wire::*;
 
 #[test]

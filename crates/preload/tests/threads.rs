@@ -1,7 +1,6 @@
 //! Thousands of threads, threads that block all signals, programs with handlers.
 
-mod launcher;
-use launcher::*;
+use crate::launcher::*;
 use stackglass_wire::*;
 
 fn run(kind: &str) -> (Run, Symbols) {

@@ -1,7 +1,6 @@
 //! A child of `vfork` has its parent's memory; its settings must not affect the parent.
 
-mod launcher;
-use launcher::*;
+use crate::launcher::*;
 use stackglass_wire::PEEK_MARK;
 
 #[test]

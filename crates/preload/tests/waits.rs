@@ -1,7 +1,6 @@
 //! A program that waits for one of its handlers does not wait after that has run.
 
-mod launcher;
-use launcher::*;
+use crate::launcher::*;
 use stackglass_wire::Counter;
 use std::sync::atomic::Ordering::*;
 

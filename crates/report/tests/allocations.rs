@@ -2,12 +2,9 @@
 //!
 //! Goldens lie in `tests/goldens`; `STACKGLASS_BLESS=1` writes them anew, to be reviewed by eye.
 
-mod goldens;
-mod made_up;
-
-use goldens::check;
-use made_up::Maker;
-use made_up::allocating::{allocating, counts};
+use crate::goldens::check;
+use crate::made_up::Maker;
+use crate::made_up::allocating::{allocating, counts};
 use stackglass_profile::{AllocationKind, AllocationSampling, Recording};
 use stackglass_report::allocation_queries::{TypeLeaf, weighted};
 use stackglass_report::{

@@ -1,8 +1,6 @@
 //! `annotate` of a recording with samples and allocations: both beside each source line.
 
-mod made_up;
-
-use made_up::allocating::allocating;
+use crate::made_up::allocating::allocating;
 use stackglass_profile::{AllocationSampling, Recording};
 use stackglass_report::Annotate;
 use stackglass_report::annotate::SourceFile;

@@ -1,7 +1,6 @@
 //! Which samples a tree of calls counts.
 
-mod made_up;
-
+use crate::made_up;
 use stackglass_profile::{Nanos, State};
 use stackglass_report::CallTrees;
 use stackglass_report::call_tree::{Options, StateFilter};

@@ -1,8 +1,7 @@
 //! Whatever names a recording holds, no text made of it controls a terminal or turns what stands around it.
 
-mod made_up;
-
-use made_up::hostile::{ACTING, hostile};
+use crate::made_up;
+use crate::made_up::hostile::{ACTING, hostile};
 use stackglass_profile::Recording;
 use stackglass_report::annotate::SourceFile;
 use stackglass_report::{

@@ -2,9 +2,7 @@
 //!
 //! Goldens lie in `tests/goldens`; `STACKGLASS_BLESS=1` writes them anew, to be reviewed by eye.
 
-mod goldens;
-
-use goldens::check;
+use crate::goldens::check;
 use stackglass_profile::heap_graph::{
     AllocatingFunction, AllocationStack, AllocationStacks, EdgeKind, HeapGraph, HeapGraphBuilder,
     HeapGraphSink, NodeIndex, NodeKind, UNREACHABLE,

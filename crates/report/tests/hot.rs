@@ -2,11 +2,9 @@
 //!
 //! Goldens lie in `tests/goldens`; `STACKGLASS_BLESS=1` writes them anew, to be reviewed by eye.
 
-mod goldens;
-mod made_up;
-
-use goldens::check;
-use made_up::Maker;
+use crate::goldens::check;
+use crate::made_up;
+use crate::made_up::Maker;
 use stackglass_profile::{Recording, State};
 use stackglass_report::call_tree::StateFilter;
 use stackglass_report::{HotKey, HotTable, HotText, Selection, Source, Style};

@@ -1,8 +1,6 @@
 //! The JSON of reports on time: what is written for a small recording is what `docs/json.md` shows.
 
-mod made_up;
-
-use made_up::Maker;
+use crate::made_up::Maker;
 use stackglass_profile::{Nanos, Recording, State};
 use stackglass_report::call_tree::StateFilter;
 use stackglass_report::{

@@ -1,8 +1,6 @@
 //! What a peek says of known content: notices, groups, and the digest at its end.
 
-mod made_up;
-
-use made_up::Maker;
+use crate::made_up::Maker;
 use stackglass_profile::{Nanos, ProcessIndex, Recording, State, Task, TaskId};
 use stackglass_report::Peek;
 use std::time::Duration;

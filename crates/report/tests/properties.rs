@@ -1,7 +1,6 @@
 //! What holds for every profile, however odd.
 
-mod made_up;
-
+use crate::made_up;
 use proptest::prelude::*;
 use stackglass_profile::{Cut, Data, Dictionary, Frame, Nanos, Recording, State, flatten, snapshots};
 use stackglass_report::{Callers, Format, GroupBy, Quirks, Recur, Report, SortedBy, Style, Summary};

@@ -2,10 +2,8 @@
 //!
 //! Goldens lie in `tests/goldens`; `STACKGLASS_BLESS=1` writes them anew, to be reviewed by eye.
 
-mod goldens;
-mod made_up;
-
-use goldens::check;
+use crate::goldens::check;
+use crate::made_up;
 use stackglass_profile::Recording;
 use stackglass_report::{Style, Summary};
 

@@ -1,8 +1,6 @@
 //! What the summary must say, whatever the recording looks like: one test for each promise.
 
-mod made_up;
-
-use made_up::Maker;
+use crate::made_up::Maker;
 use stackglass_profile::symbols::{Language, Missing, ModuleNote};
 use stackglass_profile::{End, Nanos, Recording, State, ThreadNumber};
 use stackglass_report::Summary;

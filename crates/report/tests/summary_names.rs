@@ -1,8 +1,6 @@
 //! What the summary says of programs whose functions have no names, or whose work many callers share.
 
-mod made_up;
-
-use made_up::Maker;
+use crate::made_up::Maker;
 use stackglass_profile::symbols::{Language, Missing, ModuleNote};
 use stackglass_profile::{Cut, Recording, State, ThreadNumber};
 use stackglass_report::Summary;

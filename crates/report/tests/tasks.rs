@@ -1,8 +1,6 @@
 //! Async tasks in reports: names in headings, a table on the summary, and what differs by wall time.
 
-mod made_up;
-
-use made_up::Maker;
+use crate::made_up::Maker;
 use stackglass_profile::{
     Location, Module, Nanos, ProcessIndex, Recording, State, TASKS_MODULE, Task, TaskId, ThreadNumber,
 };

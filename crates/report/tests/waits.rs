@@ -1,9 +1,7 @@
 //! Wall-time profiles with await stacks: reports name the line of the reader's own code in which tasks wait, not the future of a
 //! library in which the wait ends.
 
-mod made_up;
-
-use made_up::Maker;
+use crate::made_up::Maker;
 use stackglass_profile::{
     AwaitKind, AwaitLocation, Location, Nanos, ProcessIndex, Recording, StackId, State, Task, TaskId,
 };

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all checks that decide whether a change may land.
 //!
-//! Every step runs, even after failures. The last line is the sum: `N passed, N failed`.
+//! Every step runs, even after failures; long ones only with `--full` or by name. The last line is the sum: `N passed, N failed`.
 
 mod boundary;
 mod browser;
@@ -48,6 +48,9 @@ pub enum Extent {
 
 type Step = (&'static str, fn(Extent) -> Result<Tally>);
 
+/// Steps of a full run, or by name. They build programs of other workspaces, which takes minutes.
+const LONG_STEPS: [&str; 2] = ["tokio-versions", "registry"];
+
 const STEPS: &[Step] = &[
     ("programs", |_| programs::check()),
     ("format", |_| check(&["fmt", "--all", "--check"], None)),
@@ -86,7 +89,11 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
     let begin = Instant::now();
     let mut sum = Tally::default();
     let mut failed = Vec::new();
-    for (name, step) in STEPS.iter().filter(|(name, _)| named.is_empty() || named.contains(name)) {
+    let is_asked_for = |name: &str| match named.is_empty() {
+        true => extent == Extent::Full || !LONG_STEPS.contains(&name),
+        false => named.contains(&name),
+    };
+    for (name, step) in STEPS.iter().filter(|(name, _)| is_asked_for(name)) {
         eprintln!("\n--- {name}");
         let started = Instant::now();
         let tally = step(extent).unwrap_or_else(|error| {

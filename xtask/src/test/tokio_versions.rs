@@ -14,6 +14,9 @@ use std::path::PathBuf;
 /// Versions of the last year, and the oldest one with long-term support. A quick run takes the first.
 const VERSIONS: &[&str] = &["1.48.0", "1.43.4", "1.47.5", "1.49.0", "1.50.0", "1.51.6", "1.52.4", "1.53.3"];
 
+/// Those that look at tasks of all shapes.
+const TESTS: &str = "test(/^await_stacks::.*(all_shapes|local_set|deadlocks)/)";
+
 /// The tests of all shapes with each version.
 pub fn run(extent: Extent) -> Result<Tally> {
     let versions = if extent == Extent::Full { VERSIONS } else { &VERSIONS[..1] };
@@ -22,15 +25,8 @@ pub fn run(extent: Extent) -> Result<Tally> {
     for version in versions {
         eprintln!("tokio {version}");
         let program = build(version).with_context(|| format!("with tokio {version}"))?;
-        let mut nextest = cargo(&["nextest", "run", "-p", "whole-programs", "--test", "await_stacks"]);
-        nextest.args([
-            "--status-level",
-            "fail",
-            "--hide-progress-bar",
-            "all_shapes",
-            "local_set",
-            "deadlocks",
-        ]);
+        let mut nextest = cargo(&["nextest", "run", "-p", "whole-programs", "--test", "whole"]);
+        nextest.args(["--status-level", "fail", "--hide-progress-bar", "-E", TESTS]);
         nextest.env("AWAITS_BIN", &program);
         nextest.env("STACKGLASS_BIN", &tools.stackglass).env("WORKLOADS_BIN", &tools.workloads);
         let (succeeded, text) = shown_and_returned(&mut nextest, false)?;

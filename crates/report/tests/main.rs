@@ -1,0 +1,22 @@
+//! Reports of recordings with known content. One binary, so that the tests compile soon.
+mod goldens;
+mod made_up;
+
+mod allocations;
+mod annotate_bytes;
+mod call_tree;
+mod deep;
+mod harmless;
+mod heap_graph;
+mod heap_text;
+mod hot;
+mod json;
+mod peek;
+mod properties;
+mod report;
+mod report_paths;
+mod summary;
+mod summary_answers;
+mod summary_names;
+mod tasks;
+mod waits;
