@@ -334,6 +334,9 @@ fn samples_of(opened: Opened, path: &Path, detail: Detail) -> Result<Input, Fail
         }
         Kind::Folded => {
             let recording = folded::read_from(input).map_err(|error| wrong(&error))?;
+            if recording.samples.is_empty() {
+                return Err(wrong(&"it has no stacks"));
+            }
             Samples::Recording(Box::new(recording))
         }
         Kind::PerfScript => {

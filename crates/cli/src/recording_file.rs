@@ -125,11 +125,61 @@ impl Drop for Bar {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use indicatif::{ProgressDrawTarget, TermLike};
+    use std::io::Result;
+    use std::sync::{Arc, Mutex};
+
+    /// A terminal of some width, and what was written to it.
+    #[derive(Clone, Debug)]
+    struct Terminal {
+        columns: u16,
+        text: Arc<Mutex<String>>,
+    }
+
+    impl TermLike for Terminal {
+        fn width(&self) -> u16 {
+            self.columns
+        }
+        fn move_cursor_up(&self, _: usize) -> Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> Result<()> {
+            self.write_str(text)
+        }
+        fn write_str(&self, text: &str) -> Result<()> {
+            self.text.lock().unwrap().push_str(text);
+            Ok(())
+        }
+        fn clear_line(&self) -> Result<()> {
+            self.text.lock().unwrap().clear();
+            Ok(())
+        }
+        fn flush(&self) -> Result<()> {
+            Ok(())
+        }
+    }
 
     #[test]
     fn a_bar_fits_into_any_terminal() {
-        for columns in 0..200 {
-            bar(100, Instant::now(), columns).set_position(50);
+        for columns in 12..200 {
+            let terminal = Terminal { columns, text: Arc::default() };
+            let bar = bar(u64::MAX, Instant::now(), columns.into());
+            bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(terminal.clone())));
+            bar.set_position(u64::MAX / 2);
+            bar.tick();
+            let text = terminal.text.lock().unwrap().trim_end().to_owned();
+            assert!(text.starts_with("reading ") && text.chars().count() <= columns.into(), "{columns}: {text:?}");
+            // Nothing is cut off.
+            assert!(text.ends_with(" %") || text.ends_with(" left"), "{columns}: {text:?}");
         }
     }
 }

@@ -59,7 +59,9 @@ The digest, at the end
 Full reports (`print --format tree`, `--format flat`) are those of Julia's
 Profile. Their words are Julia's: a snapshot is one observation of one thread,
 the count of a row is the snapshots in it or below it, and its overhead those in
-the row itself.";
+the row itself. Utilization is the share of snapshots in which a thread was not
+asleep. In `peek`, as in Julia, snapshots of ready threads count as well: on a
+busy machine, utilization and rows are more than the CPU time.";
 
 /// Explain the columns, words and marks of a report.
 #[derive(Args, Debug)]
