@@ -5,7 +5,7 @@ use crate::run::root;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Documents at fixed places; those in `docs` and `docs/guide` are found.
+/// Documents at fixed places; those in `docs` and `docs/guide`, and of each crate, are found.
 const DOCUMENTS: [&str; 9] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -30,6 +30,12 @@ pub fn check() -> Result<Tally> {
             if path.extension().is_some_and(|extension| extension == "md") {
                 documents.push(path);
             }
+        }
+    }
+    for entry in std::fs::read_dir(root().join("crates"))? {
+        let path = entry?.path().join("README.md");
+        if path.exists() {
+            documents.push(path);
         }
     }
     let mut tally = Tally::default();
