@@ -5,8 +5,8 @@
 
 use proptest::prelude::*;
 use stackglass_awaits::Process;
-use stackglass_heapgraph::image::{Image, Mapping, Memory, Thread};
-use stackglass_heapgraph::modules::{self, LoadedModule};
+use stackglass_process_view::image::{Image, Mapping, Memory, Thread};
+use stackglass_process_view::modules::{self, LoadedModule};
 use stackglass_profile::Module;
 use stackglass_symbols::layouts::{Layouts, Wanted};
 use std::fs::File;

@@ -3,7 +3,7 @@
 use super::made_up::{MadeUp, VERSIONS};
 use super::memory::bounded;
 use stackglass_heapgraph::blocks::glibc::live_blocks;
-use stackglass_heapgraph::image::Image;
+use stackglass_process_view::image::Image;
 
 /// Bytes for words and windows of memory, and for the data segment that is searched.
 const MEMORY: usize = 32 << 20;

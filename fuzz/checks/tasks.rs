@@ -4,8 +4,8 @@
 //! that the reader looks at, so that inputs mean something only with the program that they were found with.
 
 use stackglass_awaits::Process;
-use stackglass_heapgraph::image::{Image, Mapping, Memory, Thread};
-use stackglass_heapgraph::modules::{self, LoadedModule};
+use stackglass_process_view::image::{Image, Mapping, Memory, Thread};
+use stackglass_process_view::modules::{self, LoadedModule};
 use stackglass_profile::Module;
 use stackglass_symbols::layouts::{Layouts, Wanted};
 use std::collections::{BTreeSet, HashMap};

@@ -24,7 +24,7 @@ use foldhash::{HashMap, HashMapExt, HashSet};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use instructions::{Flow, execute};
 use machine::{Machine, Register, STACK_TOP, Step, Stop};
-use stackglass_heapgraph::modules::LoadedModule;
+use stackglass_process_view::modules::LoadedModule;
 use stackglass_symbols::layouts::{KnownFunction, Layouts};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 //! Pages are kept in two generations. A full young one becomes the old one, whose pages are dropped unless they are used.
 
 use foldhash::HashMap;
-use stackglass_heapgraph::image::Image;
+use stackglass_process_view::image::Image;
 use std::cell::RefCell;
 
 const PAGE: u64 = 4096;
@@ -91,7 +91,7 @@ impl<'a> Pages<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_heapgraph::image::Memory;
+    use stackglass_process_view::image::Memory;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

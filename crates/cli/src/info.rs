@@ -1,6 +1,7 @@
 //! `stackglass info [FILE]`: the contents of a recording and how its sampling went.
 
 use crate::failure::Outcome;
+use crate::info_samples::{SampleTotals, seconds};
 use crate::{info_json, input};
 use clap::Args;
 use stackglass_files::heapsnapshot;
@@ -59,49 +60,6 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     out.flush()?;
     Ok(0)
-}
-
-/// The samples of a recording by state.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct SampleTotals {
-    /// Samples on a CPU.
-    pub(crate) on_cpu: u64,
-    /// Their time.
-    pub(crate) cpu: Nanos,
-    /// Stacks of threads that were asleep or ready.
-    pub(crate) others: u64,
-}
-
-impl SampleTotals {
-    fn of(recording: &Recording) -> SampleTotals {
-        let mut totals = SampleTotals::default();
-        for sample in &recording.samples {
-            match sample.state.uses_cpu() {
-                true => {
-                    totals.on_cpu += u64::from(sample.hits);
-                    totals.cpu.0 = totals.cpu.0.saturating_add(sample.time.0);
-                }
-                false => totals.others += u64::from(sample.hits),
-            }
-        }
-        totals
-    }
-
-    fn text(self, without_times: bool, of_tasks: bool) -> String {
-        match self {
-            SampleTotals { on_cpu, cpu, .. } if of_tasks => {
-                format!("{on_cpu} in {} of wall time of tasks", seconds(cpu))
-            }
-            _ if without_times => (self.on_cpu + self.others).to_string(),
-            SampleTotals { on_cpu, cpu, others: 0 } => format!("{on_cpu} in {} of CPU time", seconds(cpu)),
-            SampleTotals { on_cpu, cpu, others } => {
-                format!(
-                    "{on_cpu} in {} of CPU time; {others} stacks of threads asleep or ready",
-                    seconds(cpu)
-                )
-            }
-        }
-    }
 }
 
 /// Whether the samples name no program and no time: `.jlprof` files, folded stacks.
@@ -291,10 +249,6 @@ fn write_modules(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  {}  {id}", harmless(&module.path))?;
     }
     Ok(())
-}
-
-fn seconds(time: Nanos) -> String {
-    format!("{:.3} s", time.seconds())
 }
 
 fn span(start: Nanos, end: Option<Nanos>, zero: Nanos) -> String {

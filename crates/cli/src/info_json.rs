@@ -1,6 +1,6 @@
 //! `stackglass info --json`: the contents of a recording for programs, as documented in `docs/json.md`.
 
-use crate::info::SampleTotals;
+use crate::info_samples::SampleTotals;
 use stackglass_profile::{End, Nanos, Process, Recording, TASKS_MODULE, Thread, is_await_module};
 use stackglass_report::json::Object;
 use std::io::{self, Write};

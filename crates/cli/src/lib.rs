@@ -26,6 +26,7 @@ mod heap;
 mod hot;
 mod info;
 mod info_json;
+mod info_samples;
 mod input;
 mod library;
 mod man;

@@ -177,7 +177,10 @@ mod tests {
             bar.set_position(u64::MAX / 2);
             bar.tick();
             let text = terminal.text.lock().unwrap().trim_end().to_owned();
-            assert!(text.starts_with("reading ") && text.chars().count() <= columns.into(), "{columns}: {text:?}");
+            assert!(
+                text.starts_with("reading ") && text.chars().count() <= columns.into(),
+                "{columns}: {text:?}"
+            );
             // Nothing is cut off.
             assert!(text.ends_with(" %") || text.ends_with(" left"), "{columns}: {text:?}");
         }

@@ -19,8 +19,8 @@ pub use roots::{Root, RootKind};
 
 use crate::blocks::Blocks;
 use crate::blocks::lookup::Lookup;
-use crate::image::Image;
 use crate::references::BlockType;
+use stackglass_process_view::image::Image;
 use stackglass_profile::heap_graph::{AllocationStack, AllocationStacks, HeapGraphSink, NodeKind};
 use stackglass_symbols::layouts::Layouts;
 

@@ -1,6 +1,6 @@
 //! From a frozen process to the typed graph of its heap.
 //!
-//! A [`Image`](image::Image) is the memory and the registers of a process that does not run. Its live blocks ([`blocks`]) come from the
+//! A [`Image`](stackglass_process_view::image::Image) is the memory and the registers of a process that does not run. Its live blocks ([`blocks`]) come from the
 //! table of the allocation recorder, or from the structures of the C library's allocator. Layouts of types
 //! ([`stackglass_symbols::layouts`]) tell where a block holds pointers ([`references`]).
 //!
@@ -9,12 +9,8 @@
 
 pub mod blocks;
 pub mod graph;
-pub mod image;
-pub mod locals;
-pub mod modules;
 pub mod other_memory;
 pub mod references;
 pub mod roots;
-pub mod stacks;
 pub mod typing;
 mod window;

@@ -5,8 +5,8 @@
 
 use crate::blocks::Blocks;
 use crate::graph::{Root, RootKind};
-use crate::image::{Image, Mapping};
-use crate::stacks::RED_ZONE;
+use stackglass_process_view::image::{Image, Mapping};
+use stackglass_process_view::stacks::RED_ZONE;
 use std::ops::Range;
 
 /// Private writable memory outside of heaps, blocks, and the `known` addresses of modules and threads.

@@ -17,9 +17,9 @@ mod walk;
 pub use stackglass_symbols::layouts::BlockType;
 pub use text::{shown_bytes, start_of_text, text};
 
-use crate::image::Image;
 use compile::Compiler;
 use slots::{Compiled, Op};
+use stackglass_process_view::image::Image;
 use stackglass_symbols::layouts::{Field, Layouts, Shape, TypeId};
 use std::collections::HashMap;
 use std::ops::Range;

@@ -4,49 +4,15 @@
 //! [`other_memory`](crate::other_memory).
 
 use crate::graph::{Root, RootKind};
-use crate::image::{Image, ThreadRegisters};
-use crate::modules::LoadedModule;
-use crate::stacks::{RED_ZONE, StackFrame};
+use stackglass_process_view::image::Image;
+use stackglass_process_view::modules::LoadedModule;
+use stackglass_process_view::stacks::{RED_ZONE, StackFrame};
+use stackglass_process_view::threads::{ThreadStack, thread_local_bytes};
 use stackglass_symbols::layouts::{Layouts, Local, Variable};
 use std::ops::Range;
 
 /// Bytes of the C library's own structure of a thread, behind the thread pointer (glibc: `struct pthread`).
 const THREAD_STRUCTURE: u64 = 0x1000;
-
-/// A thread, and where its stack ends.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ThreadStack {
-    /// Its place in [`Image::threads`].
-    pub index: usize,
-    /// Its registers.
-    pub registers: ThreadRegisters,
-    /// Address behind its stack.
-    pub end: u64,
-}
-
-/// The stacks of all threads whose registers are known.
-pub fn thread_stacks(image: &Image, modules: &[LoadedModule]) -> Vec<ThreadStack> {
-    let local = thread_local_bytes(modules);
-    let threads = image.threads.iter().enumerate();
-    let stacks = threads.filter_map(|(index, thread)| {
-        let registers = thread.registers?;
-        let mapping = image.mapping(registers.rsp())?;
-        // Stacks of threads end where their thread-local storage begins.
-        let base = registers.fs_base().saturating_sub(local);
-        let end = if mapping.range.contains(&registers.fs_base()) && base > registers.rsp() {
-            base
-        } else {
-            mapping.range.end
-        };
-        Some(ThreadStack { index, registers, end })
-    });
-    stacks.collect()
-}
-
-fn thread_local_bytes(modules: &[LoadedModule]) -> u64 {
-    let sizes = modules.iter().filter_map(|module| module.thread_local);
-    sizes.map(|local| local.size + local.alignment).sum()
-}
 
 /// The writable data of all modules, by variable.
 pub fn statics(modules: &[LoadedModule], layouts: &Layouts) -> Vec<Root> {

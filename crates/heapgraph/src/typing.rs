@@ -23,9 +23,9 @@ mod vtables;
 
 use crate::blocks::{Blocks, SiteId};
 use crate::graph::{Root, Site};
-use crate::image::Image;
 use crate::references::BlockType;
 use fit::Exactness;
+use stackglass_process_view::image::Image;
 use stackglass_profile::heap_graph::{AllocationStack, NodeKind};
 use stackglass_symbols::layouts::Layouts;
 use std::collections::HashMap;

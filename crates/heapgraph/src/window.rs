@@ -2,7 +2,7 @@
 //!
 //! Neighbouring blocks need one read. Ranges of any size are visited in pieces, so that the memory needed does not grow with them.
 
-use crate::image::Image;
+use stackglass_process_view::image::Image;
 use std::ops::Range;
 
 /// Bytes that are read at once.

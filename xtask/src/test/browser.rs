@@ -2,7 +2,7 @@
 //!
 //! Missing programs are installed if possible: Chromium by apt-get as root, Playwright by npm in the target folder.
 
-use super::{Tally, packages};
+use super::{Extent, Tally, packages};
 use crate::run::{cargo, on_path, root, shown_and_returned, succeeds, target_folder};
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -12,8 +12,8 @@ use std::process::Command;
 const TESTS: &str = "crates/flame/browser";
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 
-/// All browser tests.
-pub fn run() -> Result<Tally> {
+/// All browser tests; those of speed only in a full run.
+pub fn run(extent: Extent) -> Result<Tally> {
     let chromium = chromium()?;
     let folder = target_folder().join("browser");
     packages::install(TESTS, &folder)?;
@@ -22,18 +22,20 @@ pub fn run() -> Result<Tally> {
         bail!("the pages to be tested could not be written");
     }
     // Some bounds are on times, and a neighbour may have had the machine for a while.
-    let first = tests(&folder, &chromium)?;
+    let first = tests(&folder, &chromium, extent)?;
     if first.failed == 0 {
         return Ok(first);
     }
     eprintln!("browser: {} tests failed: second try", first.failed);
-    tests(&folder, &chromium)
+    tests(&folder, &chromium, extent)
 }
 
-fn tests(folder: &Path, chromium: &Path) -> Result<Tally> {
+fn tests(folder: &Path, chromium: &Path, extent: Extent) -> Result<Tally> {
     let mut node = Command::new("node");
     node.args(["--test", "--test-reporter=tap", "--test-concurrency=1"]).current_dir(root());
-    node.args(["model", "page", "still", "speed"].map(|test| format!("{TESTS}/{test}.test.mjs")));
+    let speed = (extent == Extent::Full).then_some("speed");
+    let names = ["model", "page", "still"].into_iter().chain(speed);
+    node.args(names.map(|test| format!("{TESTS}/{test}.test.mjs")));
     node.env("BROWSER_TESTS", folder).env("CHROMIUM", chromium);
     let (succeeded, text) = shown_and_returned(&mut node, true)?;
     let count = |what: &str| -> Option<u64> {

@@ -66,7 +66,7 @@ const STEPS: &[Step] = &[
     }),
     ("tests", suites::tests),
     ("doctests", |_| suites::doc_tests()),
-    ("browser", |_| browser::run()),
+    ("browser", browser::run),
     ("heap-readers", |_| heap_readers::run()),
     ("stress", stress::run),
     ("tokio-versions", tokio_versions::run),

@@ -371,7 +371,7 @@ mod tests {
     use super::*;
     use crate::memory::Pages;
     use iced_x86::{Decoder, DecoderOptions};
-    use stackglass_heapgraph::image::{Image, Memory};
+    use stackglass_process_view::image::{Image, Memory};
 
     struct Nothing;
 

@@ -195,7 +195,7 @@ fn ones(bytes: usize) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_heapgraph::image::{Image, Memory};
+    use stackglass_process_view::image::{Image, Memory};
 
     struct Counted;
 

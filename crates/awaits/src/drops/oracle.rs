@@ -5,7 +5,7 @@ use super::machine::{Machine, Register};
 use crate::memory::Pages;
 use iced_x86::code_asm::*;
 use iced_x86::{Decoder, DecoderOptions};
-use stackglass_heapgraph::image::{Image, Memory};
+use stackglass_process_view::image::{Image, Memory};
 
 /// Cases of each instruction.
 const CASES: u64 = 300;

@@ -5,7 +5,7 @@ use crate::memory::Pages;
 use foldhash::{HashMap, HashMapExt};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
-use stackglass_heapgraph::image::{Image, Memory};
+use stackglass_process_view::image::{Image, Memory};
 use stackglass_symbols::layouts::KnownFunction;
 use std::cell::{Cell, RefCell};
 

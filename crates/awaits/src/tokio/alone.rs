@@ -87,7 +87,7 @@ impl<'p, 'a> Alone<'p, 'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_heapgraph::image::{Image, Memory};
+    use stackglass_process_view::image::{Image, Memory};
     use std::collections::BTreeMap;
 
     struct Words(BTreeMap<u64, u64>);

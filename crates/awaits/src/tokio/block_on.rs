@@ -11,7 +11,7 @@ use crate::held;
 use crate::locks::TaskHoldings;
 use crate::values::Value;
 use crate::walk::Walker;
-use stackglass_heapgraph::{roots, stacks};
+use stackglass_process_view::{stacks, threads};
 use stackglass_profile::task_dump::{AwaitPoint, DumpedTask, TaskDump, TaskState};
 use stackglass_symbols::layouts::{Shape, TypeId, is_coroutine};
 use std::ops::Range;
@@ -40,7 +40,7 @@ pub(super) fn add(
         return;
     }
     let mut missing = 0;
-    for thread in roots::thread_stacks(process.image, process.modules) {
+    for thread in threads::stacks(process.image, process.modules) {
         let tid = process.image.threads[thread.index].tid;
         let is_known = dump.tasks.iter().any(|task| task.state == TaskState::BlockOn(tid));
         let is_of_process = process.tids.is_empty() || process.tids.contains(&tid);

@@ -3,7 +3,7 @@
 use super::headers::Headers;
 use crate::values::{Value, Values};
 use foldhash::{HashMap, HashMapExt};
-use stackglass_heapgraph::modules::LoadedModule;
+use stackglass_process_view::modules::LoadedModule;
 use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 use std::sync::Arc;
 
@@ -225,7 +225,7 @@ pub(super) fn kind(layouts: &Layouts, poll: &str) -> Option<Kind> {
 pub(super) fn constant_words(values: &Values<'_>, module: &LoadedModule, visit: &mut dyn FnMut(u64, u64)) {
     let image = values.pages.image();
     let range = module.module.range();
-    let is_constant = |mapping: &&stackglass_heapgraph::image::Mapping| {
+    let is_constant = |mapping: &&stackglass_process_view::image::Mapping| {
         mapping.readable
             && !mapping.executable
             && mapping.path == module.path

@@ -12,7 +12,7 @@ use crate::values::{Value, Values};
 use crate::walk::{Walked, Walker};
 use crate::wrapped::{self, WrappedLook};
 use foldhash::{HashMap, HashSet, HashSetExt};
-use stackglass_heapgraph::stacks::StackFrame;
+use stackglass_process_view::stacks::StackFrame;
 use stackglass_profile::task_dump::{DumpedTask, TaskDump, TaskState};
 use stackglass_symbols::layouts::TypeId;
 use std::ops::Range;

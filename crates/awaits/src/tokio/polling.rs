@@ -10,9 +10,9 @@
 use super::Headers;
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
-use stackglass_heapgraph::image::Image;
-use stackglass_heapgraph::modules::LoadedModule;
-use stackglass_heapgraph::stacks::StackFrame;
+use stackglass_process_view::image::Image;
+use stackglass_process_view::modules::LoadedModule;
+use stackglass_process_view::stacks::StackFrame;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use super::{Headers, Process, sweep};
 use crate::names;
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt};
-use stackglass_heapgraph::stacks::StackFrame;
+use stackglass_process_view::stacks::StackFrame;
 use stackglass_profile::task_dump::{AwaitSource, DumpedTask, TaskDump, TaskState};
 use stackglass_symbols::layouts::{Layouts, is_coroutine};
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! `spawn_blocking`, which are in no list.
 
 use super::cells::Cells;
-use stackglass_heapgraph::image::Image;
+use stackglass_process_view::image::Image;
 
 /// Alignment of `Cell` on x86-64 (`runtime/task/core.rs`).
 const ALIGNMENT: u64 = 128;

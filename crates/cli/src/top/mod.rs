@@ -11,6 +11,7 @@ mod keys;
 mod live_view;
 mod model;
 mod screen;
+mod table;
 mod tasks_model;
 mod tasks_reader;
 mod tasks_view;

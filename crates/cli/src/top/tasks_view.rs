@@ -1,7 +1,7 @@
 //! Draws the tasks of `top`: groups with equal await stacks, and below them the stack of the selected group.
 
+use super::table::{below_head, dim, rest, table};
 use super::tasks_model::{TaskRow, TasksModel};
-use super::view::{below_head, dim, rest, table};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Text};

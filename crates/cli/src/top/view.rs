@@ -5,6 +5,7 @@
 use super::help;
 use super::model::{Id, Model, Row as Times, ThreadRow};
 use super::screen::{Screen, Tab};
+use super::table::{below_head, dim, rest, table};
 use super::tasks_reader::TasksReader;
 use super::tasks_view;
 use ratatui::Frame;
@@ -237,35 +238,6 @@ fn lines_table(model: &Model, rows: &[Times], selected: Option<usize>, area: Rec
     table(lines, ["  own %", "line", "function"], &widths, selected, area, frame);
 }
 
-/// The width left beside columns of these widths and their gaps.
-pub(super) fn rest(widths: &[usize], area: Rect) -> usize {
-    usize::from(area.width).saturating_sub(widths.iter().sum::<usize>() + widths.len()).max(1)
-}
-
-pub(super) fn table<'a, const N: usize>(
-    rows: impl Iterator<Item = Row<'a>>,
-    head: [&str; N],
-    widths: &[usize],
-    selected: Option<usize>,
-    area: Rect,
-    frame: &mut Frame<'_>,
-) {
-    let widths = widths.iter().map(|width| Constraint::Length(*width as u16)).chain([Constraint::Fill(1)]);
-    let mut state = TableState::default();
-    state.select(selected);
-    let head = Row::new(head.map(str::to_owned)).style(dim());
-    let table = Table::new(rows, widths).header(head).row_highlight_style(chosen());
-    frame.render_stateful_widget(table, area, &mut state);
-}
-
-/// Prints one line in place of the first row.
-pub(super) fn below_head(text: &str, area: Rect, frame: &mut Frame<'_>) {
-    if area.height > 1 {
-        let line = Rect { y: area.y + 1, height: 1, ..area };
-        frame.render_widget(Paragraph::new(text.to_owned()), line);
-    }
-}
-
 fn share(part: u64, wall: u64) -> String {
     match part as f64 / wall as f64 * 100.0 {
         0.0 => String::new(),
@@ -275,14 +247,6 @@ fn share(part: u64, wall: u64) -> String {
 
 fn bold() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
-}
-
-pub(super) fn dim() -> Style {
-    Style::new().add_modifier(Modifier::DIM)
-}
-
-fn chosen() -> Style {
-    Style::new().add_modifier(Modifier::REVERSED)
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 
 use super::recorded::{self, Recorded, Table};
 use super::{HeapError, TakeOptions, interpreters, memory};
-use crate::image::module_files;
 use stackglass_heapgraph::blocks::{Blocks, glibc};
 use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
-use stackglass_heapgraph::image::Image;
-use stackglass_heapgraph::modules::{self, LoadedModule};
 use stackglass_heapgraph::typing::{self, Evidence};
-use stackglass_heapgraph::{locals, other_memory, roots, stacks};
+use stackglass_heapgraph::{other_memory, roots};
+use stackglass_process_view::image::Image;
+use stackglass_process_view::modules::LoadedModule;
+use stackglass_process_view::stacks::StackFrame;
+use stackglass_process_view::{ProcessView, Threads};
 use stackglass_profile::heap_graph::{
     AllocatingFunction, AllocationStack, AllocationStacks, HeapGraphSink, NodeKind,
 };
@@ -45,13 +46,11 @@ pub(super) fn write<S: HeapGraphSink>(
 where
     HeapError: From<S::Error>,
 {
-    let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
-    let modules = modules::find(image, &executable);
-    let files = module_files::find(image, &modules);
-    let threads = roots::thread_stacks(image, &modules);
-    let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
-    let frames = stacks::frames(image, &modules, &states);
-    let (layouts, locals) = locals::read(image, &modules, &files, &options.symbols, &frames, Wanted::Types);
+    let view = ProcessView::open(image);
+    let files = view.files();
+    let Threads { stacks: threads, frames, .. } = view.threads();
+    let (layouts, locals) = view.layouts_and_locals(&files, &options.symbols, &frames, Wanted::Types);
+    let modules = view.modules;
     memory::return_unused();
     let Source { mut recording, stacks: site_stacks, table } = Source::of(image);
     keep_stacks(&mut recording, &site_stacks);
@@ -175,10 +174,10 @@ fn intern_frames(
     recording: &mut Recording,
     modules: &[LoadedModule],
     files: &[Module],
-    frames: &[Vec<stacks::StackFrame>],
+    frames: &[Vec<StackFrame>],
 ) -> Vec<Vec<LocationId>> {
     let mut indices: HashMap<usize, ModuleIndex> = HashMap::new();
-    let mut intern = |frame: &stacks::StackFrame| {
+    let mut intern = |frame: &StackFrame| {
         let module = modules.iter().position(|module| module.module.range().contains(&frame.lookup));
         let location = match module {
             Some(module) => Location {

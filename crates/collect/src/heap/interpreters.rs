@@ -1,6 +1,6 @@
 //! Interpreters whose own allocators divide blocks: a snapshot does not show their objects.
 
-use stackglass_heapgraph::modules::LoadedModule;
+use stackglass_process_view::modules::LoadedModule;
 use stackglass_profile::frame::file_name;
 
 /// Values of `PYTHONMALLOC` with which each object is a block.

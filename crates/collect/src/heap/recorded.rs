@@ -7,7 +7,7 @@ use crate::Recorder;
 use crate::allocations::groups;
 use stackglass_heapgraph::blocks::recorded::{self, TablePlace};
 use stackglass_heapgraph::blocks::{Blocks, SiteId};
-use stackglass_heapgraph::image::{Image, Mapping};
+use stackglass_process_view::image::{Image, Mapping};
 use stackglass_procfs::status::Status;
 use stackglass_profile::{Nanos, Recording, StackId};
 use stackglass_wire::heap::{

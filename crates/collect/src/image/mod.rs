@@ -1,13 +1,11 @@
-//! A process as the crates `heapgraph` and `awaits` read it: a frozen one, or the own one (`own`). `module_files`: the files of its
-//! modules.
+//! The image of a frozen process, or of the own one (`own`).
 
-pub(crate) mod module_files;
 mod not_copied;
 pub(crate) mod own;
 
 use not_copied::NotCopied;
 use stackglass_attach::frozen::{FrozenProcess, FrozenThread, ProcessMemory};
-use stackglass_heapgraph::image::{Image, Memory, Thread, ThreadRegisters};
+use stackglass_process_view::image::{Image, Memory, Thread, ThreadRegisters};
 
 struct FrozenMemory {
     memory: ProcessMemory,

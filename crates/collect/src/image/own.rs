@@ -2,7 +2,7 @@
 //!
 //! What is read may change at any moment. Whether it did is for the caller to check.
 
-use stackglass_heapgraph::image::{Image, Memory};
+use stackglass_process_view::image::{Image, Memory};
 use std::io;
 
 const PAGE: usize = 4096;
@@ -63,5 +63,15 @@ mod tests {
             assert_eq!(image.word(address), None);
         }
         assert!(image.mappings.iter().any(|mapping| mapping.executable));
+    }
+
+    /// It is in no file, but has names and unwind rules: stacks of threads that ask for the time go through it.
+    #[test]
+    fn the_kernels_library_is_a_module() {
+        let image = image().expect("this process can be read");
+        let view = stackglass_process_view::ProcessView::open(&image);
+        let place = view.modules.iter().position(|module| module.path == "[vdso]").expect("it is mapped");
+        assert!(!view.modules[place].module.eh_frame_hdr().is_empty());
+        assert_eq!(&*view.files()[place].path, "[vdso]");
     }
 }

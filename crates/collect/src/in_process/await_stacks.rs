@@ -3,13 +3,14 @@
 //! A task that waits does not change. The caller can tell whether it has waited all the time: only then the result counts. All
 //! reads are made by the kernel ([`own`](crate::image::own)), so a pointer that is not valid does no harm.
 
-use crate::image::{module_files, own};
+use crate::image::own;
 use crate::recording::waits::WaitStacks;
 use crate::task_stacks::flatten;
 use foldhash::HashMap;
 use stackglass_awaits::{Process, WrappedLooks};
-use stackglass_heapgraph::image::Image;
-use stackglass_heapgraph::modules::{self, LoadedModule};
+use stackglass_process_view::ProcessView;
+use stackglass_process_view::image::Image;
+use stackglass_process_view::modules::LoadedModule;
 use stackglass_symbols::Options;
 use stackglass_symbols::layouts::{Layouts, Wanted};
 use std::io;
@@ -47,13 +48,12 @@ impl AwaitStacks {
     /// [`NoAwaitStacks`].
     pub fn read_types() -> Result<AwaitStacks, NoAwaitStacks> {
         let image = own::image()?;
-        let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
-        let modules = modules::find(&image, &executable);
-        let files = module_files::find(&image, &modules);
+        let view = ProcessView::open(&image);
+        let files = view.files();
         // On this thread alone: others would be threads of the program.
         let options = Options { threads: Some(1), ..Options::default() };
-        let memory = |address: u64, into: &mut [u8]| image.memory.read(address, into);
-        let (layouts, _) = Layouts::read_with_locals(&files, &options, &[], &memory, Wanted::Coroutines);
+        let layouts = view.layouts(&files, &options, Wanted::Coroutines);
+        let modules = view.modules;
         if !WrappedLooks::has_types(&layouts) {
             return Err(NoAwaitStacks::NoTypes);
         }

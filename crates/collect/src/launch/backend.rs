@@ -55,8 +55,8 @@ pub enum Sampler {
 /// Why a profile by wall time is one of threads, where the program's file is not the reason.
 const NOT_TRACED: &str = "its tasks may not be read here, so this is a profile of threads";
 /// The program may be one that starts another.
-const NO_TASKS: &str = "no tasks of tokio are in it, so this is a profile of threads; name the program itself after `--`, not a \
-    shell that starts it";
+const NO_TASKS: &str = "no tasks of tokio are in it, so this is a profile of threads; if it only starts the program with the \
+    tasks, as a shell does, name that program after `--`";
 /// The same for programs that can name tasks.
 const NAMED_ALONE: &str = "the lines in which its tasks wait cannot be read here: only threads are seen, and tasks that it names itself";
 

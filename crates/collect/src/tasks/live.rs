@@ -5,10 +5,10 @@
 
 use super::TasksError;
 use super::pool::{LivePool, Pool};
-use crate::image::{self, module_files};
+use crate::image;
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::{DropStop, Process, WrappedTask};
-use stackglass_heapgraph::modules;
+use stackglass_process_view::ProcessView;
 use stackglass_profile::task_dump::TaskDump;
 use stackglass_profile::{Module, Nanos};
 use stackglass_symbols::Options;
@@ -86,20 +86,18 @@ impl LiveTasks {
         self.pool.read_into(self.pid, &mut wrapped);
         let wrapped: Vec<WrappedTask> = wrapped.into_values().collect();
         let image = image::of(&process);
-        let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
-        let modules = modules::find(&image, &executable);
-        let files = module_files::find(&image, &modules);
+        let view = ProcessView::open(&image);
+        let files = view.files();
         let (known, layouts) = match self.known.take().filter(|(known, _)| *known == files) {
             Some(known) => known,
             None => {
-                let memory = |address: u64, into: &mut [u8]| image.memory.read(address, into);
-                let read = Layouts::read_with_locals(&files, &self.options, &[], &memory, Wanted::Coroutines);
-                (files, read.0)
+                let layouts = view.layouts(&files, &self.options, Wanted::Coroutines);
+                (files, layouts)
             }
         };
         let read = Process {
             image: &image,
-            modules: &modules,
+            modules: &view.modules,
             layouts: &layouts,
             locals: &[],
             tids: &[],
@@ -107,9 +105,8 @@ impl LiveTasks {
         };
         let mut found = what(&read);
         self.known = Some((known, layouts));
-        let program = executable.rsplit('/').next().unwrap_or(&executable).to_owned();
         let pause = Nanos(u64::try_from(process.pause().whole.as_nanos()).unwrap_or(u64::MAX));
-        finish(&mut found, program, pause);
+        finish(&mut found, view.program().to_owned(), pause);
         super::check_complete(&process, self.pid)?;
         Ok(found)
     }

@@ -16,14 +16,14 @@ pub use live::{LiveTasks, may_have_tasks};
 pub use own::{OwnTasksError, read_own};
 
 use crate::asked::AskedTasks;
-use crate::image::{self, module_files};
+use crate::image;
 use pool::Pool;
 use second_look::Look;
 use stackglass_attach::frozen::{self, FreezeError, FrozenProcess};
 pub use stackglass_awaits::WITHOUT_TYPES;
 use stackglass_awaits::{Poll, Process, WrappedTask};
-use stackglass_heapgraph::modules::LoadedModule;
-use stackglass_heapgraph::{locals, modules, roots, stacks};
+use stackglass_process_view::modules::LoadedModule;
+use stackglass_process_view::{ProcessView, Threads};
 use stackglass_profile::task_dump::{AwaitSource, DumpedTask, TaskDump, TaskState};
 use stackglass_profile::{Module, Nanos};
 use stackglass_symbols::Options;
@@ -153,25 +153,20 @@ struct Dumped {
 
 fn dump(process: &FrozenProcess, wrapped: &[WrappedTask], options: &TasksOptions) -> Dumped {
     let image = image::of(process);
-    let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
-    let modules = modules::find(&image, &executable);
-    let files = module_files::find(&image, &modules);
-    let threads = roots::thread_stacks(&image, &modules);
-    let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
-    let frames = stacks::frames(&image, &modules, &states);
-    let (layouts, locals) =
-        locals::read(&image, &modules, &files, &options.symbols, &frames, Wanted::Coroutines);
-    let tids: Vec<u32> = threads.iter().map(|thread| image.threads[thread.index].tid).collect();
+    let view = ProcessView::open(&image);
+    let files = view.files();
+    let Threads { frames, tids, .. } = view.threads();
+    let (layouts, locals) = view.layouts_and_locals(&files, &options.symbols, &frames, Wanted::Coroutines);
     let read = Process {
         image: &image,
-        modules: &modules,
+        modules: &view.modules,
         layouts: &layouts,
         locals: &locals,
         tids: &tids,
         wrapped,
     };
     let (mut dump, found) = stackglass_awaits::tasks_and_polls(&read, &frames);
-    dump.program = executable.rsplit('/').next().unwrap_or(&executable).to_owned();
+    dump.program = view.program().to_owned();
     let look = |poll: &Poll| Look {
         task: poll.task,
         tid: tids[poll.thread],
@@ -183,5 +178,5 @@ fn dump(process: &FrozenProcess, wrapped: &[WrappedTask], options: &TasksOptions
     // A function of `spawn_blocking` blocks no worker.
     let is_polled = |poll: &Poll| dump.tasks[poll.task].state == TaskState::Running;
     let polls = found.into_iter().enumerate().filter(|(_, poll)| is_polled(poll)).collect();
-    Dumped { dump, modules, files, looks, polls }
+    Dumped { dump, modules: view.modules, files, looks, polls }
 }

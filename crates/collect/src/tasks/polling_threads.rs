@@ -1,7 +1,7 @@
 //! Gives the tasks that are polled the stacks of their threads.
 
 use super::second_look::Look;
-use stackglass_heapgraph::modules::LoadedModule;
+use stackglass_process_view::modules::LoadedModule;
 use stackglass_profile::task_dump::{PollingThread, TaskDump};
 use stackglass_profile::{Frame, Location, LocationId, Module, ModuleIndex, Recording};
 use stackglass_symbols::Options;

@@ -13,9 +13,9 @@
 use crate::image;
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::Poll;
-use stackglass_heapgraph::modules::LoadedModule;
-use stackglass_heapgraph::{roots, stacks};
 use stackglass_perf::breakpoint::Breakpoint;
+use stackglass_process_view::modules::LoadedModule;
+use stackglass_process_view::{stacks, threads};
 use stackglass_procfs::threads::Files;
 use stackglass_procfs::{ImageKey, Status, clock};
 use stackglass_profile::Nanos;
@@ -95,7 +95,7 @@ pub(super) fn take(
         return stopped.elapsed();
     }
     let image = image::of(&process);
-    let of_threads = roots::thread_stacks(&image, modules);
+    let of_threads = threads::stacks(&image, modules);
     for watched in &watched {
         let state = of_threads.iter().find(|thread| image.threads[thread.index].tid == watched.tid);
         let Some(thread) = state else { continue };

@@ -11,10 +11,10 @@ use super::rate::{Cost, LookRate};
 use super::types::{Seen, Types};
 use super::view::{Effort, View};
 use super::weights::Weights;
-use crate::image::{self, module_files};
+use crate::image;
 use stackglass_attach::frozen::FreezeError;
 use stackglass_awaits::WrappedTask;
-use stackglass_heapgraph::{modules, roots, stacks};
+use stackglass_process_view::{ProcessView, Threads};
 use stackglass_procfs::process::{self, ImageKey};
 use stackglass_procfs::{Status, clock};
 use stackglass_profile::{Module, Process};
@@ -243,13 +243,9 @@ impl Looker {
         let process = &view.process;
         let is_new = self.is_new_image();
         let image = image::of(process);
-        let executable = process::executable(self.pid).display().to_string();
-        let modules = modules::find(&image, &executable);
-        let threads = roots::thread_stacks(&image, &modules);
-        let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
-        let frames = stacks::frames(&image, &modules, &states);
-        let tids: Vec<u32> = threads.iter().map(|thread| image.threads[thread.index].tid).collect();
-        let known = self.types.take().filter(|types| !is_new && types.are_of(&modules));
+        let opened = ProcessView::open(&image);
+        let Threads { frames, tids, .. } = opened.threads();
+        let known = self.types.take().filter(|types| !is_new && types.are_of(&opened.modules));
         let is_known = known.is_some();
         let start = Instant::now();
         if !is_known && start < self.types_due {
@@ -257,10 +253,10 @@ impl Looker {
         }
         // In a copy, the types may be read again.
         let needs_files = !is_known || effort == Effort::Copy;
-        let files = if needs_files { module_files::find(&image, &modules) } else { Vec::new() };
+        let files = if needs_files { opened.files() } else { Vec::new() };
         let seen = Seen {
             image: &image,
-            modules: &modules,
+            modules: &opened.modules,
             files: &files,
             frames: &frames,
             tids: &tids,

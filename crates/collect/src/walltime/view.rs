@@ -6,7 +6,7 @@
 
 use super::idle::RunTimes;
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, FrozenThread, Options};
-use stackglass_heapgraph::image::ThreadRegisters;
+use stackglass_process_view::image::ThreadRegisters;
 use stackglass_procfs::threads::{self, Files};
 use stackglass_sampling::{SchedStat, Sleep, ThreadState};
 use std::time::Duration;

@@ -5,8 +5,8 @@
 //! chain of leaves without end and blocks that overlap are left out.
 
 use super::{Blocks, SiteId};
-use crate::image::Image;
 use foldhash::HashSet;
+use stackglass_process_view::image::Image;
 use stackglass_wire::heap::blocks::{ADDRESS_BITS, BlockWord, LEAF_BITS, LeafTrailer, leaf_bytes};
 use std::ops::Range;
 
@@ -165,7 +165,7 @@ fn read_leaf(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::{Mapping, Memory};
+    use stackglass_process_view::image::{Mapping, Memory};
 
     struct NoMemory;
 

@@ -3,8 +3,8 @@
 use super::slots::Compiled;
 use super::walk::COUNTERS;
 use super::{BlockType, Extent, Reference, References};
-use crate::image::Image;
 use crate::window::Window;
+use stackglass_process_view::image::Image;
 
 /// Blocks of more bytes are read in pieces of about this size.
 const PIECE: u64 = 1 << 20;

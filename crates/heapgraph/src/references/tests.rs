@@ -1,7 +1,7 @@
 //! Hand-made layouts and memory.
 
 use super::*;
-use crate::image::{Image, Memory};
+use stackglass_process_view::image::{Image, Memory};
 use stackglass_symbols::layouts::{Field, Layout, RustVersion, Shape, Variant};
 
 /// No memory beyond the bytes of the value.

@@ -3,7 +3,7 @@
 use super::slots::{Compiled, Condition, Count, Counted, GROUP, Kind, Op, Repeat, Slot, Switch, push_name};
 use super::vtables::Vtables;
 use super::{EdgeName, Extent, Hold, Reference, Usage, buckets_for};
-use crate::image::Image;
+use stackglass_process_view::image::Image;
 use stackglass_symbols::layouts::BlockType;
 use std::fmt::Write;
 use std::ops::Range;

@@ -8,10 +8,10 @@
 
 use super::fit::{Exactness, fits};
 use super::spread::{Pointer, Soundness, Source, Spread, Trust};
-use crate::locals;
 use crate::references::{BlockType, Extent, Hold, Reference};
 use crate::window::Window;
 use foldhash::{HashMap, HashSet};
+use stackglass_process_view::locals;
 use stackglass_symbols::layouts::{LocalPlace, TypeId};
 
 /// Most values that are followed.

@@ -1,6 +1,6 @@
 //! Reads blocks, small ones through a cache: pointers lead back and forth.
 
-use crate::image::Image;
+use stackglass_process_view::image::Image;
 
 /// Bytes of a page of the cache, and pages.
 const PAGE: u64 = 16 << 10;

@@ -1,10 +1,10 @@
 //! A program that prints its blocks and edges, and the edges that are found in it.
 
-use stackglass_heapgraph::image::{Image, Memory};
-use stackglass_heapgraph::modules;
 use stackglass_heapgraph::references::{
     BlockType, EdgeName, Extent, Hold, Pointers, Reference, References, start_of_text, text,
 };
+use stackglass_process_view::image::{Image, Memory};
+use stackglass_process_view::modules;
 use stackglass_procfs::maps;
 use stackglass_profile::recording::Module;
 use stackglass_symbols::Options;

@@ -1,6 +1,6 @@
 //! Memory as malloc of several versions of glibc leaves it, written by their sources (`malloc/malloc.c`, `malloc/arena.c`).
 
-use stackglass_heapgraph::image::{Image, Mapping, Memory, Thread, ThreadRegisters};
+use stackglass_process_view::image::{Image, Mapping, Memory, Thread, ThreadRegisters};
 
 /// What differs between versions.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Images of real processes: a process is stopped, and read while it is.
 
-use stackglass_heapgraph::image::{Image, Memory, Thread, ThreadRegisters};
+use stackglass_process_view::image::{Image, Memory, Thread, ThreadRegisters};
 use stackglass_procfs::maps;
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -1,6 +1,6 @@
 //! Memory of single words, and mappings without files.
 
-use stackglass_heapgraph::image::{Image, Mapping, Memory, Thread};
+use stackglass_process_view::image::{Image, Mapping, Memory, Thread};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

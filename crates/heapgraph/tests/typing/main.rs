@@ -7,9 +7,10 @@ mod support;
 use stackglass_heapgraph::blocks::Blocks;
 use stackglass_heapgraph::blocks::glibc::live_blocks;
 use stackglass_heapgraph::graph::{Root, Site};
-use stackglass_heapgraph::modules::LoadedModule;
+use stackglass_heapgraph::roots;
 use stackglass_heapgraph::typing::{Evidence, Typing, infer};
-use stackglass_heapgraph::{locals, modules, roots, stacks};
+use stackglass_process_view::modules::LoadedModule;
+use stackglass_process_view::{locals, modules, stacks, threads};
 use stackglass_profile::Module;
 use stackglass_symbols::Options;
 use stackglass_symbols::layouts::Wanted;
@@ -63,7 +64,7 @@ fn ask(source: &str, compiler: &str, flags: &[&str]) -> Asked {
         build_id: module.module.build_id().into(),
     };
     let files: Vec<Module> = modules.iter().map(module_file).collect();
-    let threads = roots::thread_stacks(&image, &modules);
+    let threads = threads::stacks(&image, &modules);
     let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
     let frames = stacks::frames(&image, &modules, &states);
     let (layouts, locals) =

@@ -1,6 +1,6 @@
 //! Finds arenas by their structure: 127 bins whose first chunks point back, and a ring of arenas.
 
-use crate::image::Image;
+use stackglass_process_view::image::Image;
 
 use super::layout::{ARENAS, ArenaLayout, BINS, FLAGS, HEAP_MAX, PAGE};
 use super::words::Words;

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::image::{Image, Mapping};
+use stackglass_process_view::image::{Image, Mapping};
 
 use super::layout::{FLAGS, HEAD, MAPPED, PAGE, SMALLEST};
 use super::words::Words;

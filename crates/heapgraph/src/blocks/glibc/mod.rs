@@ -19,8 +19,8 @@ mod words;
 use std::ops::Range;
 
 use super::Blocks;
-use crate::image::Image;
 use mapped::{MappedChunk, Search};
+use stackglass_process_view::image::Image;
 use walk::{Region, Walk};
 use words::Words;
 

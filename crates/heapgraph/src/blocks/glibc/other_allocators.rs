@@ -4,7 +4,7 @@ use std::path::Path;
 
 use stackglass_symbols::linked_allocator;
 
-use crate::image::Image;
+use stackglass_process_view::image::Image;
 
 /// An allocator other than glibc's malloc.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! that the program got by `sbrk` itself, a chunk that a thread was about to split, or damage.
 
 use crate::blocks::{Blocks, SiteId};
-use crate::image::Image;
+use stackglass_process_view::image::Image;
 
 use super::layout::{BEFORE_IN_USE, FLAGS, HEAD, MAPPED, SMALLEST, THREAD_ARENA};
 use super::words::Words;

@@ -1,6 +1,6 @@
 //! Single words of an image, through a small cache of pages: lists of free chunks jump back and forth.
 
-use crate::image::Image;
+use stackglass_process_view::image::Image;
 
 use super::layout::PAGE;
 

@@ -3,8 +3,8 @@
 //! A mapping names its file by a path in the process's root folder and mount namespace, where another file may be by now. So the
 //! inode number must be that of the mapping.
 
-use stackglass_heapgraph::image::{Image, Mapping};
-use stackglass_heapgraph::modules::LoadedModule;
+use crate::image::{Image, Mapping};
+use crate::modules::LoadedModule;
 use stackglass_profile::Module;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;

@@ -45,7 +45,7 @@ pub fn read(
 }
 
 /// The address of a value, 0 in registers, and its bytes. `read` reads memory.
-pub(crate) fn value<'bytes>(
+pub fn value<'bytes>(
     place: &'bytes LocalPlace,
     type_id: TypeId,
     layouts: &Layouts,

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 /// Bytes below the stack pointer that a function may use (System V ABI x86-64).
-pub(crate) const RED_ZONE: u64 = 128;
+pub const RED_ZONE: u64 = 128;
 /// Most frames of a stack.
 const MOST_FRAMES: usize = 4096;
 /// Most bytes of a stack in which frames are searched.

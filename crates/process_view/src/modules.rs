@@ -12,6 +12,8 @@ const PT_TLS: u32 = 7;
 /// Size of an ELF header and of a program header.
 const ELF_HEADER: u64 = 64;
 const PROGRAM_HEADER: usize = 56;
+/// The kernel's library, which has the clocks.
+const VDSO: &str = "[vdso]";
 
 /// A program or library.
 pub struct LoadedModule {
@@ -52,7 +54,8 @@ pub fn find(image: &Image, executable: &str) -> Vec<LoadedModule> {
     let mut index = 0;
     while index < image.mappings.len() && found.len() < MOST {
         let first = &image.mappings[index];
-        let is_start = first.inode != 0 && first.offset == 0 && first.readable;
+        // The kernel's library is in no file.
+        let is_start = (first.inode != 0 && first.offset == 0 || first.path == VDSO) && first.readable;
         let read = |at, into: &mut [u8]| image.memory.read(at, into);
         let module = if is_start { Module::from_image(first.range.start, read) } else { None };
         index += 1;
