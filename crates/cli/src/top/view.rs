@@ -5,14 +5,14 @@
 use super::help;
 use super::model::{Id, Model, Row as Times, ThreadRow};
 use super::screen::{Screen, Tab};
-use super::table::{below_head, dim, rest, table};
+use super::table::{below_head, rest, table};
 use super::tasks_reader::TasksReader;
 use super::tasks_view;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
-use ratatui::widgets::{Paragraph, Row, Table, TableState};
+use ratatui::widgets::{Paragraph, Row};
 use stackglass_profile::harmless;
 use stackglass_report::columns::{cut_left, width, wrap};
 
