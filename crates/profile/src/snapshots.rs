@@ -1,15 +1,17 @@
 //! Conversion of time to counts: how many snapshots each sample of a recording stands for.
 //!
 //! A late tick must not make a thread look idle, so ticks are not counted. Samples of one [kind](crate::SampleKind) share
-//! `time / delay` snapshots, rounded. The remainder is carried to the next kind of the thread. As a result:
+//! `time / delay` snapshots, rounded. What is left of a thread is carried to the next one. As a result:
 //!
-//! * the counts of a thread sum to its recorded time, however uneven the ticks were;
-//! * no kind is wrong by a whole delay;
+//! * the counts of all threads sum to their CPU time, up to a half, and so does other time;
+//! * the counts of a thread sum to its recorded time, up to two, however uneven the ticks were;
+//! * threads that ran for less than a delay have their share together;
+//! * no kind is wrong by two delays;
 //! * merging samples while reading does not change the counts.
 //!
 //! Reports, word buffers and all files with counts use this module. Nothing else converts time to counts.
 
-use crate::{Nanos, Recording, Sample, SampleKind};
+use crate::{Recording, Sample, SampleKind};
 use foldhash::HashMap;
 
 /// Snapshots of each sample, in the order of [`Recording::samples`].
@@ -77,21 +79,18 @@ impl Snapshots {
         if delay.0 == 0 {
             return snapshots;
         }
-        let mut threads = Vec::new();
+        let mut kinds = Vec::new();
         for sample in recording.samples.iter().rev() {
             let next = snapshots.shares.len() as u32;
             let number = *snapshots.numbers.entry(sample.kind()).or_insert_with(|| {
                 snapshots.shares.push(Share { time: 0, snapshots: 0 });
-                threads.push(sample.thread.0);
+                kinds.push((sample.state.uses_cpu(), sample.thread.0));
                 next
             });
             snapshots.shares[number as usize].time += u128::from(sample.time.0);
             tell(number);
         }
-        let mut counter = Counter::new(delay);
-        for (share, thread) in snapshots.shares.iter_mut().zip(threads) {
-            share.snapshots = counter.count(thread, share.time);
-        }
+        count(&mut snapshots.shares, &kinds, delay.0);
         snapshots
     }
 
@@ -119,34 +118,59 @@ impl Snapshots {
     }
 }
 
-/// Rounds times to snapshots and carries the remainder per thread.
-#[derive(Debug)]
-struct Counter {
-    delay: u64,
-    /// By thread number: nanoseconds not yet counted; negative if too many were counted.
-    owed: HashMap<u32, i64>,
-}
+/// The golden ratio: multiples of it, without their whole parts, are spread evenly, whatever steps are taken.
+const GOLDEN: f64 = 0.618_033_988_749_895;
 
-impl Counter {
-    fn new(delay: Nanos) -> Counter {
-        Counter { delay: delay.0.max(1), owed: HashMap::default() }
+/// Divides the snapshots of threads among their kinds. `kinds` says whether they use a CPU, and
+/// their threads.
+///
+/// The snapshots of a thread are its time, rounded; what is left is carried to the next thread, for time on a CPU and other time apart.
+/// So N lives of less than a delay have all of their time. A thread's snapshots lie at equal distances in its time, which its kinds
+/// have one after the other. The first of these distances differs from thread to thread: else of equal short threads the same
+/// kind would always be met.
+fn count(shares: &mut [Share], kinds: &[(bool, u32)], delay: u64) {
+    let delay = i128::from(delay);
+    let mut threads: Vec<(bool, Vec<usize>)> = Vec::new();
+    let mut places: HashMap<(bool, u32), usize> = HashMap::default();
+    for (kind, of) in kinds.iter().enumerate() {
+        let place = *places.entry(*of).or_insert_with(|| {
+            threads.push((of.0, Vec::new()));
+            threads.len() - 1
+        });
+        threads[place].1.push(kind);
     }
-
-    fn count(&mut self, thread: u32, time: u128) -> u64 {
-        let owed = self.owed.entry(thread).or_default();
-        let delay = i128::from(self.delay);
-        let total = i128::try_from(time).unwrap_or(i128::MAX / 2) + i128::from(*owed);
+    let mut left = [(0, 0.5); 2];
+    for (uses_cpu, kinds) in threads {
+        let (owed, first) = &mut left[usize::from(uses_cpu)];
+        let time: u128 = kinds.iter().map(|kind| shares[*kind].time).sum();
+        let total = i128::try_from(time).unwrap_or(i128::MAX / 2) + *owed;
         // Not negative: at most half a delay was counted too much.
         let snapshots = (total + delay / 2).div_euclid(delay).max(0);
-        *owed = (total - snapshots * delay) as i64;
-        u64::try_from(snapshots).unwrap_or(u64::MAX)
+        *owed = total - snapshots * delay;
+        let snapshots = u64::try_from(snapshots).unwrap_or(u64::MAX);
+        let (mut until, mut counted) = (0, 0);
+        for kind in kinds {
+            let share = &mut shares[kind];
+            until += share.time;
+            let up_to_here = match until == time {
+                true => snapshots,
+                false => {
+                    let place = until as f64 * snapshots as f64 / time as f64;
+                    ((place - *first).floor() + 1.0).max(0.0) as u64
+                }
+            };
+            let up_to_here = up_to_here.clamp(counted, snapshots);
+            share.snapshots = up_to_here - counted;
+            counted = up_to_here;
+        }
+        *first = (*first + GOLDEN).fract();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{StackId, State, ThreadNumber};
+    use crate::{Nanos, StackId, State, ThreadNumber};
 
     /// Of (thread, stack, time).
     fn recording(delay: u64, samples: &[(u32, u32, u64)]) -> Recording {
@@ -185,10 +209,39 @@ mod tests {
         assert_eq!(of(1).collect::<Vec<_>>(), [0, 0, 0, 1, 0, 0, 1, 0, 0, 1], "the newest has one");
     }
 
+    /// N lives of which each has two stacks for a part of a delay.
     #[test]
-    fn threads_do_not_share_remainders() {
-        assert_eq!(snapshots(&recording(10, &[(1, 1, 4), (2, 1, 4)])), [0, 0]);
-        assert_eq!(snapshots(&recording(10, &[(1, 1, 4), (1, 2, 4), (2, 1, 4), (2, 2, 16)])), [1, 0, 0, 2]);
+    fn short_lives_have_their_time() {
+        for (first, second) in
+            [(500, 500), (300, 100), (50, 20), (600, 900), (450, 450), (1300, 1200), (7100, 200)]
+        {
+            let lives = (0..2000).flat_map(|life| [(life, 1, first), (life, 2, second)]);
+            let samples: Vec<_> = lives.collect();
+            let counts = snapshots(&recording(1000, &samples));
+            for (stack, time) in [(1, first), (2, second)] {
+                let of_stack = samples.iter().zip(&counts).filter(|(sample, _)| sample.1 == stack);
+                let counted = of_stack.map(|(_, count)| *count).sum::<u64>() as f64;
+                let expected = time as f64 * 2.0;
+                let error = expected.sqrt() * 3.0;
+                assert!((counted - expected).abs() <= error, "{first} {second}: {counted} of {expected}");
+            }
+            let all: u64 = counts.iter().sum();
+            assert_eq!(all, (first + second) * 2, "up to one");
+        }
+    }
+
+    #[test]
+    fn a_thread_has_its_time() {
+        let samples: Vec<_> = (0..50)
+            .flat_map(|thread| (0..90).map(move |stack| (thread, stack, 7 + stack as u64 % 5)))
+            .collect();
+        let counts = snapshots(&recording(10, &samples));
+        for thread in 0..50 {
+            let of = || samples.iter().zip(&counts).filter(|(sample, _)| sample.0 == thread);
+            let (time, counted) =
+                (of().map(|(sample, _)| sample.2).sum::<u64>(), of().map(|(_, count)| count).sum::<u64>());
+            assert!((time as i64 - counted as i64 * 10).abs() <= 10, "{time} {counted}");
+        }
     }
 
     #[test]

@@ -89,6 +89,10 @@ proptest! {
     fn snapshots_sum_to_the_time_of_each_thread(pieces in pieces()) {
         let recording = recording(&pieces);
         let counts = snapshots(&recording);
+        let delay = recording.info.delay.0;
+        let all: u64 = recording.samples.iter().map(|sample| sample.time.0).sum();
+        let counted: u64 = counts.iter().sum();
+        prop_assert!(all.abs_diff(counted * delay) <= delay, "{counted} snapshots for {all} ns");
         for number in 1..=4 {
             let own = recording.samples.iter().zip(&counts).filter(|(sample, _)| sample.thread.0 == number);
             let (mut time, mut count) = (0, 0);
@@ -96,8 +100,7 @@ proptest! {
                 time += sample.time.0;
                 count += snapshots;
             }
-            let delay = recording.info.delay.0;
-            prop_assert!(time.abs_diff(count * delay) * 2 <= delay, "{count} snapshots for {time} ns");
+            prop_assert!(time.abs_diff(count * delay) <= 2 * delay, "{count} snapshots for {time} ns");
         }
     }
 
