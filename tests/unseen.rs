@@ -1,6 +1,7 @@
 //! All that a program can read about itself is as it is alone: environment, signals, descriptors, mappings, threads,
 //! limits, credentials. The same holds for its debugger.
 
+use std::process::Command;
 use whole_programs::{Compare, Language, host};
 
 /// The size of its descriptor table is not compared. It depends on the descriptors of the parent, and a shell as launcher
@@ -130,4 +131,33 @@ fn a_signal_to_the_own_process_group_comes_once() {
         for signal in TERM INT HUP USR1; do kill -$signal 0; sleep 0.3; done; echo done";
     let sh = Compare::of("sh").args(["-c", script]).before(&["setsid", "-w"]);
     sh.is_equal().did("term\nint\nhup\nusr1\ndone\n", 0);
+}
+
+/// Entries without a sign or a name, equal names, and the order of all: nothing changes but the variables of Stackglass.
+#[test]
+fn an_odd_environment_stays_as_it_is() {
+    let program = host("environment", Language::C);
+    let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+    let seen = |door: &[&str]| {
+        let mut command = Command::new(&program);
+        if !door.is_empty() {
+            command.arg(whole_programs::stackglass()).args(door).arg("--");
+        }
+        let output = command.arg(&program).current_dir(&folder).output().expect("it starts");
+        assert!(output.status.success(), "{door:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let plain = seen(&[]);
+    assert!(plain.starts_with(b"[Z=1]\n[A=1]\n[A=2]\n[no sign]\n"));
+    let doors: [&[&str]; 6] = [
+        &["run"],
+        &["run", "--allocs"],
+        &["record"],
+        &["record", "--allocs"],
+        &["record", "--sampler", "preload"],
+        &["record", "--walltime"],
+    ];
+    for door in doors {
+        assert_eq!(String::from_utf8_lossy(&seen(door)), String::from_utf8_lossy(&plain), "{door:?}");
+    }
 }

@@ -6,6 +6,7 @@
 
 mod backend;
 pub mod drain;
+mod environment;
 mod heap_at;
 mod inherited;
 pub mod library;

@@ -1,6 +1,7 @@
 //! Starts the program. Its environment gets the preload library and the session; everything else stays as this
 //! process inherited it.
 
+use super::environment::Environment;
 use super::inherited;
 use super::{Options, Program};
 use crate::session::Session;
@@ -8,7 +9,7 @@ use crate::session::signals::Signals;
 use stackglass_procfs::process::descends_from;
 use stackglass_profile::{End, Nanos};
 use stackglass_wire::SESSION_ENV;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{OsStr, OsString, c_char};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -16,6 +17,11 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
+
+unsafe extern "C" {
+    /// The environment of this process (environ(7)).
+    static mut environ: *const *const c_char;
+}
 
 /// A started program.
 pub struct Child {
@@ -36,27 +42,33 @@ pub fn start(
 ) -> io::Result<Child> {
     let mut command = Command::new(&options.program.path);
     command.arg0(&options.program.name).args(&options.arguments);
-    command.envs(options.variables.iter().map(|(name, value)| (name, value)));
     if let Some(folder) = &options.folder {
         command.current_dir(folder);
     }
+    let mut environment = Environment::inherited();
+    options.variables.iter().for_each(|(name, value)| environment.set(name, value));
     if let Some(library) = library {
-        command.env(SESSION_ENV, session.folder());
+        environment.set(OsStr::new(SESSION_ENV), session.folder().as_os_str());
         let library = reachable(library, session)?;
-        command.env("LD_PRELOAD", with_ours_first(library.as_os_str(), std::env::var_os("LD_PRELOAD")));
-        command.env("ASAN_OPTIONS", with_any_order(std::env::var_os("ASAN_OPTIONS")));
+        let preloaded = with_ours_first(library.as_os_str(), std::env::var_os("LD_PRELOAD"));
+        environment.set(OsStr::new("LD_PRELOAD"), &preloaded);
+        environment.set(OsStr::new("ASAN_OPTIONS"), &with_any_order(std::env::var_os("ASAN_OPTIONS")));
     }
+    let variables = environment.pointers();
+    let variables = variables.as_ptr().expose_provenance();
     // The page stays mapped until exec, and the session outlives the call.
     let only: *const std::sync::atomic::AtomicU32 = &session.page().only_pid;
     let only = only.expose_provenance();
-    // SAFETY: between fork and exec, the closure makes system calls and stores one word of shared memory; it does not
-    // allocate or take locks. `only` points into a mapping that the child inherits.
+    // SAFETY: between fork and exec, the closure makes system calls, stores one word of shared memory and one of its own; it does not
+    // allocate or take locks. `only` points into a mapping that the child inherits, `variables` at a list that lives until `spawn` returns.
     unsafe {
         command.pre_exec(move || {
             let only = &*std::ptr::with_exposed_provenance::<std::sync::atomic::AtomicU32>(only);
             only.store(libc::getpid() as u32, Relaxed);
             inherited::restore();
             libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut());
+            // `Command` has no variables of its own, so that exec takes these.
+            environ = std::ptr::with_exposed_provenance(variables);
             Ok(())
         });
     }
