@@ -25,29 +25,41 @@ fn stolen(stat: &str) -> Option<u64> {
     Some(of_ticks(ticks))
 }
 
-/// Takes stolen time from the CPU time without a stack: as much as the recording exceeds the kernel's count, and at most what
-/// was stolen during the recording. Returns whether samples have changed.
+/// Takes stolen time away: as much as the recording exceeds the kernel's count, and at most what was stolen during the recording. It is
+/// taken from CPU time without a stack. If stolen time explains all of the surplus, the rest of it is taken from all samples
+/// alike: which of them the host has held up is not known. A larger surplus is that of children that nobody waited for.
+/// Returns whether samples have changed.
 pub(super) fn remove(recording: &mut Recording, kernel: Nanos, stolen: Nanos) -> bool {
     let seen: u64 = recording.threads.iter().map(|thread| thread.cpu.0).sum();
-    let surplus = seen.saturating_sub(kernel.0).min(stolen.0);
-    let is_stackless =
-        |sample: &Sample| sample.state == State::Awake && sample.hits == 0 && sample.cut == Some(Cut::SHORT);
-    let stackless: u64 =
-        recording.samples.iter().filter(|sample| is_stackless(sample)).map(|s| s.time.0).sum();
-    let removed = surplus.min(stackless);
+    let surplus = seen.saturating_sub(kernel.0);
+    let removed = surplus.min(stolen.0);
     if removed < LEAST {
         return false;
     }
-    let share = |time: u64| (u128::from(time) * u128::from(removed) / u128::from(stackless)) as u64;
-    for sample in recording.samples.iter_mut().filter(|sample| is_stackless(sample)) {
-        let part = share(sample.time.0);
+    let without_stack = shorten(recording, removed, |sample| {
+        sample.state == State::Awake && sample.hits == 0 && sample.cut == Some(Cut::SHORT)
+    });
+    let rest = if surplus <= stolen.0 { removed - without_stack } else { 0 };
+    let of_all = shorten(recording, rest, |sample| sample.state == State::Awake);
+    without_stack + of_all > 0
+}
+
+/// Takes time from some samples, from each in proportion. Returns how much it was: at most what they have.
+fn shorten(recording: &mut Recording, time: u64, is_one: impl Fn(&Sample) -> bool) -> u64 {
+    let all: u64 = recording.samples.iter().filter(|sample| is_one(sample)).map(|sample| sample.time.0).sum();
+    let time = time.min(all);
+    if time == 0 {
+        return 0;
+    }
+    for sample in recording.samples.iter_mut().filter(|sample| is_one(sample)) {
+        let part = (u128::from(sample.time.0) * u128::from(time) / u128::from(all)) as u64;
         sample.time.0 -= part;
         let thread = (sample.thread.0 as usize).checked_sub(1).and_then(|at| recording.threads.get_mut(at));
         if let Some(thread) = thread {
             thread.cpu.0 = thread.cpu.0.saturating_sub(part);
         }
     }
-    true
+    time
 }
 
 /// The process of the program has no more CPU time than the kernel counted for it and the children that it has waited for. A surplus
@@ -130,8 +142,10 @@ mod tests {
         assert_eq!(times(104, 50), (vec![100, 4], 104));
         // Not more than was stolen, than the surplus, and than has no stack.
         assert_eq!(times(104, 20), (vec![100, 20], 120));
-        assert_eq!(times(50, 90), (vec![100, 0], 100));
         assert_eq!(times(140, 90), (vec![100, 40], 140));
+        // All samples lose the rest, if the host explains it.
+        assert_eq!(times(50, 90), (vec![50, 0], 50));
+        assert_eq!(times(50, 80), (vec![100, 0], 100));
         // Children that nobody waited for are not in the kernel's count.
         assert_eq!(times(0, 0), (vec![100, 40], 140));
     }
