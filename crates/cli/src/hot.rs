@@ -7,8 +7,10 @@ use crate::terminal::LayoutFlags;
 use crate::values::one_of;
 use clap::Args;
 use regex::Regex;
-use stackglass_profile::{Recording, command_text};
-use stackglass_report::{CallTrees, HotKey, HotTable, HotText, Pick, Selection, Source, hot, nothing_picked};
+use stackglass_profile::{Recording, State, command_text};
+use stackglass_report::{
+    CallTrees, HotKey, HotTable, HotText, Pick, Selection, Source, hot, nothing_picked, unaccounted_cpu,
+};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -86,11 +88,15 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     let had_samples = !recording.samples.is_empty();
     let hint = flags.states.hint(&recording);
+    let chosen = flags.threads.is_some() || flags.tasks.is_some() || flags.filter.is_some();
+    let is_all = !chosen && !recording.is_walltime() && flags.states.states().has_state(State::Awake);
+    let unaccounted = if is_all { unaccounted_cpu(&recording) } else { 0 };
     selection(flags).keep_in(&mut recording);
     if recording.samples.is_empty() {
         return Err(Failure::new(format!("{name}: {}", nothing(flags, had_samples, hint))));
     }
-    let table = HotTable::new(recording.clone(), flags.by.unwrap_or_default(), flags.states.states());
+    let mut table = HotTable::new(recording.clone(), flags.by.unwrap_or_default(), flags.states.states());
+    table.add_unaccounted(unaccounted);
     let mut out = BufWriter::new(std::io::stdout().lock());
     if flags.json {
         hot::write_json(&table, &recording, &mut out)?;

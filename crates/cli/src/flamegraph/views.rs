@@ -418,7 +418,10 @@ impl Drawing {
         let boxes = graph.nodes().len();
         let nameless = match self.without_stack {
             0 => String::new(),
-            n => format!(" (and {n} without a stack)"),
+            n => match self.unit.split(' ').next() {
+                Some(unit @ ("ms" | "µs")) => format!(" (and {n} {unit} without a stack)"),
+                _ => format!(" (and {n} without a stack)"),
+            },
         };
         format!("{boxes} {}, {samples}{nameless}{more}{deeper}", if boxes == 1 { "box" } else { "boxes" })
     }

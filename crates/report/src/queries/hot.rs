@@ -125,7 +125,7 @@ impl HotTable {
     pub fn new(mut recording: Recording, key: HotKey, states: StateFilter) -> HotTable {
         // A profile by wall time has one state.
         let states = if recording.is_walltime() { StateFilter::Awake } else { states };
-        // CPU time that no sample covers has no line, thread or process.
+        // The tree of functions must not add it.
         recording.info.kernel_cpu = None;
         // The queries below count CPU time.
         for sample in recording.samples.iter_mut().filter(|sample| !sample.state.uses_cpu()) {
@@ -159,14 +159,43 @@ impl HotTable {
                 error,
             }
         };
-        let mut rows: Vec<HotRow> = rows.into_iter().map(row).collect();
-        rows.sort_by(|a, b| {
+        let rows = rows.into_iter().map(row).collect();
+        let mut table = HotTable { key, states, timed, total: amount(all), samples: all.hits, rows };
+        table.sort();
+        table
+    }
+
+    /// Adds a row `[unaccounted]` for CPU time that no sample covers (see [`unaccounted_cpu`](crate::unaccounted_cpu)), so that shares are
+    /// those of the summary.
+    pub fn add_unaccounted(&mut self, time: u64) {
+        if time == 0 || !self.timed {
+            return;
+        }
+        let (name, module) = ("[unaccounted]".to_owned(), String::new());
+        let (place, waits_in, error) = (None, None, None);
+        let row = HotRow {
+            name,
+            place,
+            waits_in,
+            module,
+            own: time,
+            total: time,
+            own_samples: 0,
+            total_samples: 0,
+            error,
+        };
+        self.rows.push(row);
+        self.total = self.total.saturating_add(time);
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.rows.sort_by(|a, b| {
             order::largest_first(
                 ((a.own, a.total), (&a.name, &a.module, &a.place, &a.waits_in)),
                 ((b.own, b.total), (&b.name, &b.module, &b.place, &b.waits_in)),
             )
         });
-        HotTable { key, states, timed, total: amount(all), samples: all.hits, rows }
     }
 }
 
