@@ -10,7 +10,7 @@ use crate::values::one_of;
 use clap::Args;
 use stackglass_files::heapsnapshot::{self, HeapSnapshotError};
 use stackglass_files::{folded, jlprof, write_whole_at_most};
-use stackglass_profile::{Recording, State, snapshots};
+use stackglass_profile::{Recording, State};
 use stackglass_report::allocation_queries::TypeLeaf;
 use stackglass_report::numbers::duration_text;
 use stackglass_report::{Metric, Selection, Source, unaccounted_cpu};
@@ -215,19 +215,6 @@ fn left_out(input: &Input, kind: Kind) -> String {
     let mut parts = Vec::new();
     if waited > 0 {
         parts.push(format!("{} in which threads waited for a CPU", duration_text(waited)));
-    }
-    // Each thread has whole counts: what ran for less than half a delay has none.
-    let counted: u64 = recording
-        .samples
-        .iter()
-        .zip(snapshots(recording))
-        .filter(|(sample, _)| sample.state.uses_cpu())
-        .fold(0, |all, (_, count)| all.saturating_add(count));
-    let awake = recording.samples.iter().filter(|sample| sample.state.uses_cpu());
-    let awake: u64 = awake.map(|sample| sample.time.0).fold(0, u64::saturating_add);
-    let rounded = awake.saturating_sub(counted.saturating_mul(recording.info.delay.0));
-    if rounded > awake / 100 {
-        parts.push(format!("{} of threads that ran for less than the delay", duration_text(rounded)));
     }
     match unaccounted_cpu(recording) {
         0 => {}

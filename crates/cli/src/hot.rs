@@ -88,8 +88,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     let had_samples = !recording.samples.is_empty();
     let hint = flags.states.hint(&recording);
-    let chosen = flags.threads.is_some() || flags.tasks.is_some() || flags.filter.is_some();
-    let is_all = !chosen && !recording.is_walltime() && flags.states.states().has_state(State::Awake);
+    let is_all = !is_part(flags) && !recording.is_walltime() && flags.states.states().has_state(State::Awake);
     let unaccounted = if is_all { unaccounted_cpu(&recording) } else { 0 };
     selection(flags).keep_in(&mut recording);
     if recording.samples.is_empty() {
@@ -139,11 +138,15 @@ fn title(recording: &Recording, name: &str) -> String {
     }
 }
 
+/// Whether some threads, tasks or frames were asked for.
+fn is_part(flags: &Flags) -> bool {
+    flags.threads.is_some() || flags.tasks.is_some() || flags.filter.is_some()
+}
+
 /// Why there is nothing to show.
 fn nothing(flags: &Flags, had_samples: bool, hint: &str) -> String {
     let what = flags.states.states().noun();
-    let chosen = flags.threads.is_some() || flags.tasks.is_some() || flags.filter.is_some();
-    match chosen {
+    match is_part(flags) {
         _ if !had_samples => "there are no samples".to_owned(),
         true => format!("no {what} in the threads, tasks and frames that were asked for"),
         false => format!("no {what} was sampled{hint}"),

@@ -9,7 +9,7 @@ use stackglass_symbols::layouts::{Layouts, Local, LocalPlace, StoppedFrame, Type
 use std::collections::HashSet;
 
 /// Reads the layouts of modules, and the local variables of the frames of each thread. `files` are the files of the modules.
-pub fn read(
+pub(crate) fn read(
     image: &Image,
     modules: &[LoadedModule],
     files: &[Module],

@@ -14,7 +14,7 @@ pub struct ProcessView<'a> {
     /// Its memory and registers.
     pub image: &'a Image,
     /// The path of its program.
-    pub executable: String,
+    executable: String,
     /// The program and its libraries; the program is first.
     pub modules: Vec<LoadedModule>,
 }

@@ -79,8 +79,9 @@ impl Look {
     pub(super) fn take(seen: &Seen<'_>, types: &mut Types, below: &mut dyn FnMut(usize) -> usize) -> Look {
         let (look, roots) = types.look(seen, MOST, below);
         let polled: Vec<Option<Polled>> = seen.frames.iter().map(|frames| types.polled(frames)).collect();
-        let codes = |thread: usize, last: usize| types.codes(seen.modules, &seen.frames[thread][..=last]);
-        let main = seen.image.pid;
+        let codes =
+            |thread: usize, last: usize| types.codes(&seen.view.modules, &seen.frames[thread][..=last]);
+        let main = seen.view.image.pid;
         let mut entries = Vec::new();
         let of_runtimes = look.tasks.len();
         for SeenTask { task, polled: found } in look.tasks {
@@ -112,7 +113,7 @@ impl Look {
             let (tid, state) = match (task.state, thread) {
                 (TaskState::Waiting, _) => (main, State::Waiting(flatten::stacks(&task))),
                 (TaskState::Running, Some(thread)) => {
-                    let codes = types.codes(seen.modules, &seen.frames[thread]);
+                    let codes = types.codes(&seen.view.modules, &seen.frames[thread]);
                     (seen.tids[thread], State::PolledWithin(codes))
                 }
                 (TaskState::Running, None) => (main, State::Waiting(vec![between(&task.name)])),
@@ -141,7 +142,7 @@ impl Look {
         }
         if entries.is_empty() {
             for (thread, frames) in seen.frames.iter().enumerate() {
-                let state = State::Thread(types.codes(seen.modules, frames));
+                let state = State::Thread(types.codes(&seen.view.modules, frames));
                 let tid = seen.tids[thread];
                 entries.push((Entry { task: None, tid, weight: 1.0, state }, "".into()));
             }

@@ -255,8 +255,7 @@ impl Looker {
         let needs_files = !is_known || effort == Effort::Copy;
         let files = if needs_files { opened.files() } else { Vec::new() };
         let seen = Seen {
-            image: &image,
-            modules: &opened.modules,
+            view: &opened,
             files: &files,
             frames: &frames,
             tids: &tids,

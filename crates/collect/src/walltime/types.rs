@@ -8,8 +8,7 @@ use super::names::Names;
 use crate::task_stacks::calls::Code;
 use foldhash::HashMap;
 use stackglass_awaits::{Process, RootFuture, TaskLook, TaskLooks, WrappedTask};
-use stackglass_process_view::image::Image;
-use stackglass_process_view::locals;
+use stackglass_process_view::ProcessView;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::stacks::StackFrame;
 use stackglass_profile::Module;
@@ -25,8 +24,7 @@ const SHARE: u32 = 20;
 
 /// A look at a process: what is read of its copy at first.
 pub(super) struct Seen<'a> {
-    pub image: &'a Image,
-    pub modules: &'a [LoadedModule],
+    pub view: &'a ProcessView<'a>,
     /// The files of the modules.
     pub files: &'a [Module],
     /// The frames of each thread, innermost first.
@@ -99,7 +97,7 @@ impl Types {
     /// Reads the types.
     pub(super) fn read(seen: &Seen<'_>, names: &mut Names) -> Types {
         let mut types = Types {
-            key: key(seen.modules),
+            key: key(&seen.view.modules),
             layouts: Layouts::default(),
             looks: TaskLooks::default(),
             numbers: seen.files.iter().map(|module| names.module(module.clone())).collect(),
@@ -127,12 +125,12 @@ impl Types {
         let start = Instant::now();
         let options = Options { threads: Some(1), ..Options::default() };
         let (layouts, locals) =
-            locals::read(seen.image, seen.modules, seen.files, &options, seen.frames, Wanted::Coroutines);
+            seen.view.layouts_and_locals(seen.files, &options, seen.frames, Wanted::Coroutines);
         self.layouts = layouts;
         let process = Process {
             wrapped: &[],
-            image: seen.image,
-            modules: seen.modules,
+            image: seen.view.image,
+            modules: &seen.view.modules,
             layouts: &self.layouts,
             locals: &locals,
             tids: seen.tids,
@@ -167,8 +165,8 @@ impl Types {
         }
         let process = Process {
             wrapped: seen.wrapped,
-            image: seen.image,
-            modules: seen.modules,
+            image: seen.view.image,
+            modules: &seen.view.modules,
             layouts: &self.layouts,
             locals: &[],
             tids: seen.tids,

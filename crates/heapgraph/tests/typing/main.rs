@@ -10,8 +10,7 @@ use stackglass_heapgraph::graph::{Root, Site};
 use stackglass_heapgraph::roots;
 use stackglass_heapgraph::typing::{Evidence, Typing, infer};
 use stackglass_process_view::modules::LoadedModule;
-use stackglass_process_view::{locals, modules, stacks, threads};
-use stackglass_profile::Module;
+use stackglass_process_view::{ProcessView, Threads};
 use stackglass_symbols::Options;
 use stackglass_symbols::layouts::Wanted;
 use std::collections::HashMap;
@@ -58,17 +57,11 @@ fn ask(source: &str, compiler: &str, flags: &[&str]) -> Asked {
     let image = process.image();
     let mut heap = live_blocks(&image).unwrap();
     assert!(heap.report.is_complete(), "{:#?}", heap.report);
-    let modules = modules::find(&image, &program.canonicalize().unwrap().display().to_string());
-    let module_file = |module: &LoadedModule| Module {
-        path: module.path.as_str().into(),
-        build_id: module.module.build_id().into(),
-    };
-    let files: Vec<Module> = modules.iter().map(module_file).collect();
-    let threads = threads::stacks(&image, &modules);
-    let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
-    let frames = stacks::frames(&image, &modules, &states);
+    let view = ProcessView::open(&image);
+    let Threads { stacks: threads, frames, .. } = view.threads();
     let (layouts, locals) =
-        locals::read(&image, &modules, &files, &Options::default(), &frames, Wanted::Types);
+        view.layouts_and_locals(&view.files(), &Options::default(), &frames, Wanted::Types);
+    let modules = view.modules;
     let mut variables = roots::statics(&modules, &layouts);
     variables.extend(roots::thread_locals(&image, &modules, &layouts));
     let biases: Vec<u64> = modules.iter().map(LoadedModule::bias).collect();

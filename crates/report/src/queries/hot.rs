@@ -10,6 +10,7 @@ use crate::queries::cpu_tree::{CpuTree, NodeKind};
 use crate::queries::cut_reasons::no_stack_text;
 use crate::queries::line_times::Counts;
 use crate::queries::look_errors;
+use crate::queries::unaccounted_cpu::UNACCOUNTED;
 use crate::queries::uncertainty::standard_error;
 use crate::queries::waits::{Wait, Waits};
 use crate::queries::weight::Weight;
@@ -171,7 +172,7 @@ impl HotTable {
         if time == 0 || !self.timed {
             return;
         }
-        let (name, module) = ("[unaccounted]".to_owned(), String::new());
+        let (name, module) = (UNACCOUNTED.to_owned(), String::new());
         let (place, waits_in, error) = (None, None, None);
         let row = HotRow {
             name,

@@ -1,7 +1,7 @@
 //! Time without a stack, as frames: for formats that hold nothing but stacks.
 
 use super::cut_reasons::no_stack_text;
-use super::unaccounted_cpu::unaccounted;
+use super::unaccounted_cpu::{UNACCOUNTED, unaccounted};
 use foldhash::HashMap;
 use stackglass_profile::{Cut, Frame, Location, Nanos, Recording, Sample, StackId, State, ThreadNumber};
 
@@ -15,8 +15,8 @@ pub fn name_stackless(recording: &mut Recording) {
     }
 }
 
-/// Makes all samples those of one thread, for formats without threads. Each thread's time is rounded to whole counts, so that many
-/// short threads would count as nothing.
+/// Makes all samples those of one thread, for formats without threads. Equal stacks of several threads then have one count, which is
+/// their time, rounded.
 pub fn merge_threads(recording: &mut Recording) {
     for sample in &mut recording.samples {
         (sample.thread, sample.task) = (ThreadNumber(1), 0);
@@ -32,7 +32,7 @@ pub fn unaccounted_cpu(recording: &Recording) -> u64 {
 /// Adds a sample of such time, in a stack of one frame: `[unaccounted]`.
 pub fn add_unaccounted(recording: &mut Recording, time: u64) {
     if time > 0 {
-        let stack = stack_named(recording, "[unaccounted]");
+        let stack = stack_named(recording, UNACCOUNTED);
         let (thread, state, clock) = (ThreadNumber(1), State::Awake, recording.info.start);
         let time = Nanos(time);
         recording.samples.push(Sample { stack, thread, task: 0, clock, state, cut: None, hits: 0, time });

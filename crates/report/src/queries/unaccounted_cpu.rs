@@ -5,6 +5,9 @@
 
 use stackglass_profile::RecordingInfo;
 
+/// How reports name it.
+pub(crate) const UNACCOUNTED: &str = "[unaccounted]";
+
 /// Unaccounted time below this share of the kernel's count is ignored.
 const NOTICEABLE: f64 = 0.05;
 /// Unaccounted time below this, in nanoseconds, is ignored: starting and ending a program takes some.

@@ -4,6 +4,7 @@ use crate::call_tree::StateFilter;
 use crate::metric::Metric;
 use crate::queries::cpu_tree::{CpuNode, CpuTree, NodeKind};
 use crate::queries::cut_reasons::no_stack_text;
+use crate::queries::unaccounted_cpu::UNACCOUNTED;
 use crate::reports::json_head::{Quantity, head};
 use crate::text::json::Object;
 use stackglass_profile::{Recording, Sample, State, Thread};
@@ -102,7 +103,7 @@ fn row(tree: &CpuTree<'_>, call: &CpuNode, depth: u64) -> Object {
         NodeKind::Program(program) => object.text("program", &tree.programs[program as usize].name),
         NodeKind::Executors(_) => object.text("other", "[executor]"),
         NodeKind::Nothing(cut) => object.text("other", &no_stack_text(cut)),
-        NodeKind::Unaccounted => object.text("other", "[unaccounted]"),
+        NodeKind::Unaccounted => object.text("other", UNACCOUNTED),
         NodeKind::Root => object,
     };
     object

@@ -8,6 +8,7 @@ use super::tree_rows::{self, Row};
 use super::{NOTICEABLE, Summary, has_times};
 use crate::kinds::Class;
 use crate::queries::cpu_tree::{CpuNode, CpuTree, NodeKind};
+use crate::queries::unaccounted_cpu::UNACCOUNTED;
 use crate::text::columns::{cut_right, width, wrap};
 use crate::text::numbers::{grouped, millis_text, percent, percent_text};
 use crate::text::short::{location_text, short_function};
@@ -143,7 +144,7 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Row, guides: &Guides, colu
     let room = summary.cols.saturating_sub(line.width());
     match call.what {
         NodeKind::Root => {}
-        NodeKind::Unaccounted => drop(line.plain("[unaccounted]")),
+        NodeKind::Unaccounted => drop(line.plain(UNACCOUNTED)),
         NodeKind::Executors(executors) => {
             let (least, most) = tree.folded.get(&entry.node).copied().unwrap_or_default();
             let frames = if least == most { most.to_string() } else { format!("{least} to {most}") };

@@ -7,6 +7,7 @@ use super::{answers, interpreters};
 use crate::kinds::Class;
 use crate::order;
 use crate::queries::cpu_tree::{CpuNode, CpuTree, NodeKind};
+use crate::queries::unaccounted_cpu::UNACCOUNTED;
 use crate::text::numbers::percent_text;
 use crate::text::short::{last_name, tail};
 use crate::text::style::{Line, Paint};
@@ -359,7 +360,7 @@ fn parts(tree: &CpuTree<'_>, node: u32, named: u32) -> Vec<String> {
             }
             NodeKind::Program(program) => harmless(&tree.programs[program as usize].name).into_owned(),
             NodeKind::Executors(executors) => executors.names(),
-            NodeKind::Unaccounted => "[unaccounted]".to_owned(),
+            NodeKind::Unaccounted => UNACCOUNTED.to_owned(),
             NodeKind::Nothing(_) => "without a stack".to_owned(),
             NodeKind::Root => continue,
         };
