@@ -7,18 +7,25 @@ pub use stackglass_procfs::clock::{monotonic, thread_cpu};
 /// Requests low latency; the kernel may refuse each request. Blocks all signals in the calling thread except that
 /// SIGCHLD is read by [`wait_for_report`].
 pub fn prepare_thread() {
-    // SAFETY: prctl reads a number or a string that ends with a zero byte. The scheduler calls read a live struct.
-    // The set is filled before it is used. 0 is the calling thread.
+    run_before_others();
+    // SAFETY: prctl reads a string that ends with a zero byte. The set is filled before it is used.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, c"stackglass-look".as_ptr());
+        let mut all = MaybeUninit::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
+    }
+}
+
+/// Requests that the calling thread gets a CPU as soon as it needs one. Without the right to that, its priority stays.
+pub fn run_before_others() {
+    // SAFETY: prctl reads a number, and the scheduler calls read a live struct. 0 is the calling thread.
+    unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1usize);
         let parameter = libc::sched_param { sched_priority: 1 };
         if libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &parameter) != 0 {
             libc::setpriority(libc::PRIO_PROCESS, libc::gettid() as libc::id_t, -20);
         }
-        let mut all = MaybeUninit::uninit();
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
     }
 }
 

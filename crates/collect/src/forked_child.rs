@@ -3,9 +3,8 @@
 //! A process cannot freeze itself, and reading debug information takes memory that the program should not pay. The child keeps no
 //! descriptor of the program open, and blocks all signals, so that none of the program's handlers runs in it.
 //!
-//! Nobody who waits for any child finds this one: a short-lived task of the own process, which has no exit signal, makes it, so that
-//! it becomes a child of the process that adopts orphans. If the program adopts them itself, as the first process of a container does,
-//! the child is one of those that it must reap in any case; it is reaped here.
+//! Nobody who waits for any child finds this one: it is the child of a task in between, which shares the memory, has no exit signal,
+//! and lives as long as the child. So neither the program nor a process that adopts orphans gets a SIGCHLD.
 
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
@@ -13,6 +12,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 /// `PR_SET_PTRACER`: lets a process trace this one where the security module Yama allows that only to parents.
@@ -32,13 +32,19 @@ pub(crate) enum NoAnswer {
     TooLong(Duration),
 }
 
-/// What the child needs.
+/// Time between two looks whether the child was made.
+const MADE_CHECK: Duration = Duration::from_micros(50);
+/// Value of [`Job::child`] before the child was made.
+const NOT_MADE: libc::c_int = 0;
+
+/// What the task in between and the child need.
 struct Job<'a> {
     parent: u32,
     socket: &'a UnixStream,
-    work: &'a mut dyn FnMut(u32) -> Vec<u8>,
-    /// Its process id, or a negative error.
-    child: libc::c_int,
+    /// Only the child calls it, in its own copy of the memory.
+    work: *mut (dyn FnMut(u32) -> Vec<u8> + 'a),
+    /// The child's process id, or a negative error.
+    child: AtomicI32,
 }
 
 /// Makes a child, which calls `work` with the id of this process, and returns what it has answered: empty if it ended early.
@@ -53,27 +59,34 @@ pub(crate) fn ask(
     let (mut ours, theirs) = UnixStream::pair().map_err(NoAnswer::NoChild)?;
     let until = Instant::now() + limit;
     let stack = Stack::new().map_err(NoAnswer::NoChild)?;
-    let mut job = Job { parent: std::process::id(), socket: &theirs, work, child: -libc::EAGAIN };
-    let mask = block_all_signals();
-    // SAFETY: the task runs on a stack of its own, and shares the memory. This thread continues when the task has ended
-    // (CLONE_VFORK), so `job` and the stack live until then. Without CLONE_SIGHAND its signals are its own, and all are blocked.
-    let middle = unsafe {
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK;
-        libc::clone(middle, stack.top(), flags, (&raw mut job).cast())
+    let job = Job {
+        parent: std::process::id(),
+        socket: &theirs,
+        work: &raw mut *work,
+        child: AtomicI32::new(NOT_MADE),
     };
+    let mask = block_all_signals();
+    // SAFETY: the task runs on a stack of its own, and shares the memory and this thread's local storage. This thread only sleeps
+    // until the child was made; afterwards the task makes calls alone, which touch no local storage. `job` and the stack live until
+    // it has ended: it is waited for below. Without CLONE_SIGHAND its signals are its own, and all are blocked.
+    let middle =
+        unsafe { libc::clone(middle, stack.top(), libc::CLONE_VM, (&raw const job).cast_mut().cast()) };
     let error = io::Error::last_os_error();
-    if middle > 0 {
-        // SAFETY: its end is consumed; `__WALL` since it has no exit signal.
-        while unsafe { libc::waitpid(middle, null_mut(), libc::__WALL) } < 0
-            && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
-        {}
+    let mut child = NOT_MADE;
+    while middle > 0 && child == NOT_MADE {
+        std::thread::sleep(MADE_CHECK);
+        let has_ended = has_ended(middle);
+        child = job.child.load(Ordering::Acquire);
+        if has_ended && child == NOT_MADE {
+            child = -libc::EAGAIN;
+        }
     }
     restore_signals(&mask);
     if middle < 0 {
         return Err(NoAnswer::NoChild(error));
     }
-    let child = job.child;
     if child < 0 {
+        wait_for(middle);
         return Err(NoAnswer::NoChild(io::Error::from_raw_os_error(-child)));
     }
     drop(theirs);
@@ -85,20 +98,35 @@ pub(crate) fn ask(
     if answer.is_none() {
         kill(handle.as_ref(), child);
     }
-    // SAFETY: calls with integers. Only if the program adopts orphans, the child is its own.
-    unsafe {
-        libc::prctl(SET_PTRACER, 0 as libc::c_ulong, 0, 0, 0);
-        while libc::waitpid(child, null_mut(), libc::__WALL) < 0
-            && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
-        {}
-    }
+    // SAFETY: a call with integers.
+    unsafe { libc::prctl(SET_PTRACER, 0 as libc::c_ulong, 0, 0, 0) };
+    wait_for(middle);
     answer.ok_or(NoAnswer::TooLong(limit))
 }
 
-/// In the task in between: forks, and ends.
+/// Whether the task in between has ended. Its end is not consumed.
+fn has_ended(middle: libc::pid_t) -> bool {
+    // SAFETY: the kernel fills the structure; zero is a value of each field. `__WALL` since the task has no exit signal.
+    unsafe {
+        let mut ended = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+        let result = libc::waitid(libc::P_PID, middle as libc::id_t, ended.as_mut_ptr(), flags);
+        result != 0 || ended.assume_init().si_pid() != 0
+    }
+}
+
+/// Waits for the end of the task in between, which comes with that of the child.
+fn wait_for(middle: libc::pid_t) {
+    // SAFETY: as above. The call fails if the end was consumed already.
+    while unsafe { libc::waitpid(middle, null_mut(), libc::__WALL) } < 0
+        && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
+    {}
+}
+
+/// In the task in between: forks, and ends after the child.
 extern "C" fn middle(job: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: `ask` passes a job that lives on, and waits meanwhile.
-    let job = unsafe { &mut *job.cast::<Job<'_>>() };
+    // SAFETY: `ask` passes a job that lives until this task has ended. All of it is read only, but for the atomic number.
+    let job = unsafe { &*job.cast_const().cast::<Job<'_>>() };
     // SAFETY: the C library's fork leaves its allocator usable in the child. The child ends by `_exit` and returns to no
     // caller.
     let child = unsafe { libc::fork() };
@@ -108,16 +136,25 @@ extern "C" fn middle(job: *mut libc::c_void) -> libc::c_int {
         // SAFETY: ends the child without running anything of the program.
         unsafe { libc::_exit(0) }
     }
-    job.child = match child {
-        0.. => child,
-        _ => -io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN),
-    };
-    // SAFETY: ends this task alone; nothing of the program runs.
-    unsafe { libc::_exit(0) }
+    let error = || -io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN);
+    let child = if child > 0 { child } else { error() };
+    // What the program closes is closed. The table of descriptors is a copy.
+    // SAFETY: this task uses none.
+    unsafe { libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) };
+    job.child.store(child, Ordering::Release);
+    // SAFETY: calls with integers. From here on, the thread that waits for this task uses the same local storage: `waitpid` would
+    // mark that thread as one that may be cancelled anywhere, and a failure would set its `errno`. This call does not fail, as all
+    // signals are blocked.
+    unsafe {
+        if child > 0 {
+            libc::syscall(libc::SYS_wait4, child, null_mut::<libc::c_int>(), 0, null_mut::<libc::rusage>());
+        }
+        libc::_exit(0)
+    }
 }
 
 /// In the child: waits for the permission to trace, and answers.
-fn run(job: &mut Job<'_>) {
+fn run(job: &Job<'_>) {
     let mut socket = job.socket;
     let kept = socket.as_raw_fd() as libc::c_uint;
     // SAFETY: the child uses no other descriptor of the program.
@@ -132,8 +169,10 @@ fn run(job: &mut Job<'_>) {
     if socket.read_exact(&mut [0]).is_err() {
         return;
     }
+    // SAFETY: `ask` has it exclusively, and this is the only use in the child's copy of the memory.
+    let work = unsafe { &mut *job.work };
     // If the program does not wait any more, nobody needs it.
-    let _ = socket.write_all(&(job.work)(job.parent));
+    let _ = socket.write_all(&work(job.parent));
 }
 
 /// Lets the child begin, and reads its answer; `None` if it is not there in time, or too long.
@@ -271,6 +310,24 @@ mod tests {
             let found = waits.join().unwrap();
             assert!(pids.iter().all(|pid| !found.contains(pid)), "{pids:?} {found:?}");
         });
+    }
+
+    /// A process that adopts orphans is told of none, and pipes that the program closes are closed.
+    #[test]
+    fn the_child_is_no_orphan_and_nothing_stays() {
+        let own = std::process::id();
+        let answer = ask(Duration::from_secs(20), 1 << 20, &mut |_| {
+            let parent = std::os::unix::process::parent_id();
+            let status = std::fs::read_to_string(format!("/proc/{parent}/status")).unwrap();
+            let descriptors = std::fs::read_dir(format!("/proc/{parent}/fd")).unwrap().count();
+            format!("{status}descriptors {descriptors}").into_bytes()
+        });
+        let answer = String::from_utf8(answer.unwrap()).unwrap();
+        let has = |line: &str| answer.lines().any(|one| one == line);
+        assert!(has(&format!("PPid:\t{own}")) && has("descriptors 0"), "{answer}");
+        // SAFETY: a call without memory.
+        let any = unsafe { libc::waitpid(-1, null_mut(), libc::__WALL | libc::WNOHANG) };
+        assert_eq!((any, io::Error::last_os_error().raw_os_error()), (-1, Some(libc::ECHILD)));
     }
 
     #[test]

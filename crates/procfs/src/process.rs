@@ -37,6 +37,15 @@ pub fn descends_from(process: u32, ancestor: u32) -> bool {
     std::iter::successors(Some(process), parent).take(DEEPEST).any(|process| process == ancestor)
 }
 
+/// Whether a process is in the pid namespace that the kernel starts with, whose first process is init. `false` if that cannot be
+/// read.
+///
+/// Source: `PROC_PID_INIT_INO` in `include/uapi/linux/nsfs.h` (before Linux 6.18: `include/linux/proc_ns.h`).
+pub fn is_in_initial_pid_namespace(pid: u32) -> bool {
+    const INITIAL: &str = "pid:[4026531836]";
+    fs::read_link(format!("/proc/{pid}/ns/pid")).is_ok_and(|namespace| namespace == Path::new(INITIAL))
+}
+
 /// Path of the executable; empty if it cannot be read.
 pub fn executable(pid: u32) -> PathBuf {
     let path = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();

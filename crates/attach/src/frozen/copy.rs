@@ -1,9 +1,10 @@
 //! Makes the copy by an injected clone(2), and ends it.
 //!
 //! The copy has no descriptors: what the program closes is closed. It has no exit signal, so the
-//! program gets no SIGCHLD and does not find it by wait(2). A process that is no reaper of orphans lets a short-lived task
-//! create the copy, so that the copy becomes a child of the reaper, which reaps it. A reaper itself is its parent, and must be
-//! made to reap it ([`reap`]).
+//! program gets no SIGCHLD and does not find it by wait(2). Where orphans go to init, a short-lived task creates the copy, which
+//! becomes init's child, and init reaps it. A process that adopts orphans itself is the parent of its copy, and must be made to
+//! reap it ([`reap`]). So is one in a pid namespace of its own: the first process there may be an application, which would get a
+//! SIGCHLD and find an unknown child, or never wait for it.
 
 use super::code::BorrowedCode;
 use super::error::FreezeError;
@@ -64,7 +65,7 @@ pub(super) fn make(borrowed: &Borrowed<'_>, stopped: &StoppedThreads<'_>) -> Res
 
 fn make_by(borrowed: &Borrowed<'_>, injection: &mut Injection<'_>) -> Result<Copy, FreezeError> {
     let (is_confined, end_frame) = (injection.is_confined, injection.end);
-    if adopts_orphans(borrowed, injection)? {
+    if must_reap(borrowed, injection)? {
         let end = injection.clone_task(libc::CLONE_FILES)?;
         let pid = created(borrowed, end)?;
         close_files(injection, pid);
@@ -110,9 +111,9 @@ fn inner_pid(program: u32, child: u32) -> u32 {
     depth.checked_sub(1).and_then(|at| ids.get(at).copied()).unwrap_or(child)
 }
 
-/// Whether orphans become children of the process: it is the first of its pid namespace, or a subreaper.
-fn adopts_orphans(borrowed: &Borrowed<'_>, injection: &mut Injection<'_>) -> Result<bool, FreezeError> {
-    if borrowed.is_first_of_namespace {
+/// Whether the process must reap its copy: no init does, or orphans become its children, since it is a subreaper.
+fn must_reap(borrowed: &Borrowed<'_>, injection: &mut Injection<'_>) -> Result<bool, FreezeError> {
+    if !borrowed.has_init {
         return Ok(true);
     }
     let at = injection.scratch();

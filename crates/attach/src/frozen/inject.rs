@@ -38,8 +38,8 @@ pub(super) struct Borrowed<'a> {
     pub(super) main_stack: Option<Mapping>,
     /// This process may suspend seccomp for its threads.
     pub(super) can_suspend_seccomp: bool,
-    /// It is the first process of its pid namespace.
-    pub(super) is_first_of_namespace: bool,
+    /// Init adopts and reaps its orphans, unless a subreaper does.
+    pub(super) has_init: bool,
 }
 
 /// A thread that makes injected calls. [`Injection::restore`] must follow.

@@ -8,8 +8,11 @@
 //! Memory that a killed thread has locked stays locked: a timer ends the task if it does not end by itself.
 //!
 //! Yama may allow only ancestors to trace a process. A thread traces then.
+//!
+//! Threads of the program stand still while the task waits for a CPU, so it asks for one before others.
 
 use super::own_copies;
+use crate::clock::run_before_others;
 use crate::deadlock::Seizing;
 use crate::ptrace;
 use stackglass_procfs::Status;
@@ -53,6 +56,10 @@ pub(super) fn spawn(
     seizing: Arc<Seizing>,
     work: impl FnOnce(&Task) + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
+    let work = |task: &Task| {
+        run_before_others();
+        work(task);
+    };
     let run = move || match only_ancestors_may_trace() {
         true => work(&Task { serves: 0 }),
         false => run_as_process(pid, &seizing, work),

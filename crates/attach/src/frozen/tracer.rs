@@ -660,7 +660,7 @@ impl Lender {
             memory: &self.memory,
             main_stack: self.main_stack.clone(),
             can_suspend_seccomp: self.can_suspend_seccomp,
-            is_first_of_namespace: self.status.innermost_pid == 1,
+            has_init: self.status.innermost_pid != 1 && process::is_in_initial_pid_namespace(self.pid),
         }
     }
 }

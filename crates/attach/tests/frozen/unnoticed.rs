@@ -58,29 +58,26 @@ fn a_program_that_waits_for_children_of_any_kind_is_refused() {
     program.finish();
 }
 
+fn child_of(pid: u32) -> u32 {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    list.split_ascii_whitespace().next().expect("it has a child").parse().unwrap()
+}
+
 /// In a container, the copy has another id for the program.
 #[test]
 fn no_zombie_stays_in_a_pid_namespace() {
     if !is_root() {
         return;
     }
-    let child_of = |pid: u32| -> u32 {
-        let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-        list.split_ascii_whitespace().next().expect("it has a child").parse().unwrap()
-    };
     // The first process of the namespace, and another one.
     for is_first in [true, false] {
         let children = compile("children");
         let mut command = Command::new("unshare");
         command.args(["--pid", "--fork", "--kill-child"]);
         if !is_first {
-            command.args(["sh", "-c", "exec 3<&0; \"$0\" <&3 & wait"]);
+            command.args(["sh", "-c", "exec 3<&0; \"$0\" \"$1\" <&3 & wait"]);
         }
-        command.arg(&children);
-        if is_first {
-            // It adopts orphans.
-            command.arg("subreaper");
-        }
+        command.arg(&children).arg("parent");
         let (mut started, line) = Program::spawn(&mut command);
         assert_eq!(line, "ready", "unshare (util-linux) starts the program");
         let _ = std::fs::remove_file(children);
@@ -91,6 +88,28 @@ fn no_zombie_stays_in_a_pid_namespace() {
         }
         eventually("neither copy nor zombie stays", || relatives(pid).is_empty());
         assert_eq!(started.finish(), "children 0 all 0 SIGCHLD 0 masks 0 sums 0");
+    }
+}
+
+/// The first process of a container may be an application, which adopts orphans.
+#[test]
+fn the_first_process_of_a_pid_namespace_gets_no_unknown_child() {
+    if !is_root() {
+        return;
+    }
+    let (first, children) = (compile("first"), compile("children"));
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--kill-child"]).args([&first, &children]).arg("parent");
+    let (mut started, line) = Program::spawn(&mut command);
+    assert_eq!(line, "ready", "unshare (util-linux) starts the program");
+    let pid = child_of(child_of(child_of(started.pid())));
+    for _ in 0..20 {
+        drop(take(pid));
+    }
+    assert_eq!(started.finish(), "children 0 all 0 SIGCHLD 0 masks 0 sums 0");
+    assert_eq!(started.line(), "SIGCHLD 1 unknown 0");
+    for program in [first, children] {
+        let _ = std::fs::remove_file(program);
     }
 }
 

@@ -1,6 +1,6 @@
 // Checks all the time what a copy could change for its parent: children, SIGCHLD, the blocked and pending signals, and the
-// descriptors. Prints what has changed when its standard input ends. With "subreaper", it adopts orphans; with "waits", a thread
-// waits for a child of any kind.
+// descriptors. Prints what has changed when its standard input ends. With "subreaper", it adopts orphans; with "parent", it is the
+// parent of its copies; with "waits", a thread waits for a child of any kind.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -26,12 +26,12 @@ static void *wait_for_children(void *found) {
     return 0;
 }
 
-// Asks for children of any kind all the time. `adopts`: the copy is one, but is not to be had.
-static volatile int by_all, adopts;
+// Asks for children of any kind all the time. `is_parent`: the copy is one, but is not to be had.
+static volatile int by_all, is_parent;
 static void *ask_for_all(void *unused) {
     for (;;) {
         pid_t child = waitpid(-1, 0, WNOHANG | __WALL);
-        by_all += adopts ? child > 0 : child != -1 || errno != ECHILD;
+        by_all += is_parent ? child > 0 : child != -1 || errno != ECHILD;
     }
     return unused;
 }
@@ -50,8 +50,8 @@ static void *wait_for_all(void *unused) {
 int main(int arguments, char **argument) {
     int waits = arguments > 1 && !strcmp(argument[1], "waits");
     signal(SIGCHLD, count);
-    adopts = arguments > 1 && !waits;
-    if (adopts) prctl(PR_SET_CHILD_SUBREAPER, 1);
+    is_parent = arguments > 1 && !waits;
+    if (is_parent && !strcmp(argument[1], "subreaper")) prctl(PR_SET_CHILD_SUBREAPER, 1);
     static int found;
     // Zeroed: the C library writes only the bytes that have signals.
     static sigset_t before, after;
