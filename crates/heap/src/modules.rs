@@ -7,12 +7,10 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use stackglass_host::{UNWINDER, system};
 use stackglass_unwind::{Module, ModuleList};
 use stackglass_wire::heap::{HeapTables, push_module_event};
-use stackglass_wire::{Event, ModuleId, TEXT_BYTES};
+use stackglass_wire::{Event, MODULE_TEXT_WORDS, ModuleId, TEXT_BYTES, module_text};
 
 /// Most modules that are known at a time.
 const CAPACITY: usize = 4096;
-/// Words of build id and path.
-const TEXT_WORDS: usize = (TEXT_BYTES + 64) / 8;
 /// Shortest time between two checks for new modules, ns. Code that is generated at run time is in no module.
 const CHECK_EVERY: u64 = 1_000_000;
 
@@ -116,10 +114,10 @@ fn push(tables: &HeapTables, event: &Event<'_>) -> bool {
 }
 
 /// Build id and path of the module that is being pushed: too large for the stacks of some threads.
-struct Text(UnsafeCell<[u64; TEXT_WORDS]>);
+struct Text(UnsafeCell<[u64; MODULE_TEXT_WORDS]>);
 // SAFETY: used under `UPDATING` only.
 unsafe impl Sync for Text {}
-static TEXT: Text = Text(UnsafeCell::new([0; TEXT_WORDS]));
+static TEXT: Text = Text(UnsafeCell::new([0; MODULE_TEXT_WORDS]));
 
 fn push_load(tables: &HeapTables, list: &ModuleList, module: &Module, at: u32) -> bool {
     let path = list.path(module);
@@ -127,12 +125,7 @@ fn push_load(tables: &HeapTables, list: &ModuleList, module: &Module, at: u32) -
     let build_id = module.build_id();
     // SAFETY: `UPDATING` keeps this thread alone, and the reference ends with this function.
     let text = unsafe { &mut *TEXT.0.get() };
-    text.fill(0);
-    let mut words = 0;
-    for (i, byte) in build_id.iter().chain(path).enumerate().take(TEXT_WORDS * 8) {
-        text[i / 8] |= u64::from(*byte) << (i % 8 * 8);
-        words = i / 8 + 1;
-    }
+    let words = module_text(build_id, path, text);
     let range = module.range();
     let event = Event::ModuleLoad {
         module: ModuleId(module.id()),

@@ -7,7 +7,7 @@ use crate::recorder::{self, Memory};
 use crate::{clear, records};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use stackglass_host::image::Refused;
-use stackglass_host::system;
+use stackglass_host::{agent, system};
 use stackglass_wire::ALLOCATIONS_SYMBOL;
 use stackglass_wire::heap::HeapTables;
 
@@ -88,17 +88,7 @@ pub fn forget() {
 
 /// Whether the preload library records the allocations of this process, or is ready to.
 pub fn is_delegated() -> bool {
-    let mut name = [0u8; 64];
-    name[..ALLOCATIONS_SYMBOL.len()].copy_from_slice(ALLOCATIONS_SYMBOL.as_bytes());
-    // SAFETY: `name` ends with a zero byte; the symbol, where there is one, is a function of this type.
-    unsafe {
-        let agent = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast());
-        if agent.is_null() {
-            return false;
-        }
-        let agent: extern "C" fn() -> u32 = core::mem::transmute(agent);
-        agent() == stackglass_wire::VERSION
-    }
+    agent::is_here(ALLOCATIONS_SYMBOL)
 }
 
 /// CLOCK_MONOTONIC, ns.

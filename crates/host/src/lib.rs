@@ -14,6 +14,7 @@
 #![allow(unsafe_code, reason = "signal handlers, shared memory and system calls")]
 
 mod action;
+pub mod agent;
 pub mod alternate_stack;
 pub mod call_timer;
 pub mod confined;

@@ -9,7 +9,7 @@
 
 pub mod asked;
 
-use crate::system;
+use crate::{agent, system};
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::pin::Pin;
@@ -59,19 +59,11 @@ fn map() -> Option<*mut TaskPool> {
 
 /// The preload library's pool, if the library is in this process.
 fn agents() -> Option<*mut TaskPool> {
-    let mut name = [0u8; 64];
-    name[..TASKS_SYMBOL.len()].copy_from_slice(TASKS_SYMBOL.as_bytes());
-    // SAFETY: `name` ends with a zero byte; the symbol, where there is one, is a function of this type, and gives null
-    // or a pool of the version that its name says.
-    unsafe {
-        let agent = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast());
-        if agent.is_null() {
-            return None;
-        }
-        let agent: extern "C" fn() -> *mut c_void = core::mem::transmute(agent);
-        let pool: *mut TaskPool = agent().cast();
-        (!pool.is_null()).then_some(pool)
-    }
+    let agent = agent::symbol(TASKS_SYMBOL)?;
+    // SAFETY: the symbol is a function of this type, and gives null or a pool of the version that its name says.
+    let agent: extern "C" fn() -> *mut c_void = unsafe { core::mem::transmute(agent) };
+    let pool: *mut TaskPool = agent().cast();
+    (!pool.is_null()).then_some(pool)
 }
 
 /// A task's name, if this run of the sampler has not pushed it. To be called while the task is polled.

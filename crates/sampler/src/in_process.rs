@@ -7,7 +7,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 use stackglass_host::image::{ProcessImage, Refused};
 use stackglass_host::signal::Placement;
-use stackglass_host::{fork_guard, system};
+use stackglass_host::{agent, fork_guard, system};
 use stackglass_wire::{AGENT_SYMBOL, ControlPage, STREAM_BYTES};
 
 /// How to sample.
@@ -128,17 +128,7 @@ fn stay_loaded() {
 
 /// Whether the preload library of `stackglass record` is in this process and samples it.
 pub fn is_delegated() -> bool {
-    let mut name = [0u8; 64];
-    name[..AGENT_SYMBOL.len()].copy_from_slice(AGENT_SYMBOL.as_bytes());
-    // SAFETY: `name` ends with a zero byte; the symbol, where there is one, is a function of this type.
-    unsafe {
-        let agent = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast());
-        if agent.is_null() {
-            return false;
-        }
-        let agent: extern "C" fn() -> u32 = core::mem::transmute(agent);
-        agent() == stackglass_wire::VERSION
-    }
+    agent::is_here(AGENT_SYMBOL)
 }
 
 impl Handle {

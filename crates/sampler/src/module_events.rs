@@ -3,12 +3,10 @@
 use crate::event_writer::EventWriter;
 use stackglass_host::UNWINDER;
 use stackglass_unwind::{Module, ModuleList};
-use stackglass_wire::{ControlPage, Counter, Event, ModuleId, TEXT_BYTES};
+use stackglass_wire::{ControlPage, Counter, Event, MODULE_TEXT_WORDS, ModuleId, TEXT_BYTES, module_text};
 
 /// Modules that the reader may know at a time.
 const CAPACITY: usize = 4096;
-/// Words of build id and path.
-const TEXT_WORDS: usize = (TEXT_BYTES + 64) / 8;
 
 /// The modules that the reader knows. All zeros is none.
 pub struct LoadedModules {
@@ -69,12 +67,8 @@ fn push_load(
         path => &path[..path.len().min(TEXT_BYTES)],
     };
     let build_id = module.build_id();
-    let mut text = [0u64; TEXT_WORDS];
-    let mut words = 0;
-    for (i, byte) in build_id.iter().chain(path).enumerate().take(TEXT_WORDS * 8) {
-        text[i / 8] |= (*byte as u64) << (i % 8 * 8);
-        words = i / 8 + 1;
-    }
+    let mut text = [0u64; MODULE_TEXT_WORDS];
+    let words = module_text(build_id, path, &mut text);
     let range = module.range();
     events.push(&Event::ModuleLoad {
         module: ModuleId(module.id()),

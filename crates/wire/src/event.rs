@@ -287,6 +287,29 @@ impl<'a> Event<'a> {
     }
 }
 
+/// Words that hold the build id and the path of a module.
+pub const MODULE_TEXT_WORDS: usize = (crate::TEXT_BYTES + 64) / 8;
+
+/// Packs the build id and the path of a module as [`Event::ModuleLoad`] has them, cut to the room that there is. Returns the number of words.
+///
+/// ```
+/// use stackglass_wire::{MODULE_TEXT_WORDS, module_text, text_byte};
+///
+/// let mut text = [7; MODULE_TEXT_WORDS];
+/// let words = module_text(&[1, 2], b"/bin/sh", &mut text);
+/// assert_eq!(words, 2);
+/// assert_eq!((text_byte(&text, 1), text_byte(&text, 2), text_byte(&text, 8), text_byte(&text, 9)), (2, b'/', b'h', 0));
+/// ```
+pub fn module_text(build_id: &[u8], path: &[u8], text: &mut [u64; MODULE_TEXT_WORDS]) -> usize {
+    text.fill(0);
+    let mut words = 0;
+    for (i, byte) in build_id.iter().chain(path).enumerate().take(MODULE_TEXT_WORDS * 8) {
+        text[i / 8] |= (*byte as u64) << (i % 8 * 8);
+        words = i / 8 + 1;
+    }
+    words
+}
+
 /// Byte `i` of a text that is packed into little-endian words.
 pub fn text_byte(words: &[u64], i: usize) -> u8 {
     (words[i / 8] >> (i % 8 * 8)) as u8

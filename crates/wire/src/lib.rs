@@ -30,7 +30,9 @@ pub mod task;
 
 pub use control::{ControlPage, ImageFlags, ProcessState, TEXT_BYTES};
 pub use counters::{Counter, Counters};
-pub use event::{Event, Malformed, ModuleId, State, ThreadId, ThreadName, text_byte};
+pub use event::{
+    Event, MODULE_TEXT_WORDS, Malformed, ModuleId, State, ThreadId, ThreadName, module_text, text_byte,
+};
 pub use requests::{REQUESTS_FILE, Requests};
 pub use session::{
     HEAP_BEING_READ, HEAP_NOT_READ, HEAP_TO_BE_READ, SESSION_FILE, SessionPage, SessionState, confinement,
