@@ -26,6 +26,7 @@ mod dwarf;
 mod elf;
 mod error;
 mod frames;
+mod front;
 mod held;
 mod kept;
 mod language;

@@ -188,7 +188,20 @@ pub(crate) struct Loaded<'data> {
     problems: Vec<Error>,
 }
 
+/// Loads all that the files of a module have.
 pub(crate) fn load(files: &Files) -> Loaded<'_> {
+    load_with(files, |elf, _| Sections::load(elf, false))
+}
+
+/// Loads what lookups of these sorted addresses read.
+fn load_for<'data>(files: &'data Files, addresses: &[u64]) -> Loaded<'data> {
+    load_with(files, |elf, code| Sections::load_for(elf, addresses, code))
+}
+
+fn load_with<'data>(
+    files: &'data Files,
+    load: impl FnOnce(&Elf<'data>, &[Range<u64>]) -> Result<Sections<'data>, Error>,
+) -> Loaded<'data> {
     let mut loaded = Loaded::default();
     // A separate debug file has the program headers of the program.
     let program = files.program.as_ref().or(files.debug.as_ref()).and_then(|file| Elf::parse(file).ok());
@@ -196,7 +209,7 @@ pub(crate) fn load(files: &Files) -> Loaded<'_> {
     let mut problems = Vec::new();
     if let Some(elf) = files.debug_info() {
         loaded.file = Some(elf.file());
-        loaded.sections = keep(Sections::load(&elf, false), &mut problems).unwrap_or_default();
+        loaded.sections = keep(load(&elf, &loaded.code), &mut problems).unwrap_or_default();
         let sections = |file| Sections::load(&Elf::parse(file)?, false);
         loaded.shared = files.shared.as_ref().and_then(|file| keep(sections(file), &mut problems));
         let package = |file| PackageSections::load(&Elf::parse(file)?);
@@ -211,7 +224,7 @@ fn keep<T>(result: Result<T, Error>, problems: &mut Vec<Error>) -> Option<T> {
 }
 
 pub(crate) fn debug_info<'data>(loaded: &'data Loaded<'data>) -> DebugInfo<'data> {
-    let info = DebugInfo::new(loaded.sections.dwarf());
+    let info = DebugInfo::of(&loaded.sections);
     match &loaded.shared {
         Some(shared) => info.with_shared(DebugInfo::new(shared.dwarf()), shared.dwarf()),
         None => info,
@@ -227,8 +240,14 @@ fn resolve(
     threads: usize,
     progress: &mut dyn FnMut(Progress),
 ) -> (Vec<Vec<Draft>>, Vec<Error>) {
-    let loaded = parallel::map(threads, files, || (), |(), files| load(files), &mut |_| ());
     let numbers: Vec<usize> = (0..jobs.len()).collect();
+    let loaded = parallel::map(
+        threads,
+        &numbers,
+        || (),
+        |(), number| load_for(&files[*number], &jobs[*number].addresses),
+        &mut |_| (),
+    );
     let wanted: Vec<Option<(Wanted<'_>, Vec<Share>)>> = parallel::map(
         threads,
         &numbers,
@@ -307,6 +326,7 @@ fn resolve(
     for loaded in loaded {
         // Dropped here, with the decompressed sections.
         problems.extend(loaded.problems);
+        problems.extend(loaded.sections.into_problems());
     }
     (drafts, problems)
 }

@@ -4,7 +4,9 @@
 //! opened, but only if an address has no unit otherwise.
 
 use crate::dwarf::unit::DebugInfo;
-use std::collections::BTreeMap;
+use crate::sections::Reader;
+use gimli::DebugInfoOffset;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// A unit, by the index of its header, and the addresses that it may hold (sorted indices).
@@ -19,20 +21,13 @@ pub(crate) fn shares(info: &DebugInfo<'_>, addresses: &[u64], code: &[Range<u64>
     let mut shares =
         Shares { addresses, code, by_unit: BTreeMap::new(), assigned: vec![false; addresses.len()] };
     let mut listed = vec![false; info.headers.len()];
-    let mut sets = info.dwarf.debug_aranges.headers();
-    while let Ok(Some(set)) = sets.next() {
-        let Some(unit) = info.index_of(set.debug_info_offset()) else { continue };
-        let mut entries = set.entries();
-        // An entry with an overflowing address is skipped. The iterator ends where it cannot go on.
-        while let Some(entry) = entries.next().transpose() {
-            if let Ok(entry) = entry
-                && entry.length() > 0
-            {
-                listed[unit] = true;
-                shares.add(unit, entry.range());
-            }
-        }
-    }
+    each_set(&info.dwarf.debug_aranges, |offset, ranges| {
+        let Some(unit) = info.index_of(offset) else { return };
+        ranges.for_each(|range| {
+            listed[unit] = true;
+            shares.add(unit, range);
+        });
+    });
     let unlisted = (0..listed.len()).filter(|unit| !listed[*unit]);
     for unit in unlisted {
         if shares.assigned.iter().all(|assigned| *assigned) {
@@ -48,6 +43,34 @@ pub(crate) fn shares(info: &DebugInfo<'_>, addresses: &[u64], code: &[Range<u64>
             Share { unit, addresses }
         })
         .collect()
+}
+
+/// The offsets of the units that hold the sorted `addresses`, if `.debug_aranges` has a unit for each of them. Then
+/// [`shares`] opens no other unit.
+pub(crate) fn listed_units(
+    aranges: &gimli::DebugAranges<Reader<'_>>,
+    addresses: &[u64],
+    code: &[Range<u64>],
+) -> Option<BTreeSet<usize>> {
+    let mut shares =
+        Shares { addresses, code, by_unit: BTreeMap::new(), assigned: vec![false; addresses.len()] };
+    each_set(aranges, |offset, ranges| ranges.for_each(|range| shares.add(offset.0, range)));
+    shares.assigned.iter().all(|assigned| *assigned).then(|| shares.by_unit.into_keys().collect())
+}
+
+/// Calls `visit` with the offset and the ranges of each unit in `.debug_aranges`.
+fn each_set(
+    aranges: &gimli::DebugAranges<Reader<'_>>,
+    mut visit: impl FnMut(DebugInfoOffset, &mut dyn Iterator<Item = gimli::Range>),
+) {
+    let mut sets = aranges.headers();
+    while let Ok(Some(set)) = sets.next() {
+        let mut entries = set.entries();
+        // An entry with an overflowing address is skipped. The iterator ends where it cannot go on.
+        let all = std::iter::from_fn(|| entries.next().transpose());
+        let mut ranges = all.flatten().filter(|entry| entry.length() > 0).map(|entry| entry.range());
+        visit(set.debug_info_offset(), &mut ranges);
+    }
 }
 
 struct Shares<'a> {

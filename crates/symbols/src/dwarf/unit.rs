@@ -3,9 +3,9 @@
 use crate::dwarf::abbreviations::Abbreviations;
 use crate::dwarf::leb::read_leb;
 use crate::dwarf::scopes::Scopes;
-use crate::sections::Reader;
+use crate::sections::{Reader, Sections};
 use foldhash::HashMap;
-use gimli::{DebugInfoOffset, DwLang, Section, UnitHeader, UnitOffset, UnitRef};
+use gimli::{AttributeValue, DebugInfoOffset, DwLang, Section, UnitHeader, UnitOffset, UnitRef};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The debug information of a program, a separate debug file or a `.dwo` file.
@@ -19,6 +19,14 @@ pub(crate) struct DebugInfo<'data> {
     abbreviations: Mutex<HashMap<usize, Arc<Abbreviations<'data>>>>,
     /// The part that several debug files share (dwz).
     pub shared: Option<Box<DebugInfo<'data>>>,
+    /// All units, if only a part is loaded.
+    whole: Option<Whole<'data>>,
+}
+
+/// Debug information that is loaded when a reference leads out of the part that is.
+struct Whole<'data> {
+    sections: &'data Sections<'data>,
+    info: OnceLock<Box<DebugInfo<'data>>>,
 }
 
 /// A unit with its abbreviations.
@@ -41,7 +49,7 @@ impl<'data> DebugInfo<'data> {
             headers.push(header);
         }
         let referred = headers.iter().map(|_| OnceLock::new()).collect();
-        DebugInfo { dwarf, headers, referred, abbreviations: Mutex::default(), shared: None }
+        DebugInfo { dwarf, headers, referred, abbreviations: Mutex::default(), shared: None, whole: None }
     }
 
     /// Adds the part that the file shares with others.
@@ -49,6 +57,13 @@ impl<'data> DebugInfo<'data> {
         self.dwarf.set_sup(sections);
         self.shared = Some(Box::new(shared));
         self
+    }
+
+    /// The debug information of sections that may be loaded in part.
+    pub fn of(sections: &'data Sections<'data>) -> DebugInfo<'data> {
+        let mut info = DebugInfo::new(sections.dwarf());
+        info.whole = sections.is_cut().then(|| Whole { sections, info: OnceLock::new() });
+        info
     }
 
     /// Opens a unit by the index of its header.
@@ -72,6 +87,14 @@ impl<'data> DebugInfo<'data> {
 
     /// The unit of an offset in `.debug_info`, and the offset in it.
     pub fn refer(&self, offset: DebugInfoOffset) -> Option<(&Unit<'data>, UnitOffset)> {
+        self.refer_here(offset).or_else(|| {
+            let whole = self.whole.as_ref()?;
+            let info = whole.info.get_or_init(|| Box::new(DebugInfo::new(whole.sections.whole())));
+            info.refer_here(offset)
+        })
+    }
+
+    fn refer_here(&self, offset: DebugInfoOffset) -> Option<(&Unit<'data>, UnitOffset)> {
         let after = self.headers.partition_point(|header| start_of(header) <= Some(offset.0));
         let index = after.checked_sub(1)?;
         let within = offset.to_unit_offset(&self.headers[index])?;
@@ -84,6 +107,32 @@ fn start_of(header: &UnitHeader<Reader<'_>>) -> Option<usize> {
     header.debug_info_offset().map(|offset| offset.0)
 }
 
+/// A table for gimli with the abbreviation of a unit's root entry.
+fn root_abbreviation(
+    header: &UnitHeader<Reader<'_>>,
+    abbreviations: &Abbreviations<'_>,
+) -> gimli::Result<Option<Arc<gimli::Abbreviations>>> {
+    let entries = header.range_from(header.root_offset()..)?.slice();
+    Ok(read_leb(entries, 0).and_then(|(code, _)| abbreviations.only(code)))
+}
+
+/// The offset of the unit's line table, if it has one. `None` if the root entry cannot be read.
+pub(crate) fn line_program(
+    header: UnitHeader<Reader<'_>>,
+    abbreviations: &Abbreviations<'_>,
+) -> Option<Option<usize>> {
+    let table = root_abbreviation(&header, abbreviations).ok()??;
+    let mut entries = header.entries_raw(&table, None).ok()?;
+    let mut program = None;
+    for spec in entries.read_abbreviation().ok()??.attributes() {
+        let value = entries.read_attribute(*spec).ok()?.value();
+        if let (gimli::DW_AT_stmt_list, AttributeValue::DebugLineRef(offset)) = (spec.name(), value) {
+            program = Some(offset.0);
+        }
+    }
+    Some(program)
+}
+
 impl<'data> Unit<'data> {
     /// Reads the root entry.
     pub fn new(
@@ -91,9 +140,7 @@ impl<'data> Unit<'data> {
         header: UnitHeader<Reader<'data>>,
         abbreviations: Arc<Abbreviations<'data>>,
     ) -> gimli::Result<Self> {
-        let entries = header.range_from(header.root_offset()..)?.slice();
-        let root = read_leb(entries, 0).and_then(|(code, _)| abbreviations.only(code));
-        let unit = match root {
+        let unit = match root_abbreviation(&header, &abbreviations)? {
             Some(root) => gimli::Unit::new_with_abbreviations(dwarf, header, root)?,
             None => dwarf.unit(header)?,
         };

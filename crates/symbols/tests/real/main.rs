@@ -5,6 +5,7 @@ mod allocations;
 mod allocators;
 mod c_programs;
 mod code_lines;
+mod compressed;
 mod debuginfod;
 mod disassembly;
 mod dispatch;

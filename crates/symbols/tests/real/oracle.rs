@@ -23,7 +23,7 @@ fn the_c_library() {
     compare(library, &debug, 4000);
 }
 
-fn debug_file(library: &Path) -> Option<PathBuf> {
+pub fn debug_file(library: &Path) -> Option<PathBuf> {
     let bytes = std::fs::read(library).ok()?;
     let id = object::File::parse(&*bytes).ok()?.build_id().ok()??.to_vec();
     let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -32,7 +32,7 @@ fn debug_file(library: &Path) -> Option<PathBuf> {
 }
 
 /// Function starts and random addresses in the code.
-fn addresses(program: &Path, debug: &Path, random: u64) -> BTreeSet<u64> {
+pub fn addresses(program: &Path, debug: &Path, random: u64) -> BTreeSet<u64> {
     let (bytes, debug) = (std::fs::read(program).unwrap(), std::fs::read(debug).unwrap());
     let file = object::File::parse(&*bytes).unwrap();
     let mut addresses = BTreeSet::new();
