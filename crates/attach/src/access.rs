@@ -4,6 +4,7 @@
 //! that is not dumpable, Yama, a missing capability in a container, a filter of system calls, another tracer. What
 //! these rules look at is in `/proc`, so the message can name the rule and its remedy.
 
+use super::deadlock::Seizing;
 use super::driver::Driver;
 use super::ptrace;
 use super::refusal::Refusal;
@@ -22,7 +23,15 @@ const CAN_TRACE: u64 = 1 << 19;
 /// # Errors
 /// Which rule forbids it.
 pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
-    let mut refusal = match allowed(pid, driver) {
+    check_while_tracing(pid, driver, &Seizing::default())
+}
+
+/// Like [`check`], by the thread that traces the process. It reaps nobody meanwhile: `seizing` lets another thread do so.
+///
+/// # Errors
+/// Which rule forbids it.
+pub(super) fn check_while_tracing(pid: u32, driver: Driver, seizing: &Seizing) -> Result<(), Refusal> {
+    let mut refusal = match allowed(pid, driver, seizing) {
         Ok(()) => return Ok(()),
         Err(refusal) => refusal,
     };
@@ -31,7 +40,7 @@ pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
         match refusal {
             Refusal::NoProcess { .. } | Refusal::Ended { .. } | Refusal::Own { .. } => break,
             _ if Status::read(pid).is_none_or(|status| status.has_ended()) => {
-                return allowed(pid, driver);
+                return allowed(pid, driver, seizing);
             }
             other => refusal = other,
         }
@@ -54,7 +63,7 @@ pub fn may_trace_children() -> bool {
 /// Number of checks, 2 ms apart, for the end of a process that could not be accessed.
 const LOOKS_FOR_END: usize = 5;
 
-fn allowed(pid: u32, driver: Driver) -> Result<(), Refusal> {
+fn allowed(pid: u32, driver: Driver, seizing: &Seizing) -> Result<(), Refusal> {
     let Some(status) = Status::read(pid) else { return Err(missing(pid)) };
     let name = status.name.clone();
     if status.process == std::process::id() {
@@ -87,7 +96,7 @@ fn allowed(pid: u32, driver: Driver) -> Result<(), Refusal> {
     if driver != Driver::Ptrace || status.tracer != 0 {
         return Ok(());
     }
-    match try_to_seize(living) {
+    match try_to_seize(living, seizing) {
         // That thread may have ended meanwhile.
         Err(error) if error.raw_os_error() != Some(libc::ESRCH) => Err(why(pid, &status, error)),
         _ => Ok(()),
@@ -156,9 +165,9 @@ fn try_to_read(pid: u32) -> io::Result<()> {
 }
 
 /// Tries to trace it, from a thread that ends at once, which detaches again. The process is not stopped or notified.
-fn try_to_seize(pid: u32) -> io::Result<()> {
+fn try_to_seize(pid: u32, seizing: &Seizing) -> io::Result<()> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().spawn_scoped(scope, || ptrace::seize(pid))?;
+        let thread = std::thread::Builder::new().spawn_scoped(scope, || seizing.try_to_seize(pid))?;
         thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread has failed")))
     })
 }

@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 /// PTRACE_SEIZE takes longer than this only while it waits for an exec, ns.
 const LONG: u64 = 3_000_000;
 
-/// State of the tracing thread, shared with other threads.
+/// State of the tracing thread, or of one that it waits for, shared with other threads.
 #[derive(Default)]
 pub(super) struct Seizing {
     /// When the thread entered PTRACE_SEIZE; 0 while it is outside.
@@ -31,12 +31,21 @@ impl Seizing {
     /// # Errors
     /// Those of [`ptrace::seize`].
     pub(super) fn seize(&self, tid: u32) -> io::Result<()> {
-        self.since.store(monotonic().max(1), Release);
-        let seized = ptrace::seize(tid);
-        self.since.store(0, Release);
+        let seized = self.try_to_seize(tid);
         if seized.is_ok() {
             self.traced.lock().unwrap_or_else(PoisonError::into_inner).insert(tid);
         }
+        seized
+    }
+
+    /// Traces a thread until the calling thread ends. The tracing thread waits for it and reaps nobody meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`ptrace::seize`].
+    pub(super) fn try_to_seize(&self, tid: u32) -> io::Result<()> {
+        self.since.store(monotonic().max(1), Release);
+        let seized = ptrace::seize(tid);
+        self.since.store(0, Release);
         seized
     }
 

@@ -217,7 +217,8 @@ impl Sampler {
         let process = &mut self.process;
         process.threads.clear();
         process.has_execed = true;
-        access::check(process.pid, process.driver).map_err(Stopped::from)?;
+        let seizing = &process.orders.seizing;
+        access::check_while_tracing(process.pid, process.driver, seizing).map_err(Stopped::from)?;
         // A user who names a process accepts this; a program in a recorded tree must not fail.
         if process.orders.slow_when_idle
             && let Some(obstacle) = leak_check::obstacle(process.pid)
