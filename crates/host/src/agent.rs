@@ -1,20 +1,11 @@
 //! The preload library in this process, found by the symbols that it exports.
 
-use core::ffi::c_void;
-
-/// Longest name of a symbol, with its zero byte.
-const LONGEST: usize = 64;
+use core::ffi::{CStr, c_void};
 
 /// The address of a symbol of the preload library. `None` if the library is not in this process.
-///
-/// # Panics
-/// If the name has 64 bytes or more.
-pub(crate) fn symbol(name: &str) -> Option<*mut c_void> {
-    let mut text = [0u8; LONGEST];
-    assert!(name.len() < LONGEST, "room for a zero byte");
-    text[..name.len()].copy_from_slice(name.as_bytes());
-    // SAFETY: `text` ends with a zero byte, by the assertion.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, text.as_ptr().cast()) };
+pub(crate) fn symbol(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: a name that ends with a zero byte.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     (!found.is_null()).then_some(found)
 }
 
@@ -25,10 +16,7 @@ pub(crate) fn symbol(name: &str) -> Option<*mut c_void> {
 /// ```
 /// assert!(!stackglass_host::agent::is_here(stackglass_wire::AGENT_SYMBOL), "this program runs alone");
 /// ```
-///
-/// # Panics
-/// If the name has 64 bytes or more.
-pub fn is_here(symbol: &str) -> bool {
+pub fn is_here(symbol: &CStr) -> bool {
     let Some(agent) = self::symbol(symbol) else { return false };
     // SAFETY: the symbols named above are functions of this type.
     let agent: extern "C" fn() -> u32 = unsafe { core::mem::transmute(agent) };

@@ -12,7 +12,7 @@
 //! [`PEEK_MARK`] in `/proc/PID/maps`, which forked children do not have.
 
 use crate::action::{self, Action, SA_RESTART};
-use crate::{confined, fork_guard, guest, restart, system};
+use crate::{agent, confined, fork_guard, guest, restart, system};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 use stackglass_wire::{PEEK_MARK, PEEK_SYMBOL, Requests};
@@ -55,15 +55,10 @@ pub fn handler_for_launcher() -> usize {
 /// Whether a handler is the preload library's, which counts for a launcher. The crate replaces it, because it knows more of
 /// the program.
 fn gives_way(handler: usize) -> bool {
-    // SAFETY: the name ends with a zero byte; the symbol, where there is one, is a function of this type.
-    unsafe {
-        let found = libc::dlsym(libc::RTLD_DEFAULT, PEEK_SYMBOL.as_ptr());
-        if found.is_null() {
-            return false;
-        }
-        let address: extern "C" fn() -> usize = core::mem::transmute(found);
-        address() == handler
-    }
+    let Some(agent) = agent::symbol(PEEK_SYMBOL) else { return false };
+    // SAFETY: the symbol is a function of this type.
+    let address: extern "C" fn() -> usize = unsafe { core::mem::transmute(agent) };
+    address() == handler
 }
 
 /// Why SIGUSR1 is no request.

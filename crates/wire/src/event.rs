@@ -175,10 +175,8 @@ pub(crate) fn head_len(word: u64) -> usize {
 }
 
 fn name_words(name: &ThreadName) -> [u64; 2] {
-    let mut words = [0u64; 2];
-    for (i, byte) in name.iter().enumerate() {
-        words[i / 8] |= (*byte as u64) << (i % 8 * 8);
-    }
+    let mut words = [0; 2];
+    pack(name, &mut words);
     words
 }
 
@@ -302,12 +300,17 @@ pub const MODULE_TEXT_WORDS: usize = (crate::TEXT_BYTES + 64) / 8;
 /// ```
 pub fn module_text(build_id: &[u8], path: &[u8], text: &mut [u64; MODULE_TEXT_WORDS]) -> usize {
     text.fill(0);
-    let mut words = 0;
-    for (i, byte) in build_id.iter().chain(path).enumerate().take(MODULE_TEXT_WORDS * 8) {
-        text[i / 8] |= (*byte as u64) << (i % 8 * 8);
-        words = i / 8 + 1;
+    pack(build_id.iter().chain(path), text)
+}
+
+/// Packs bytes into little-endian words that are zero, as far as there is room. Returns the number of words that have bytes.
+pub(crate) fn pack<'a>(bytes: impl IntoIterator<Item = &'a u8>, words: &mut [u64]) -> usize {
+    let mut used = 0;
+    for (i, byte) in bytes.into_iter().enumerate().take(words.len() * 8) {
+        words[i / 8] |= u64::from(*byte) << (i % 8 * 8);
+        used = i / 8 + 1;
     }
-    words
+    used
 }
 
 /// Byte `i` of a text that is packed into little-endian words.

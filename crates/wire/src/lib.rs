@@ -50,15 +50,15 @@ pub const PROCESS_FILE_PREFIX: &str = "p-";
 
 /// Symbol that the preload library exports (an `extern "C" fn() -> u32` that returns [`VERSION`]). A program that links the
 /// crate finds by it that it is being sampled already.
-pub const AGENT_SYMBOL: &str = "stackglass_agent_v1";
+pub const AGENT_SYMBOL: &core::ffi::CStr = c"stackglass_agent_v1";
 
 /// Symbol that the preload library exports (an `extern "C" fn() -> u32` that returns [`VERSION`] if it records allocations, or is
 /// ready to). A program that links the crate then leaves that to the library.
-pub const ALLOCATIONS_SYMBOL: &str = "stackglass_allocations_v1";
+pub const ALLOCATIONS_SYMBOL: &core::ffi::CStr = c"stackglass_allocations_v1";
 
 /// Symbol that the preload library exports (an `extern "C" fn() -> *mut TaskPool`, null without memory). The crate writes
 /// the tasks that threads poll to the pool of the preload library.
-pub const TASKS_SYMBOL: &str = "stackglass_tasks_v2";
+pub const TASKS_SYMBOL: &core::ffi::CStr = c"stackglass_tasks_v2";
 
 /// Symbol that the preload library exports (an `extern "C" fn() -> usize`): the address of the handler that counts peeks
 /// for a launcher that samples from outside, or 0. A program that links the crate replaces that handler by its own.

@@ -10,6 +10,7 @@
 
 mod outside;
 
+use crate::event::pack;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence, fence};
 pub use outside::{POOL_BYTES, PoolHead, ReadEntry};
 
@@ -97,10 +98,8 @@ impl TaskText {
             start += 1;
         }
         let (name, file) = (&name.as_bytes()[..end], &file.as_bytes()[start..]);
-        let mut words = [0u64; TEXT_WORDS];
-        for (i, byte) in name.iter().chain(file).enumerate() {
-            words[i / 8] |= u64::from(*byte) << (i % 8 * 8);
-        }
+        let mut words = [0; TEXT_WORDS];
+        pack(name.iter().chain(file), &mut words);
         TaskText { name_len: name.len() as u16, file_len: file.len() as u16, line, words }
     }
 

@@ -336,7 +336,7 @@ pub(crate) fn links_the_crate(program: &Path) -> bool {
     if std::fs::metadata("/proc/self/exe").is_ok_and(same) {
         return false;
     }
-    section_contains(file, ".rodata", &[AGENT_SYMBOL.as_bytes(), TASKS_SYMBOL.as_bytes()])
+    section_contains(file, ".rodata", &[AGENT_SYMBOL.to_bytes(), TASKS_SYMBOL.to_bytes()])
 }
 
 #[cfg(test)]
