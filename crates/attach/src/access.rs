@@ -26,7 +26,7 @@ pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
     check_while_tracing(pid, driver, &Seizing::default())
 }
 
-/// Like [`check`], by the thread that traces the process. It reaps nobody meanwhile: `seizing` lets another thread do so.
+/// Like [`check`], for the thread that traces the process. That thread reaps no tracee meanwhile; through `seizing`, another one does.
 ///
 /// # Errors
 /// Which rule forbids it.

@@ -17,7 +17,7 @@ pub fn prepare_thread() {
     }
 }
 
-/// Requests that the calling thread gets a CPU as soon as it needs one. Without the right to that, its priority stays.
+/// Requests a high priority for the calling thread. Without the right to one, its priority stays.
 pub fn run_before_others() {
     // SAFETY: prctl reads a number, and the scheduler calls read a live struct. 0 is the calling thread.
     unsafe {

@@ -38,7 +38,7 @@ impl Seizing {
         seized
     }
 
-    /// Traces a thread until the calling thread ends. The tracing thread waits for it and reaps nobody meanwhile.
+    /// Traces a thread until the calling thread ends. The tracing thread waits for that end and reaps no tracee meanwhile.
     ///
     /// # Errors
     /// Those of [`ptrace::seize`].

@@ -67,7 +67,7 @@ pub(crate) fn ask(
     };
     let mask = block_all_signals();
     // SAFETY: the task runs on a stack of its own, and shares the memory and this thread's local storage. This thread only sleeps
-    // until the child was made; afterwards the task makes calls alone, which touch no local storage. `job` and the stack live until
+    // and looks for its end until the child was made; afterwards the task only makes calls that touch no local storage. `job` and the stack live until
     // it has ended: it is waited for below. Without CLONE_SIGHAND its signals are its own, and all are blocked.
     let middle =
         unsafe { libc::clone(middle, stack.top(), libc::CLONE_VM, (&raw const job).cast_mut().cast()) };
@@ -312,7 +312,7 @@ mod tests {
         });
     }
 
-    /// A process that adopts orphans is told of none, and pipes that the program closes are closed.
+    /// The task in between is a child of the program, holds no descriptor, and is reaped.
     #[test]
     fn the_child_is_no_orphan_and_nothing_stays() {
         let own = std::process::id();

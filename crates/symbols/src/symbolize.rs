@@ -224,7 +224,7 @@ fn keep<T>(result: Result<T, Error>, problems: &mut Vec<Error>) -> Option<T> {
 }
 
 pub(crate) fn debug_info<'data>(loaded: &'data Loaded<'data>) -> DebugInfo<'data> {
-    let info = DebugInfo::of(&loaded.sections);
+    let info = DebugInfo::from_sections(&loaded.sections);
     match &loaded.shared {
         Some(shared) => info.with_shared(DebugInfo::new(shared.dwarf()), shared.dwarf()),
         None => info,

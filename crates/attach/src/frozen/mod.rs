@@ -3,8 +3,8 @@
 //! [`FrozenProcess::copy`] stops all threads of a process for some milliseconds, makes one of them call clone(2), and lets them
 //! continue. The new process never runs. Its memory is that of the moment of the stop, by copy-on-write, and is read by
 //! `/proc/PID/mem` at leisure. The program notices nothing: interrupted calls are made again, and the copy has no descriptors,
-//! sends the program no SIGCHLD and is no child that it finds. It is an orphan, which init reaps; where no init is known to, the
-//! program is stopped once more to reap it. If this process dies at any moment, the program continues, and the copy ends.
+//! sends the program no SIGCHLD and is no child that it finds. Init adopts and reaps it. In a container, the program is
+//! its parent, and is stopped once more to reap it. If this process dies at any moment, the program continues, and the copy ends.
 //!
 //! [`FrozenProcess::stop`] gives the same view of the process itself while it stays stopped, where no copy can be had.
 //!

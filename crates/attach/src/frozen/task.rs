@@ -9,7 +9,7 @@
 //!
 //! Yama may allow only ancestors to trace a process. A thread traces then.
 //!
-//! Threads of the program stand still while the task waits for a CPU, so it asks for one before others.
+//! Threads of the program stand still while the task waits for a CPU, so the task requests a high priority.
 
 use super::own_copies;
 use crate::clock::run_before_others;

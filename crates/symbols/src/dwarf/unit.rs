@@ -60,7 +60,7 @@ impl<'data> DebugInfo<'data> {
     }
 
     /// The debug information of sections that may be loaded in part.
-    pub fn of(sections: &'data Sections<'data>) -> DebugInfo<'data> {
+    pub fn from_sections(sections: &'data Sections<'data>) -> DebugInfo<'data> {
         let mut info = DebugInfo::new(sections.dwarf());
         info.whole = sections.is_cut().then(|| Whole { sections, info: OnceLock::new() });
         info
