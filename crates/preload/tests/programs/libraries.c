@@ -15,7 +15,7 @@ static void *open_and_close(void *p) {
     void *l = dlopen(library, RTLD_NOW);
     if (!l) { fprintf(stderr, "%s\n", dlerror()); exit(1); }
     void (*f)(double, void (*)(double)) = (void (*)(double, void (*)(double)))dlsym(l, "in_library");
-    f(0.002, work);
+    f(0.005, work);
     dlclose(l);
     rounds++;
   }
