@@ -3,6 +3,7 @@
 //! Never process_vm_readv for a copy: it pins the pages that it reads, and the kernel gives the copy a page of its own
 //! for each pinned one.
 
+use super::working_set::{OtherPages, PagesOfMoment};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -17,6 +18,8 @@ const PRESENT_OR_SWAPPED: u8 = 0xc0;
 #[derive(Clone, Debug)]
 pub struct ProcessMemory {
     files: Arc<RwLock<Files>>,
+    /// What changeable memory held at a moment, if only that is read.
+    moment: Option<Arc<PagesOfMoment>>,
 }
 
 #[derive(Clone, Debug)]
@@ -31,14 +34,38 @@ impl ProcessMemory {
     pub(super) fn open(tid: u32) -> io::Result<ProcessMemory> {
         let pages = File::open(format!("/proc/{tid}/pagemap")).ok().map(Arc::new);
         let memory = Arc::new(File::open(format!("/proc/{tid}/mem"))?);
-        Ok(ProcessMemory { files: Arc::new(RwLock::new(Files { memory, pages })) })
+        Ok(ProcessMemory { files: Arc::new(RwLock::new(Files { memory, pages })), moment: None })
     }
 
     /// Opens it for writing as well.
     pub(super) fn open_writable(tid: u32) -> io::Result<ProcessMemory> {
         let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{tid}/mem"))?;
         let files = Files { memory: Arc::new(file), pages: None };
-        Ok(ProcessMemory { files: Arc::new(RwLock::new(files)) })
+        Ok(ProcessMemory { files: Arc::new(RwLock::new(files)), moment: None })
+    }
+
+    /// The same memory as it was at a moment.
+    pub(super) fn of_moment(&self, pages: PagesOfMoment) -> ProcessMemory {
+        ProcessMemory { files: self.files.clone(), moment: Some(Arc::new(pages)) }
+    }
+
+    /// Says what is read of pages that were not read at that moment.
+    pub(super) fn set_other_pages(&self, others: OtherPages) {
+        if let Some(pages) = &self.moment {
+            pages.set_others(others);
+        }
+    }
+
+    /// What is read from here on may not be that of the moment.
+    pub(super) fn note_change(&self) {
+        if let Some(pages) = &self.moment {
+            pages.note_change();
+        }
+    }
+
+    /// Whether pages were needed that were not read at that moment, or may have changed.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.moment.as_ref().is_some_and(|pages| pages.is_incomplete())
     }
 
     /// Continues to read from another process with the same memory, in all clones.
@@ -56,6 +83,14 @@ impl ProcessMemory {
     /// Mappings without the right to read are read as well, as zeros if they were never written. Skip them: the kernel
     /// allocates page tables for what is read.
     pub fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        match &self.moment {
+            Some(pages) => pages.copy(address, into, self),
+            None => self.read_now(address, into),
+        }
+    }
+
+    /// Copies what the memory holds now.
+    pub(super) fn read_now(&self, address: u64, into: &mut [u8]) -> usize {
         let mut done = 0;
         let memory = self.files().memory;
         while done < into.len() {

@@ -8,6 +8,8 @@
 //!
 //! [`FrozenProcess::stop`] gives the same view of the process itself while it stays stopped, where no copy can be had.
 //!
+//! [`FrozenProcess::of_pages`] reads only some pages while the process stands still. There is no second process.
+//!
 //! Pages that the program writes while a copy lives are duplicated, which costs the program some microseconds each. End the copy
 //! soon.
 
@@ -19,6 +21,7 @@ mod frame;
 mod inject;
 mod memory;
 mod own_copies;
+mod page_reader;
 mod redirected;
 mod request;
 mod sleeper;
@@ -26,6 +29,7 @@ mod stop;
 mod task;
 mod tracer;
 mod user_code;
+mod working_set;
 
 pub use error::FreezeError;
 pub use memory::ProcessMemory;
@@ -33,7 +37,11 @@ pub use own_copies::is_own_copy;
 pub(crate) use request::is_wanted as copy_is_wanted;
 pub use stackglass_procfs::maps::Mapping;
 pub(crate) use stop::release;
+pub use working_set::{OtherPages, WorkingSet};
 
+use stackglass_procfs::ImageKey;
+use stackglass_procfs::threads::Files;
+use stackglass_sampling::SchedStat;
 use std::time::Duration;
 use tracer::{Kind, Tracer};
 
@@ -83,6 +91,8 @@ struct View {
     mappings: Vec<Mapping>,
     memory: ProcessMemory,
     pause: Pause,
+    /// Threads that sleep and are not held, and how much they had run. Those of a stopped process whose pages are read.
+    unwatched: Vec<(u32, SchedStat)>,
 }
 
 /// A process that does not run: a copy, or the process itself. Dropping it ends the copy, or lets the process continue. So does
@@ -91,6 +101,9 @@ pub struct FrozenProcess {
     view: View,
     /// `None` for a process that is not held up.
     tracer: Option<Tracer>,
+    /// What the process runs.
+    image: Option<ImageKey>,
+    is_copy: bool,
 }
 
 impl FrozenProcess {
@@ -103,8 +116,8 @@ impl FrozenProcess {
         let io = |error| FreezeError::Io { what: "the memory of the process cannot be read", error };
         let memory = ProcessMemory::open(pid).map_err(io)?;
         let mappings = stackglass_procfs::maps::read(pid).map_err(io)?;
-        let view = View { pid, threads, mappings, memory, pause: Pause::default() };
-        Ok(FrozenProcess { view, tracer: None })
+        let view = View { pid, threads, mappings, memory, pause: Pause::default(), unwatched: Vec::new() };
+        Ok(FrozenProcess { view, tracer: None, image: ImageKey::read(pid), is_copy: false })
     }
 
     /// Copies a process. The copy also ends when the program ends or executes another. If the process is a child of this process,
@@ -113,8 +126,7 @@ impl FrozenProcess {
     /// # Errors
     /// If the process may not be traced or cannot be copied. The message names the remedy.
     pub fn copy(pid: u32, options: &Options) -> Result<FrozenProcess, FreezeError> {
-        let (tracer, view) = Tracer::start(pid, Kind::Copy, options)?;
-        Ok(FrozenProcess { view, tracer: Some(tracer) })
+        FrozenProcess::start(pid, Kind::Copy, options)
     }
 
     /// Stops a process until this value is dropped.
@@ -122,8 +134,28 @@ impl FrozenProcess {
     /// # Errors
     /// If the process may not be traced.
     pub fn stop(pid: u32, options: &Options) -> Result<FrozenProcess, FreezeError> {
-        let (tracer, view) = Tracer::start(pid, Kind::Stop, options)?;
-        Ok(FrozenProcess { view, tracer: Some(tracer) })
+        FrozenProcess::start(pid, Kind::Stop, options)
+    }
+
+    /// Reads the working set of earlier looks and the tops of all stacks while the process stands still; then it continues,
+    /// unless `others` keeps it stopped. What is read of this value comes into the working set.
+    ///
+    /// # Errors
+    /// If the process may not be traced.
+    pub fn of_pages(
+        pid: u32,
+        set: &WorkingSet,
+        others: OtherPages,
+        options: &Options,
+    ) -> Result<FrozenProcess, FreezeError> {
+        FrozenProcess::start(pid, Kind::Pages(set.clone(), others), options)
+    }
+
+    fn start(pid: u32, kind: Kind, options: &Options) -> Result<FrozenProcess, FreezeError> {
+        let image = ImageKey::read(pid);
+        let (is_held_up, is_copy) = (kind.holds_up(), matches!(kind, Kind::Copy));
+        let (tracer, view) = Tracer::start(pid, kind, options)?;
+        Ok(FrozenProcess { view, tracer: Some(tracer).filter(|_| is_held_up), image, is_copy })
     }
 
     /// The process that was copied or stopped.
@@ -151,6 +183,18 @@ impl FrozenProcess {
         self.view.pause.whole.is_zero()
     }
 
+    /// Whether this is a copy, which lacks what the program excludes from copies.
+    pub fn is_copy(&self) -> bool {
+        self.is_copy
+    }
+
+    /// Whether what was read is not all that was to be read, at one moment: pages were needed that were not read while the process
+    /// stood still, or a thread ran meanwhile.
+    pub fn is_incomplete(&self) -> bool {
+        let has_run = |(tid, ran): &(u32, SchedStat)| Files::new(self.view.pid, *tid).stat() != Some(*ran);
+        self.view.memory.is_incomplete() || self.tracer.is_some() && self.view.unwatched.iter().any(has_run)
+    }
+
     /// How long the process was held up.
     pub fn pause(&self) -> Pause {
         self.view.pause
@@ -160,7 +204,10 @@ impl FrozenProcess {
     pub fn is_alive(&self) -> bool {
         match &self.tracer {
             Some(tracer) => tracer.is_alive(),
-            None => stackglass_procfs::process::is_alive(self.view.pid),
+            None => {
+                let pid = self.view.pid;
+                stackglass_procfs::process::is_alive(pid) && ImageKey::read(pid) == self.image
+            }
         }
     }
 

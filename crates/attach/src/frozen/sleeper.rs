@@ -22,16 +22,11 @@ const END: u64 = 64 << 10;
 /// Larger mappings are not searched for the structure of the main thread.
 const LARGEST: u64 = 1 << 20;
 
-/// The registers of a sleeping thread, those that are not known as `u64::MAX`.
-pub(super) fn registers(
-    tid: u32,
-    place: SleepPlace,
-    mappings: &[Mapping],
-    memory: &ProcessMemory,
-) -> [u64; 27] {
+/// The registers of a sleeping thread: those that are not known are `u64::MAX`.
+pub(super) fn registers(place: SleepPlace) -> [u64; 27] {
     let mut registers = [UNKNOWN; 27];
     (registers[PC], registers[SP]) = (place.pc, place.sp);
-    with_thread_pointer(registers, tid, mappings, memory)
+    registers
 }
 
 /// These registers, and the thread pointer if it is found.

@@ -12,12 +12,14 @@ use super::copy::{self, Copy, Made};
 use super::error::FreezeError;
 use super::inject::Borrowed;
 use super::memory::ProcessMemory;
+use super::page_reader::{PageReader, is_watched};
 use super::request::CopyRequest;
 use super::sleeper;
 use super::stop::{Method, State, StoppedThreads};
 use super::task;
 use super::user_code;
-use super::{FrozenThread, Options, Pause, View};
+use super::working_set::{OtherPages, WorkingSet};
+use super::{FrozenThread, Mapping, Options, Pause, View};
 use crate::access;
 use crate::clock::monotonic;
 use crate::deadlock::Seizing;
@@ -28,7 +30,7 @@ use crate::refusal::Refusal;
 use crate::tracer_lock::{AttachMode, TracerLock};
 use stackglass_perf::user_stop;
 use stackglass_procfs::maps;
-use stackglass_procfs::{ImageKey, Status, process, smaps, threads};
+use stackglass_procfs::{ImageKey, Status, process, threads};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -55,18 +57,30 @@ const CAUGHT_CHECK: Duration = Duration::from_micros(200);
 const LONGEST_CALL: Duration = Duration::from_secs(5);
 /// Copies that are made until no thread has run meanwhile.
 const MOST_COPIES: u32 = 5;
-/// Flags of mappings whose faults a monitor handles (userfaultfd(2)), in `smaps`.
-const WATCHED: [&str; 3] = ["um", "uw", "ui"];
 /// CAP_SYS_ADMIN as a bit.
 const SYS_ADMIN: u64 = 1 << 21;
 
 /// What is made of the process.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Kind {
     /// A copy; the process continues.
     Copy,
     /// The process stays stopped.
     Stop,
+    /// Some pages are read while the process stands still.
+    Pages(WorkingSet, OtherPages),
+}
+
+impl Kind {
+    /// Whether the process, or a copy of it, is held until the end of its use.
+    pub(super) fn holds_up(&self) -> bool {
+        !matches!(self, Kind::Pages(_, OtherPages::Missing | OtherPages::Live))
+    }
+
+    /// Whether the process stays stopped.
+    fn keeps_stopped(&self) -> bool {
+        matches!(self, Kind::Stop | Kind::Pages(_, OtherPages::Stopped))
+    }
 }
 
 /// The thread that traces. Dropping it ends the copy or the stop.
@@ -93,13 +107,13 @@ impl Tracer {
             return Err(access::taken(pid, AttachMode::Brief).into());
         };
         loop {
-            match Tracer::start_once(pid, kind, options, until) {
+            match Tracer::start_once(pid, kind.clone(), options, until) {
                 // The other tracer is asked to detach, or it is a peek that ends soon.
                 Err(FreezeError::Refused(Refusal::Traced { .. })) if Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(2));
                 }
                 Ok((mut tracer, view)) => {
-                    tracer.request = (kind == Kind::Stop).then_some(request);
+                    tracer.request = kind.keeps_stopped().then_some(request);
                     return Ok((tracer, view));
                 }
                 Err(error) => return Err(error),
@@ -202,6 +216,8 @@ struct Job {
 enum Report {
     /// The process stands still, or all of its threads sleep.
     Still(View),
+    /// Pages of it were read, and it continues.
+    Read(View),
     /// There is a copy. `view` is `None` if it continues what stood still.
     Copied {
         view: Option<View>,
@@ -218,7 +234,7 @@ impl Job {
         let end = Arc::new(AtomicBool::new(false));
         let stopping = Stopping {
             pid: self.pid,
-            kind: self.kind,
+            kind: self.kind.clone(),
             method: self.method,
             seizing: self.seizing.clone(),
             end: end.clone(),
@@ -234,8 +250,9 @@ impl Job {
         };
         let first = reports.recv().unwrap_or(Report::Failed(FreezeError::Gone { pid: self.pid }));
         let mut copied = None;
+        let is_over = matches!(first, Report::Read(_) | Report::Failed(_));
         let view = match first {
-            Report::Still(view) => Ok(view),
+            Report::Still(view) | Report::Read(view) => Ok(view),
             Report::Copied { view, made, code } => {
                 copied = hold(&made).then_some((made.copy, code));
                 view.filter(|_| copied.is_some()).ok_or(FreezeError::Gone { pid: self.pid })
@@ -245,12 +262,12 @@ impl Job {
         // A copy is ours now, and needs no task.
         let mut task = Some(task);
         let stays = copied.is_some_and(|(copy, _)| copy.is_confined);
-        if copied.is_some() && !stays || view.is_err() {
+        if copied.is_some() && !stays || view.is_err() || is_over {
             end.store(true, Ordering::Release);
             // Others may trace the process from here on.
             drop(task.take().map(JoinHandle::join));
         }
-        let is_used = view.is_ok();
+        let is_used = view.is_ok() && !is_over;
         let lock = task.is_some().then_some(lock);
         if answer.send(view).is_ok() && is_used {
             self.wait(&mut copied, image, &reports, &end, &mut task, lock);
@@ -305,7 +322,7 @@ impl Job {
                 }
                 _ => {}
             }
-            let is_waiting = self.kind == Kind::Copy && copied.is_none();
+            let is_waiting = matches!(self.kind, Kind::Copy) && copied.is_none();
             let timeout = if is_waiting { Duration::from_millis(1) } else { EXEC_CHECK };
             let mut files = [
                 libc::pollfd { fd: self.use_end.as_raw_fd(), events: libc::POLLIN, revents: 0 },
@@ -439,15 +456,24 @@ impl Stopping {
     }
 
     fn freeze(&self, task: &task::Task) -> Result<(), FreezeError> {
-        let lender = match self.kind {
-            Kind::Copy => Some(Lender::find(self.pid)?),
-            Kind::Stop => None,
-        };
-        let mut stopped = StoppedThreads::seize(self.pid, self.method, &self.seizing)?;
-        let result = match lender {
-            Some(lender) => self.copy(&lender, &mut stopped, task),
-            None => self.stop(&mut stopped, task),
-        };
+        let seize = || StoppedThreads::seize(self.pid, self.method, &self.seizing);
+        let (mut stopped, result);
+        match &self.kind {
+            Kind::Copy => {
+                let lender = Lender::find(self.pid)?;
+                stopped = seize()?;
+                result = self.copy(&lender, &mut stopped, task);
+            }
+            Kind::Stop => {
+                stopped = seize()?;
+                result = self.stop(&mut stopped, task);
+            }
+            Kind::Pages(set, others) => {
+                let pages = PageReader::open(self.pid, set, *others)?;
+                stopped = seize()?;
+                result = self.pages(&pages, *others, &mut stopped, task);
+            }
+        }
         stopped.release();
         result
     }
@@ -459,11 +485,68 @@ impl Stopping {
     /// Stops the process, and keeps it so.
     fn stop(&self, stopped: &mut StoppedThreads<'_>, task: &task::Task) -> Result<(), FreezeError> {
         let start = monotonic();
-        let _ = self.reports.send(Report::Still(self.view(stopped, start)?));
+        let view = self.view(stopped, start)?;
+        let memory = view.memory.clone();
+        let _ = self.reports.send(Report::Still(view));
+        self.stay(stopped, task, &memory);
+        Ok(())
+    }
+
+    /// Keeps the process stopped. Notes if a thread has run in spite of that.
+    fn stay(&self, stopped: &mut StoppedThreads<'_>, task: &task::Task, memory: &ProcessMemory) {
         while !self.is_over(task) {
             std::thread::sleep(CAUGHT_CHECK);
+            if user_code::may_have_run(stopped) {
+                memory.note_change();
+            }
             user_code::refresh(stopped);
         }
+    }
+
+    /// Reads pages while the process stands still.
+    fn pages(
+        &self,
+        pages: &PageReader<'_>,
+        others: OtherPages,
+        stopped: &mut StoppedThreads<'_>,
+        task: &task::Task,
+    ) -> Result<(), FreezeError> {
+        let pid = self.pid;
+        let start = monotonic();
+        stopped.stop()?;
+        let mut attempts = 1..MOST_COPIES;
+        let (stop, mappings, memory) = loop {
+            let stop = since(start);
+            stopped.read_registers();
+            if ImageKey::read(pid) != pages.image {
+                return Err(FreezeError::Gone { pid });
+            }
+            let mappings = maps::read(pages.living).map_err(cannot_read)?;
+            let memory = pages.read(&mappings, stopped);
+            if !user_code::may_have_run(stopped) {
+                break (stop, mappings, memory);
+            }
+            if attempts.next().is_none() {
+                memory.note_change();
+                break (stop, mappings, memory);
+            }
+            stopped.stop_again()?;
+        };
+        let view = |stopped: &StoppedThreads<'_>, mappings: Vec<Mapping>, memory, whole| {
+            let threads = frozen_threads_as_told(stopped);
+            let pause = Pause { stop, clone: Duration::ZERO, whole };
+            let unwatched = user_code::unwatched(stopped);
+            View { pid, threads, mappings, memory, pause, unwatched }
+        };
+        if others == OtherPages::Stopped {
+            let view = view(stopped, mappings, memory.clone(), stopped.longest_hold());
+            let _ = self.reports.send(Report::Still(view));
+            self.stay(stopped, task, &memory);
+            return Ok(());
+        }
+        memory.set_other_pages(others);
+        let whole = stopped.let_stopped_go();
+        let _ = self.reports.send(Report::Read(view(stopped, mappings, memory, whole)));
         Ok(())
     }
 
@@ -477,7 +560,7 @@ impl Stopping {
         let mappings = maps::read(living).map_err(cannot_read)?;
         let threads = frozen_threads(stopped, &mappings, &memory);
         let pause = Pause { stop, clone: Duration::ZERO, whole };
-        Ok(View { pid: self.pid, threads, mappings, memory, pause })
+        Ok(View { pid: self.pid, threads, mappings, memory, pause, unwatched: Vec::new() })
     }
 
     /// Copies the process as soon as one of its threads can make the copy.
@@ -543,7 +626,8 @@ impl Stopping {
         let threads = frozen_threads(stopped, &mappings, &memory);
         let whole = stopped.let_stopped_go();
         let pause = Pause { stop, clone, whole };
-        let view = still.is_none().then_some(View { pid, threads, mappings, memory, pause });
+        let view =
+            still.is_none().then_some(View { pid, threads, mappings, memory, pause, unwatched: Vec::new() });
         if copy.is_confined {
             made.put_stack_back();
         } else if copy::hand_over(copy, borrowed.code).is_err() {
@@ -600,7 +684,7 @@ impl Stopping {
         let mappings = maps::read(living).map_err(cannot_read)?;
         let threads = frozen_threads(stopped, &mappings, &memory);
         let pause = Pause { stop, clone: Duration::ZERO, whole: Duration::ZERO };
-        Ok(View { pid: self.pid, threads, mappings, memory, pause })
+        Ok(View { pid: self.pid, threads, mappings, memory, pause, unwatched: Vec::new() })
     }
 }
 
@@ -610,7 +694,7 @@ struct Lender {
     status: Status,
     memory: ProcessMemory,
     code: BorrowedCode,
-    main_stack: Option<super::Mapping>,
+    main_stack: Option<Mapping>,
     image: Option<ImageKey>,
     can_suspend_seccomp: bool,
 }
@@ -639,8 +723,7 @@ impl Lender {
             return Err(FreezeError::ChildNamespace { pid, name });
         }
         // Its monitor would be told of the copy, and serve it.
-        let flags = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
-        if WATCHED.iter().any(|flag| !smaps::with_flag(&flags, flag).is_empty()) {
+        if is_watched(pid) {
             return Err(FreezeError::Watched { pid, name });
         }
         let mappings = maps::read(living).map_err(cannot_read)?;
@@ -678,7 +761,7 @@ fn every_thread_is_confined(pid: u32) -> bool {
     statuses.filter(|status| !status.has_ended()).all(|status| status.confined)
 }
 
-fn cannot_read(error: io::Error) -> FreezeError {
+pub(super) fn cannot_read(error: io::Error) -> FreezeError {
     FreezeError::Io { what: "the memory of the process cannot be read", error }
 }
 
@@ -686,12 +769,25 @@ fn since(start: u64) -> Duration {
     Duration::from_nanos(monotonic().saturating_sub(start))
 }
 
-/// The threads as they were stopped or sleep, the main thread first.
+/// The threads as they were stopped or sleep, the main thread first, with the thread pointers of those that sleep.
 fn frozen_threads(
     stopped: &StoppedThreads<'_>,
-    mappings: &[super::Mapping],
+    mappings: &[Mapping],
     memory: &ProcessMemory,
 ) -> Vec<FrozenThread> {
+    let mut threads = frozen_threads_as_told(stopped);
+    for thread in &mut threads {
+        let is_told =
+            stopped.threads.iter().all(|other| other.tid != thread.tid || other.registers.is_none());
+        if let Some(registers) = thread.registers.filter(|_| is_told) {
+            thread.registers = Some(sleeper::with_thread_pointer(registers, thread.tid, mappings, memory));
+        }
+    }
+    threads
+}
+
+/// The threads as they were stopped or sleep, the main thread first. Of those that sleep, the kernel tells where.
+fn frozen_threads_as_told(stopped: &StoppedThreads<'_>) -> Vec<FrozenThread> {
     let is_there = |thread: &&super::stop::TracedThread| {
         thread.registers.is_some() || matches!(thread.state, State::InKernel | State::Asleep)
     };
@@ -700,12 +796,8 @@ fn frozen_threads(
         name: thread.name.clone(),
         registers: match (&thread.registers, thread.sleeping) {
             (Some(registers), _) => Some(words(registers)),
-            (None, Some(sleeping)) => {
-                Some(sleeper::registers(thread.tid, sleeping.place(), mappings, memory))
-            }
-            (None, None) => thread
-                .registers_in_call()
-                .map(|registers| sleeper::with_thread_pointer(registers, thread.tid, mappings, memory)),
+            (None, Some(sleeping)) => Some(sleeper::registers(sleeping.place())),
+            (None, None) => thread.registers_in_call(),
         },
     };
     stopped.threads.iter().filter(is_there).map(of).collect()

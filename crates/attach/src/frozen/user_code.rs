@@ -206,6 +206,15 @@ pub(super) fn may_have_run(process: &mut StoppedThreads<'_>) -> bool {
     has_run
 }
 
+/// The threads that sleep and would not be caught at their return, and how much they had run.
+pub(super) fn unwatched(process: &StoppedThreads<'_>) -> Vec<(u32, SchedStat)> {
+    let is_unwatched = |thread: &&TracedThread| {
+        thread.state == State::Asleep && thread.armed.as_ref().is_some_and(|armed| armed.at_return.is_none())
+    };
+    let sleeping = process.threads.iter().filter(is_unwatched);
+    sleeping.filter_map(|thread| Some((thread.tid, thread.sleeping?.ran))).collect()
+}
+
 /// Lets threads go that were not stopped. They are traced until this thread ends, which must come soon.
 pub(super) fn let_go(process: &mut StoppedThreads<'_>) {
     for thread in &mut process.threads {

@@ -5,6 +5,7 @@
 mod ends;
 mod killed;
 mod moment;
+mod pages;
 mod program;
 mod refused;
 mod sampled;

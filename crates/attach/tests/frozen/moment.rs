@@ -3,10 +3,10 @@
 use crate::program::{Program, eventually, relatives};
 use stackglass_attach::frozen::{FrozenProcess, Options, ProcessMemory};
 
-const PAGES: u64 = 4096;
+pub const PAGES: u64 = 4096;
 
 /// The numbers on all pages.
-fn numbers(memory: &ProcessMemory, pages: u64) -> Vec<u64> {
+pub fn numbers(memory: &ProcessMemory, pages: u64) -> Vec<u64> {
     let read = |page| {
         let mut word = [0; 8];
         assert_eq!(memory.read(pages + page * 4096, &mut word), 8);
@@ -15,7 +15,7 @@ fn numbers(memory: &ProcessMemory, pages: u64) -> Vec<u64> {
     (0..PAGES).map(read).collect()
 }
 
-fn assert_one_moment(numbers: &[u64]) {
+pub fn assert_one_moment(numbers: &[u64]) {
     let first = numbers[0];
     let boundary = numbers.partition_point(|number| *number == first);
     assert!(numbers[boundary..].iter().all(|number| number + 1 == first), "{first} up to page {boundary}");

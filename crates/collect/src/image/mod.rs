@@ -35,7 +35,10 @@ pub(crate) fn of(process: &FrozenProcess) -> Image {
         name: thread.name.clone(),
         registers: thread.registers.map(ThreadRegisters),
     };
-    let not_copied = NotCopied::find(process.pid(), process.mappings());
+    let not_copied = match process.is_copy() {
+        true => NotCopied::find(process.pid(), process.mappings()),
+        false => NotCopied::default(),
+    };
     let mut mappings = process.mappings().to_vec();
     mappings.extend_from_slice(&not_copied.mappings);
     mappings.sort_by_key(|mapping| mapping.range.start);

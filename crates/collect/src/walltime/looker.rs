@@ -1,9 +1,9 @@
 //! The thread that looks at a process again and again.
 //!
-//! A look copies the process, which stands still for a millisecond or two, and reads the copy. Reading and naming take longer than
+//! A look stops the process for a millisecond or less, and reads what it needs meanwhile. Walking and naming take longer than
 //! a recording loop may wait, so they have a thread of their own, which sends what it has seen.
 
-use super::idle::{RunTimes, minor_faults};
+use super::idle::RunTimes;
 use super::look::{Look, SeenStack};
 use super::named::{NamedTasks, Table};
 use super::names::Names;
@@ -12,7 +12,7 @@ use super::types::{Seen, Types};
 use super::view::{Effort, View};
 use super::weights::Weights;
 use crate::image;
-use stackglass_attach::frozen::FreezeError;
+use stackglass_attach::frozen::{FreezeError, WorkingSet};
 use stackglass_awaits::WrappedTask;
 use stackglass_process_view::{ProcessView, Threads};
 use stackglass_procfs::process::{self, ImageKey};
@@ -25,11 +25,11 @@ use std::time::{Duration, Instant};
 
 /// Time until the first look: a program has to start first.
 const FIRST: Duration = Duration::from_millis(15);
-/// Time after a copy in which threads go back to sleep.
+/// Time after a look in which threads go back to sleep.
 const SETTLE: Duration = Duration::from_millis(1);
 /// A process that does not run is looked at this often all the same.
 const IDLE: Duration = Duration::from_secs(1);
-/// Time between two attempts to look at a process that cannot be copied.
+/// Time between two attempts to look at a process that cannot be stopped.
 const RETRY: Duration = Duration::from_millis(500);
 /// Reading types takes at most this part of the time: some programs load libraries all the time.
 const TYPES_SHARE: u32 = 5;
@@ -84,6 +84,7 @@ pub(super) struct Looker {
     names: Names,
     types: Option<Types>,
     named: Table,
+    set: WorkingSet,
     /// When types may be read next.
     types_due: Instant,
     rate: LookRate,
@@ -91,6 +92,8 @@ pub(super) struct Looker {
     /// The moment of the last look.
     last: u64,
     weights: Weights,
+    /// Time since then in which types were read, so that nothing was looked at.
+    unseen: Duration,
     /// How much the threads had run before the last look, and since then until this one.
     ran: (Option<RunTimes>, Option<u64>),
     image: Option<ImageKey>,
@@ -121,11 +124,13 @@ impl Looker {
             names: Names::new(),
             types: None,
             named: Table::new(),
+            set: WorkingSet::default(),
             types_due: Instant::now(),
             rate: LookRate::new(delay, now ^ u64::from(pid) << 32),
             held: VecDeque::new(),
             last: now,
             weights: Weights::new(),
+            unseen: Duration::ZERO,
             ran: (None, None),
             image: None,
             sent_modules: 0,
@@ -145,7 +150,7 @@ impl Looker {
                 Ok(Command::Sample(on)) => {
                     samples = on;
                     self.last = clock::monotonic();
-                    self.weights = Weights::new();
+                    (self.weights, self.unseen) = (Weights::new(), Duration::ZERO);
                     self.ran = (RunTimes::read(self.pid), None);
                     self.idle = Idle::default();
                     continue;
@@ -194,14 +199,14 @@ impl Looker {
             self.hold(clock::monotonic(), false, 0, look);
             return Ok(self.rate.next());
         }
-        let needs_copy = self.types.as_ref().is_none_or(Types::wants_copy);
-        let mut effort = if needs_copy { Effort::Copy } else { Effort::Least };
+        let has_all = self.types.as_ref().is_some_and(|types| !types.wants_search());
+        let mut effort = if has_all { Effort::Least } else { Effort::Search };
         let mut attempts = 1..MOST_ATTEMPTS;
         let look = loop {
             match self.look(effort) {
                 Ok(Err(Some(next))) if attempts.next().is_some() => effort = next,
                 Err(FreezeError::Gone { .. }) if process::is_alive(self.pid) && attempts.next().is_some() => {
-                    effort = Effort::Copy;
+                    effort = Effort::WorkingSet;
                 }
                 Ok(look) => break Ok(look.ok()),
                 Err(error) => break Err(error),
@@ -232,62 +237,63 @@ impl Looker {
 
     /// Looks at the process. If that was not one moment, returns with which effort it succeeds, if with any.
     fn look(&mut self, effort: Effort) -> Result<Result<Look, Option<Effort>>, FreezeError> {
-        let (faults, own) = (minor_faults(self.pid), clock::thread_cpu());
-        // What ends before the copy is in the table before it, what begins before the copy in the table after it.
+        let own = clock::thread_cpu();
+        // What ends before the stop is in the table before it, what begins before the stop in the table after it.
         let mut named = NamedTasks::new();
         self.named.read_into(self.pid, &mut named);
         let at = clock::monotonic();
-        let view = View::take(self.pid, effort)?;
+        let view = View::take(self.pid, effort, &self.set)?;
         self.named.read_into(self.pid, &mut named);
         let wrapped: Vec<WrappedTask> = named.into_values().collect();
-        let process = &view.process;
         let is_new = self.is_new_image();
-        let image = image::of(process);
+        let image = image::of(&view.process);
         let opened = ProcessView::open(&image);
-        let Threads { frames, tids, .. } = opened.threads();
         let known = self.types.take().filter(|types| !is_new && types.are_of(&opened.modules));
-        let is_known = known.is_some();
-        let start = Instant::now();
-        if !is_known && start < self.types_due {
-            return Ok(Err(None));
+        if effort != Effort::Search && known.is_none() {
+            return Ok(Err(Some(Effort::Search)));
         }
-        // In a copy, the types may be read again.
-        let needs_files = !is_known || effort == Effort::Copy;
-        let files = if needs_files { opened.files() } else { Vec::new() };
-        let seen = Seen {
-            view: &opened,
-            files: &files,
-            frames: &frames,
-            tids: &tids,
-            wrapped: &wrapped,
-            is_copy: effort == Effort::Copy,
+        let Threads { frames, tids, .. } = opened.threads();
+        let seen = Seen { view: &opened, frames: &frames, tids: &tids, wrapped: &wrapped };
+        let mut types = match known {
+            Some(types) if effort != Effort::Search => types,
+            known => return Ok(Err(self.search(&seen, known).then_some(effort.next()))),
         };
-        let mut types = known.unwrap_or_else(|| Types::read(&seen, &mut self.names));
-        if !is_known {
-            self.types_due = Instant::now() + start.elapsed() * TYPES_SHARE;
-        }
         let rate = &mut self.rate;
         let look = Look::take(&seen, &mut types, &mut |end| rate.below(end));
-        let is_whole = process.is_alive() && !view.has_run();
+        let is_whole = view.is_whole();
         // Threads that wait for a CPU stop late, and would not have run meanwhile.
-        let pause = process.pause().whole.mul_f64(self.cpu_share);
+        let pause = view.pause().mul_f64(self.cpu_share);
         let running = view.running();
         drop(view);
         self.types = Some(types);
-        // The first look reads the types, which says nothing of the others.
-        if is_known {
-            let pages =
-                minor_faults(self.pid).zip(faults).map_or(0, |(now, before)| now.saturating_sub(before));
-            let own = Duration::from_nanos(clock::thread_cpu().saturating_sub(own));
-            self.rate.count(Cost { pause, pages, own });
-        }
+        let own = Duration::from_nanos(clock::thread_cpu().saturating_sub(own));
+        self.rate.count(Cost { pause, own });
         if !is_whole {
-            return Ok(Err(Some(Effort::Copy)));
+            return Ok(Err(Some(effort.next())));
         }
         let threads = image.threads.iter().map(|thread| (thread.tid, thread.name.clone())).collect();
         self.send(Message::Threads { at, threads });
         self.hold(at, true, running, look.clone());
         Ok(Ok(look))
+    }
+
+    /// Reads types, or searches what is due. `false` if that has to wait.
+    fn search(&mut self, seen: &Seen<'_>, known: Option<Types>) -> bool {
+        let start = Instant::now();
+        self.types = match known {
+            Some(mut types) => {
+                types.search(seen);
+                Some(types)
+            }
+            None if start < self.types_due => return false,
+            None => {
+                let types = Types::read(seen, &mut self.names);
+                self.types_due = Instant::now() + start.elapsed() * TYPES_SHARE;
+                Some(types)
+            }
+        };
+        self.unseen += start.elapsed();
+        true
     }
 
     /// Whether the process executes another program than at the last look. If so, it is sent.
@@ -297,7 +303,7 @@ impl Looker {
             return false;
         }
         self.image = image;
-        self.named = Table::new();
+        (self.named, self.set) = (Table::new(), WorkingSet::default());
         self.send(Message::Process(Process {
             pid: self.pid,
             parent: Status::read(self.pid).map_or(0, |status| status.parent),
@@ -321,7 +327,8 @@ impl Looker {
     fn hold(&mut self, at: u64, taken: bool, running: usize, look: Look) {
         let since = at.saturating_sub(self.last);
         self.last = at;
-        let time = self.weights.of_look(since, self.ran.1.take(), running);
+        let unseen = std::mem::take(&mut self.unseen).as_nanos() as u64;
+        let time = self.weights.of_look(since, unseen, self.ran.1.take(), running);
         look.want(&mut self.names);
         self.held.push_back(Held { at, time, taken, look });
         if self.names.is_due() || self.held.len() >= MOST_HELD {

@@ -17,8 +17,6 @@ const SHARE_OF_RARE: f64 = 0.05;
 const RARE: f64 = 1.0;
 /// The part of a CPU that this process may use.
 const OWN_SHARE: f64 = 0.1;
-/// Time for a page that the program writes while a copy lives, which the kernel then duplicates.
-const PAGE: Duration = Duration::from_nanos(1500);
 /// Least weight of the last look in the mean.
 const WEIGHT: f64 = 1.0 / 128.0;
 /// Number of looks whose shortest pause counts: others are longer because this process waits for a CPU.
@@ -31,8 +29,6 @@ const CLOSEST: Duration = Duration::from_millis(10);
 pub(super) struct Cost {
     /// How long the program stood still while it would have run.
     pub pause: Duration,
-    /// Pages that were duplicated.
-    pub pages: u64,
     /// CPU time of this process.
     pub own: Duration,
 }
@@ -42,8 +38,7 @@ pub(super) struct LookRate {
     random: Random,
     /// The last pauses, seconds.
     pauses: VecDeque<f64>,
-    /// Mean cost of pages to the program, and of a look to this process, seconds.
-    pages: f64,
+    /// Mean cost of a look to this process, seconds.
     own: f64,
     /// The part of the looks that stop the program.
     stops: f64,
@@ -57,7 +52,6 @@ impl LookRate {
         LookRate {
             random: Random::new(seed),
             pauses: VecDeque::new(),
-            pages: 0.0,
             own: 0.0,
             stops: 1.0,
             counted: 0,
@@ -70,7 +64,6 @@ impl LookRate {
         self.counted = self.counted.saturating_add(1);
         let weight = WEIGHT.max(1.0 / f64::from(self.counted));
         let mean = |before: f64, now: f64| before + (now - before) * weight;
-        self.pages = mean(self.pages, PAGE.as_secs_f64() * cost.pages as f64);
         self.own = mean(self.own, cost.own.as_secs_f64());
         // A look at a program that sleeps does not stop it.
         self.stops = mean(self.stops, f64::from(u8::from(!cost.pause.is_zero())));
@@ -83,8 +76,8 @@ impl LookRate {
     /// Mean time between two looks.
     pub(super) fn mean(&self) -> Duration {
         let pause = self.pauses.iter().copied().reduce(f64::min).unwrap_or(0.0) * self.stops;
-        let cost = pause + self.pages;
-        let seconds = (cost / SHARE).min(RARE.max(cost / SHARE_OF_RARE)).max(self.own / OWN_SHARE).min(60.0);
+        let seconds =
+            (pause / SHARE).min(RARE.max(pause / SHARE_OF_RARE)).max(self.own / OWN_SHARE).min(60.0);
         Duration::from_secs_f64(seconds).max(CLOSEST).max(self.delay)
     }
 
@@ -109,7 +102,7 @@ mod tests {
         let mut rate = LookRate::new(millis(1), 7);
         assert_eq!(rate.mean(), CLOSEST);
         for _ in 0..50 {
-            rate.count(Cost { pause: millis(2), pages: 0, own: millis(3) });
+            rate.count(Cost { pause: millis(2), own: millis(3) });
         }
         assert!(rate.mean().abs_diff(millis(133)) < millis(1), "{:?}", rate.mean());
         let times: Vec<Duration> = (0..1000).map(|_| rate.next()).collect();
@@ -117,19 +110,19 @@ mod tests {
         let mean = times.iter().sum::<Duration>() / 1000;
         assert!(mean.abs_diff(millis(133)) < millis(7), "{mean:?}");
         for _ in 0..2000 {
-            rate.count(Cost { pause: millis(1), pages: 2000, own: millis(1) });
+            rate.count(Cost { pause: millis(1), own: millis(20) });
         }
-        assert!(rate.mean().abs_diff(millis(267)) < millis(3), "{:?}", rate.mean());
+        assert!(rate.mean().abs_diff(millis(200)) < millis(3), "{:?}", rate.mean());
         // Long stops, and very long ones.
         let after = |pause| {
             let mut rate = LookRate::new(millis(1), 7);
-            (0..50).for_each(|_| rate.count(Cost { pause: millis(pause), pages: 0, own: millis(3) }));
+            (0..50).for_each(|_| rate.count(Cost { pause: millis(pause), own: millis(3) }));
             rate.mean()
         };
         assert_eq!([after(12), after(40), after(100)], [millis(800), millis(1000), millis(2000)]);
         // One look that costs more hardly changes it.
         let before = rate.mean();
-        rate.count(Cost { pause: millis(1), pages: 20_000, own: millis(1) });
+        rate.count(Cost { pause: millis(1), own: millis(200) });
         assert!(rate.mean() < before.mul_f64(1.1), "{:?}", rate.mean());
     }
 }

@@ -2,7 +2,7 @@
 //! `block_on` are.
 //!
 //! Types take some hundred milliseconds to read, once. Runtimes and `block_on`s begin later than the process: they are searched
-//! again, ever less often.
+//! again, ever less often, while the process runs. They stay where they are for long, and each look checks them.
 
 use super::names::Names;
 use crate::task_stacks::calls::Code;
@@ -13,7 +13,7 @@ use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::stacks::StackFrame;
 use stackglass_profile::Module;
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::{Layouts, Wanted};
+use stackglass_symbols::layouts::{Layouts, Local, Wanted};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,19 +22,15 @@ const FIRST: Duration = Duration::from_millis(300);
 /// A search takes at most this part of the time.
 const SHARE: u32 = 20;
 
-/// A look at a process: what is read of its copy at first.
+/// A look at a process: what is read of it at first.
 pub(super) struct Seen<'a> {
     pub view: &'a ProcessView<'a>,
-    /// The files of the modules.
-    pub files: &'a [Module],
     /// The frames of each thread, innermost first.
     pub frames: &'a [Vec<StackFrame>],
     /// Kernel ids of these threads.
     pub tids: &'a [u32],
     /// The named tasks of the process.
     pub wrapped: &'a [WrappedTask],
-    /// It does not change, however long it is read.
-    pub is_copy: bool,
 }
 
 /// When something is searched again.
@@ -96,18 +92,19 @@ pub(super) struct Types {
 impl Types {
     /// Reads the types.
     pub(super) fn read(seen: &Seen<'_>, names: &mut Names) -> Types {
+        let files = seen.view.files();
         let mut types = Types {
             key: key(&seen.view.modules),
             layouts: Layouts::default(),
             looks: TaskLooks::default(),
-            numbers: seen.files.iter().map(|module| names.module(module.clone())).collect(),
+            numbers: files.iter().map(|module| names.module(module.clone())).collect(),
             roots: HashMap::default(),
             for_runtimes: Retry::new(),
             for_roots: Retry::new(),
             had_tasks: false,
             may_have_more_roots: false,
         };
-        types.read_layouts(seen);
+        types.read_layouts(seen, &files);
         types
     }
 
@@ -116,25 +113,38 @@ impl Types {
         self.key == key(modules)
     }
 
-    /// Whether the next look should be at a copy, to search the futures of `block_on`.
-    pub(super) fn wants_copy(&self) -> bool {
+    /// Whether something is to be searched before the next look.
+    pub(super) fn wants_search(&self) -> bool {
+        self.wants_roots() || self.wants_runtimes()
+    }
+
+    fn wants_roots(&self) -> bool {
         self.may_have_more_roots && self.for_roots.is_due()
     }
 
-    fn read_layouts(&mut self, seen: &Seen<'_>) {
+    fn wants_runtimes(&self) -> bool {
+        !self.looks.is_empty() && self.for_runtimes.is_due()
+    }
+
+    /// Searches what is due.
+    pub(super) fn search(&mut self, seen: &Seen<'_>) {
+        if self.wants_roots() {
+            return self.read_layouts(seen, &seen.view.files());
+        }
+        if self.wants_runtimes() {
+            let start = Instant::now();
+            self.looks.find_runtimes(&process(seen, &self.layouts, &[]));
+            self.for_runtimes.searched(start.elapsed());
+        }
+    }
+
+    fn read_layouts(&mut self, seen: &Seen<'_>, files: &[Module]) {
         let start = Instant::now();
         let options = Options { threads: Some(1), ..Options::default() };
         let (layouts, locals) =
-            seen.view.layouts_and_locals(seen.files, &options, seen.frames, Wanted::Coroutines);
+            seen.view.layouts_and_locals(files, &options, seen.frames, Wanted::Coroutines);
         self.layouts = layouts;
-        let process = Process {
-            wrapped: &[],
-            image: seen.view.image,
-            modules: &seen.view.modules,
-            layouts: &self.layouts,
-            locals: &locals,
-            tids: seen.tids,
-        };
+        let process = process(seen, &self.layouts, &locals);
         self.looks = TaskLooks::new(&process);
         self.looks.find_runtimes(&process);
         self.roots.clear();
@@ -153,29 +163,13 @@ impl Types {
         most: usize,
         below: &mut dyn FnMut(usize) -> usize,
     ) -> (TaskLook, Vec<Root>) {
-        let mut roots = self.roots_of(seen);
+        let roots = self.roots_of(seen);
         // A thread without tasks may be one that has begun to wait in `block_on` since.
         let may_have_more = (0..seen.frames.len()).any(|thread| {
             roots.iter().all(|root| root.thread != thread) && !self.polls(&seen.frames[thread])
         });
         self.may_have_more_roots = may_have_more && !self.looks.is_empty();
-        if seen.is_copy && self.wants_copy() {
-            self.read_layouts(seen);
-            roots = self.roots_of(seen);
-        }
-        let process = Process {
-            wrapped: seen.wrapped,
-            image: seen.view.image,
-            modules: &seen.view.modules,
-            layouts: &self.layouts,
-            locals: &[],
-            tids: seen.tids,
-        };
-        if self.for_runtimes.is_due() {
-            let start = Instant::now();
-            self.looks.find_runtimes(&process);
-            self.for_runtimes.searched(start.elapsed());
-        }
+        let process = process(seen, &self.layouts, &[]);
         let futures: Vec<(u32, RootFuture)> =
             roots.iter().map(|root| (seen.tids[root.thread], root.future)).collect();
         let look = self.looks.look(&process, seen.frames, &futures, most, below);
@@ -236,6 +230,18 @@ pub(super) struct Polled {
     pub frame: usize,
     /// The name of a function of `spawn_blocking`.
     pub blocking: Option<Arc<str>>,
+}
+
+/// What is read of the tasks of a process.
+fn process<'a>(seen: &Seen<'a>, layouts: &'a Layouts, locals: &'a [Vec<Vec<Local>>]) -> Process<'a> {
+    Process {
+        wrapped: seen.wrapped,
+        image: seen.view.image,
+        modules: &seen.view.modules,
+        layouts,
+        locals,
+        tids: seen.tids,
+    }
 }
 
 fn key(modules: &[LoadedModule]) -> Vec<(String, u64)> {

@@ -2,6 +2,8 @@
 //!
 //! Looks do not see all states alike: on a busy machine, this process gets a CPU when the program sleeps, and a stop takes longer
 //! while it runs. So looks only tell where the time went. How much time threads ran, or were ready to, the kernel tells exactly.
+//!
+//! While types are read, nothing is looked at. That time is spread over the next looks: one alone would say little.
 
 /// Time that no look stands for yet.
 #[derive(Clone, Debug)]
@@ -12,6 +14,16 @@ pub(super) struct Weights {
     ran: f64,
     /// Mean number of such threads in looks that found some.
     running: f64,
+    unseen: Unseen,
+}
+
+/// Time without looks that the next ones stand for.
+#[derive(Clone, Debug, Default)]
+struct Unseen {
+    /// Wall time, ns.
+    time: f64,
+    /// Time in which threads ran or were ready to, ns.
+    ran: f64,
 }
 
 /// Weight of the last look in the mean.
@@ -19,15 +31,27 @@ const NEWEST: f64 = 1.0 / 16.0;
 
 impl Weights {
     pub(super) fn new() -> Weights {
-        Weights { time: 0.0, ran: 0.0, running: 1.0 }
+        Weights { time: 0.0, ran: 0.0, running: 1.0, unseen: Unseen::default() }
     }
 
     /// The time, ns, that a look stands for. `time` has passed since the last look. `ran` is how long threads ran in it, or `None` if
-    /// that is not known. `running` is how many threads the look found running.
-    pub(super) fn of_look(&mut self, time: u64, ran: Option<u64>, running: usize) -> u64 {
-        self.time += time as f64;
-        let Some(ran) = ran else { return self.rest() };
-        self.ran += ran as f64;
+    /// that is not known. `running` is how many threads the look found running. In the first `unseen` ns, there could be no look.
+    pub(super) fn of_look(&mut self, time: u64, unseen: u64, ran: Option<u64>, running: usize) -> u64 {
+        let (time, unseen) = (time as f64, unseen.min(time) as f64);
+        let Some(ran) = ran else {
+            self.time += time;
+            return self.rest();
+        };
+        let unseen_ran = if time > 0.0 { ran as f64 * unseen / time } else { 0.0 };
+        self.unseen.time += unseen;
+        self.unseen.ran += unseen_ran;
+        // As much again as the look stands for anyway.
+        let seen = time - unseen;
+        let part = if self.unseen.time > 0.0 { (seen / self.unseen.time).min(1.0) } else { 0.0 };
+        self.time += seen + self.unseen.time * part;
+        self.ran += ran as f64 - unseen_ran + self.unseen.ran * part;
+        self.unseen.time *= 1.0 - part;
+        self.unseen.ran *= 1.0 - part;
         let weight = match running {
             // What ran is left to looks that find it.
             0 => (self.time - self.ran / self.running).max(0.0),
@@ -47,7 +71,8 @@ impl Weights {
     /// All that is left, ns.
     pub(super) fn rest(&mut self) -> u64 {
         self.ran = 0.0;
-        std::mem::take(&mut self.time) as u64
+        let unseen = std::mem::take(&mut self.unseen);
+        (std::mem::take(&mut self.time) + unseen.time) as u64
     }
 }
 
@@ -64,7 +89,7 @@ mod tests {
             let time = 80_000_000 + (look as u64 * 7919) % 40_000_000;
             let runs = (look * 37) % 100 < 45;
             let running = if runs && look % seen == 0 { busy } else { 0 };
-            let weight = weights.of_look(time, Some(time * 45 / 100 * busy as u64), running);
+            let weight = weights.of_look(time, 0, Some(time * 45 / 100 * busy as u64), running);
             total += weight;
             found += if running > 0 { weight } else { 0 };
         }
@@ -83,13 +108,35 @@ mod tests {
     #[test]
     fn all_time_is_given() {
         let mut weights = Weights::new();
-        assert_eq!(weights.of_look(100, None, 3), 100);
+        assert_eq!(weights.of_look(100, 0, None, 3), 100);
         // Threads that ran for a moment, which no look has found.
-        assert_eq!(weights.of_look(100, Some(30), 0), 70);
-        assert_eq!(weights.of_look(100, Some(0), 0), 100);
-        assert_eq!(weights.of_look(10, Some(10), 1), 40);
-        assert_eq!(weights.of_look(100, Some(500), 2), 100);
-        assert_eq!(weights.of_look(100, None, 0), 100);
+        assert_eq!(weights.of_look(100, 0, Some(30), 0), 70);
+        assert_eq!(weights.of_look(100, 0, Some(0), 0), 100);
+        assert_eq!(weights.of_look(10, 0, Some(10), 1), 40);
+        assert_eq!(weights.of_look(100, 0, Some(500), 2), 100);
+        assert_eq!(weights.of_look(100, 0, None, 0), 100);
         assert_eq!(weights.rest(), 0);
+    }
+
+    #[test]
+    fn time_without_looks_is_spread() {
+        let mut weights = Weights::new();
+        assert_eq!(weights.of_look(2100, 2000, Some(0), 0), 200);
+        for _ in 0..19 {
+            assert_eq!(weights.of_look(100, 0, Some(0), 0), 200);
+        }
+        assert_eq!(weights.of_look(100, 0, Some(0), 0), 100);
+        // What threads ran then is spread alike.
+        let mut weights = Weights::new();
+        let found: u64 = (0..21)
+            .map(|look| match look {
+                0 => weights.of_look(2100, 2000, Some(1050), 1),
+                _ => weights.of_look(100, 0, Some(50), look % 2),
+            })
+            .sum();
+        assert!(found.abs_diff(4100) < 150, "{found}");
+        // The end of the program leaves nothing.
+        let mut weights = Weights::new();
+        assert_eq!((weights.of_look(2100, 2000, Some(0), 0), weights.rest()), (200, 1900));
     }
 }
