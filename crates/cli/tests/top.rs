@@ -1,10 +1,9 @@
 //! `top` at a terminal: it shows functions and threads, takes keys, saves, and leaves the terminal as it was.
 
-use crate::support::{Place, Terminal, end_of, signal, stackglass, text, wait_until};
+use crate::support::{Place, Received, Terminal, end_of, signal, stackglass, text, wait_until};
 use rustix::process::Signal;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 /// An unprepared program; it is killed with the test.
 struct Target(Child);
@@ -48,12 +47,16 @@ fn until_told(last: &str) -> [String; 5] {
     ["top".into(), "--".into(), "sh".into(), "-c".into(), script]
 }
 
-/// Types one key after another, with time for drawing in between.
-fn type_slowly(terminal: &mut Terminal, keys: &[&[u8]]) {
-    for key in keys {
-        terminal.type_keys(key);
-        std::thread::sleep(Duration::from_millis(400));
-    }
+/// Parts of the help.
+const HELP: [&str; 4] =
+    ["Times cover the last ten seconds", "its callees.", "have no share.", "The program runs on after top"];
+
+/// The heading of the functions. Their callers and callees have others.
+const FUNCTIONS: &str = "  own % total % function";
+
+/// The threads fill the screen. Beside functions and lines only the busiest are shown.
+fn shows_threads(screen: &str) -> bool {
+    screen.contains(" CPU %  ready %     tid thread ") && !screen.contains("own %")
 }
 
 #[test]
@@ -61,27 +64,40 @@ fn a_program_is_started_shown_and_saved() {
     let place = Place::new();
     let words = ["top", "-o", "t.glass", "--", stackglass(), "demo-workload", "--time", "60s"];
     let mut terminal = Terminal::start(place.stackglass(words));
-    std::thread::sleep(Duration::from_millis(2500));
-    // Callers are opened twice, since their heading may arrive in parts as well.
-    type_slowly(
-        &mut terminal,
-        &[b"?", b"x", b"2", b"3", b"1", b"\r", b"\x1b", b"\r", b"\x1b", b"/compute\r", b"p", b"s"],
-    );
-    place.await_file("t.glass");
-    std::thread::sleep(Duration::from_millis(500));
+    for words in [FUNCTIONS, "compute", "mostly in", "1 functions 2 lines 3 threads 4 tasks"] {
+        terminal.await_shown(words);
+    }
+    // Nothing that is awaited after a key is on the screen before it.
+    terminal.type_keys(b"?");
+    for words in HELP {
+        terminal.await_shown(words);
+    }
+    terminal.type_keys(b"x");
+    terminal.await_screen("no help", |screen| HELP.iter().all(|words| !screen.contains(words)));
+    terminal.type_keys(b"2");
+    terminal.await_shown("  own % line");
+    terminal.type_keys(b"3");
+    terminal.await_screen("threads", shows_threads);
+    terminal.type_keys(b"1");
+    terminal.await_shown(FUNCTIONS);
+    terminal.type_keys(b"\r");
+    terminal.await_shown("  own % total % called by");
+    terminal.await_shown("  own % total % calls (itself: own time)");
+    terminal.type_keys(b"\x1b");
+    terminal.await_shown(FUNCTIONS);
+    terminal.type_keys(b"/compute");
+    terminal.await_shown("filter: compute_");
+    terminal.type_keys(b"\r");
+    terminal.await_shown("only names with \"compute\"");
+    terminal.type_keys(b"p");
+    terminal.await_shown("PAUSED");
+    terminal.type_keys(b"s");
+    terminal.await_shown("saved to t.glass");
     terminal.type_keys(b"q");
     let (status, printed) = terminal.end();
     assert_eq!(status, Some(0), "{printed}");
     // The alternate screen, and back.
     assert!(printed.contains("\x1b[?1049h") && printed.contains("\x1b[?1049l"), "{printed}");
-    // Only cells that changed are drawn, so a word may arrive in parts. One word of each line suffices.
-    let help = &["Times", "seconds", "callees.", "Sleeping", "share."][..];
-    let callers = &["called", "calls", "(itself:"][..];
-    for words in
-        [&["compute"][..], &["functions"], &["runs"], &["mostly"], help, callers, &["PAUSED"], &["saved"]]
-    {
-        assert!(words.iter().any(|word| printed.contains(word)), "{words:?}: {printed}");
-    }
     let recording = place.recording("t.glass");
     let compute = |id| recording.symbols.frames_of(id).any(|frame| frame.func.ends_with("compute"));
     assert!(recording.samples.iter().any(|sample| recording.stacks.walk(sample.stack).any(compute)));
@@ -101,7 +117,7 @@ fn a_signal_ends_the_view_alone_and_the_terminal_is_given_back() {
     let (place, target) = (Place::new(), Target::start());
     for (number, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130), (Signal::QUIT, 131)] {
         let terminal = Terminal::start(place.stackglass(["top", &target.pid()]));
-        terminal.await_text("ready", 1);
+        terminal.await_shown("ready %");
         assert!(!terminal.reads_lines(), "keys are raw meanwhile");
         signal(&terminal.child, number);
         terminal.await_text("\x1b[?1049l", 1);
@@ -117,23 +133,23 @@ fn a_signal_ends_the_view_alone_and_the_terminal_is_given_back() {
 fn a_closed_terminal_ends_the_view() {
     let (place, target) = (Place::new(), Target::start());
     let (mut terminal, mut child) = Terminal::unread(place.stackglass(["top", &target.pid()]));
-    read_until(&mut terminal, "ready");
+    read_until_shown(&mut terminal, "ready %");
     drop(terminal);
     assert_eq!(end_of(&mut child), Some(129));
     assert!(target.is_let_go());
     // A program started by top gets the signal, as it would without top.
     let (mut terminal, mut child) = Terminal::unread(place.stackglass(until_told("exit 7")));
     place.await_file("ready");
-    read_until(&mut terminal, "ready");
+    read_until_shown(&mut terminal, "ready %");
     drop(terminal);
     assert_eq!(end_of(&mut child), Some(7));
 }
 
-fn read_until(terminal: &mut std::fs::File, what: &str) {
-    let (mut all, mut buffer) = (Vec::new(), [0; 4096]);
-    while !text(&all).contains(what) {
+fn read_until_shown(terminal: &mut std::fs::File, what: &str) {
+    let (mut all, mut buffer) = (Received::new(), [0; 4096]);
+    while !all.screen().contains(what) {
         let n = terminal.read(&mut buffer).unwrap();
-        all.extend_from_slice(&buffer[..n]);
+        all.add(&buffer[..n]);
     }
 }
 
@@ -143,7 +159,7 @@ fn ctrl_z_gives_the_terminal_back_for_a_while() {
     let mut terminal = Terminal::start(place.stackglass(["top", &target.pid()]));
     for round in 1..=2 {
         terminal.await_text("\x1b[?1049h", round);
-        terminal.await_text("ready", round);
+        terminal.await_shown("ready %");
         match round {
             1 => terminal.type_keys(b"\x1a"),
             _ => signal(&terminal.child, Signal::TSTP),
@@ -157,7 +173,8 @@ fn ctrl_z_gives_the_terminal_back_for_a_while() {
     }
     terminal.await_text("\x1b[?1049h", 3);
     // Completely redrawn, with one thread.
-    terminal.await_text("thread,", 1);
+    terminal.await_shown(" 1 thread,");
+    terminal.await_shown("ready %");
     wait_until("raw keys", || !terminal.reads_lines());
     terminal.type_keys(b"q");
     let (status, printed) = terminal.end();
@@ -194,7 +211,7 @@ fn a_signal_is_passed_on_to_the_program() {
     let place = Place::new();
     let terminal = Terminal::start(place.stackglass(until_told("exit 7")));
     place.await_file("ready");
-    terminal.await_text("ready", 1);
+    terminal.await_shown("ready %");
     signal(&terminal.child, Signal::TERM);
     let (status, printed) = terminal.end();
     assert_eq!(status, Some(7), "{printed}");
@@ -206,13 +223,13 @@ fn leaving_ends_the_program() {
     let place = Place::new();
     let mut terminal = Terminal::start(place.stackglass(until_told("echo > told; exit 7")));
     place.await_file("ready");
-    terminal.await_text("ready", 1);
+    terminal.await_shown("ready %");
     terminal.type_keys(b"q");
     assert_eq!(terminal.end().0, Some(0));
     place.await_file("told");
     // A program that ignores SIGTERM.
     let mut terminal = Terminal::start(place.stackglass(until_told("")));
-    terminal.await_text("ready", 1);
+    terminal.await_shown("ready %");
     terminal.type_keys(b"\x03");
     let (status, printed) = terminal.end();
     assert_eq!(status, Some(0), "{printed}");
@@ -223,9 +240,9 @@ fn leaving_ends_the_program() {
 fn what_cannot_be_saved_is_said() {
     let (place, target) = (Place::new(), Target::start());
     let mut terminal = Terminal::start(place.stackglass(["top", "-o", "no/such/f.glass", &target.pid()]));
-    terminal.await_text("ready", 1);
+    terminal.await_shown("ready %");
     terminal.type_keys(b"s");
-    terminal.await_text("no/such/f.glass", 1);
+    terminal.await_shown("no/such/f.glass");
     terminal.type_keys(b"q");
     assert_eq!(terminal.end().0, Some(0));
 }
@@ -235,12 +252,16 @@ fn enter_on_a_thread_shows_its_functions() {
     let place = Place::new();
     let mut terminal =
         Terminal::start(place.stackglass(["top", "--", stackglass(), "demo-workload", "--time", "60s"]));
-    terminal.await_text("compute", 1);
-    terminal.await_text("smooth", 1);
-    type_slowly(&mut terminal, &[b"3", b"/compute\r", b"\r"]);
-    terminal.await_text("only", 1);
-    type_slowly(&mut terminal, &[b"\r"]);
-    terminal.await_text("called", 1);
+    terminal.await_shown("compute");
+    terminal.await_shown("smooth");
+    terminal.type_keys(b"3");
+    terminal.await_screen("threads", shows_threads);
+    terminal.type_keys(b"/compute\r");
+    terminal.await_shown("only names with \"compute\"");
+    terminal.type_keys(b"\r");
+    terminal.await_shown("only thread compute");
+    terminal.type_keys(b"\r");
+    terminal.await_shown("called by");
     terminal.type_keys(b"q");
     assert_eq!(terminal.end().0, Some(0));
 }

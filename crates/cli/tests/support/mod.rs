@@ -6,6 +6,10 @@
 pub mod samples;
 pub mod target;
 
+mod received;
+
+pub use received::Received;
+
 use stackglass_profile::Recording;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -125,25 +129,25 @@ pub fn text(bytes: &[u8]) -> String {
 pub struct Terminal {
     master: File,
     pub child: Child,
-    output: Arc<Mutex<Vec<u8>>>,
+    received: Arc<Mutex<Received>>,
     reader: std::thread::JoinHandle<()>,
 }
 
 impl Terminal {
-    /// Starts a command in a new session whose terminal is a new one, 100 columns wide.
+    /// Starts a command in a new session whose terminal is a new one.
     pub fn start(command: Command) -> Terminal {
         let (master, child) = Terminal::unread(command);
         let mut stream = master.try_clone().expect("a descriptor is free");
-        let output = Arc::new(Mutex::new(Vec::new()));
-        let all = output.clone();
+        let received = Arc::new(Mutex::new(Received::new()));
+        let all = received.clone();
         let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             // Ends with EIO when the last program has left the terminal.
             while let Ok(n @ 1..) = stream.read(&mut buffer) {
-                all.lock().expect("nobody panics with it").extend_from_slice(&buffer[..n]);
+                all.lock().expect("nobody panics with it").add(&buffer[..n]);
             }
         });
-        Terminal { master, child, output, reader }
+        Terminal { master, child, received, reader }
     }
 
     /// The same without a reader: the terminal is gone when the file is dropped.
@@ -175,10 +179,26 @@ impl Terminal {
 
     /// The output so far.
     pub fn output(&self) -> String {
-        text(&self.output.lock().expect("nobody panics with it"))
+        self.received.lock().expect("nobody panics with it").text()
     }
 
-    /// Waits until the output contains this text `times` times.
+    /// The text on the screen.
+    pub fn screen(&self) -> String {
+        self.received.lock().expect("nobody panics with it").screen()
+    }
+
+    /// Waits until the screen shows this text in one line.
+    pub fn await_shown(&self, what: &str) {
+        self.await_screen(what, |screen| screen.contains(what));
+    }
+
+    /// Waits until the condition is true of the screen.
+    pub fn await_screen(&self, what: &str, is_true: impl Fn(&str) -> bool) {
+        wait_or_tell(|| format!("{what}:\n{}", self.screen()), || is_true(&self.screen()));
+    }
+
+    /// Waits until the output contains this text `times` times. Of a program that draws, only sequences that act on the
+    /// terminal arrive whole; for words there is [`Terminal::await_shown`].
     pub fn await_text(&self, what: &str, times: usize) {
         let found = || self.output().matches(what).count() >= times;
         wait_or_tell(|| format!("{what}: {}", self.output()), found);
@@ -195,7 +215,7 @@ impl Terminal {
     pub fn end(mut self) -> (Option<i32>, String) {
         let status = end_of(&mut self.child);
         self.reader.join().expect("reading does not panic");
-        let output = text(&self.output.lock().expect("nobody panics with it"));
+        let output = self.received.lock().expect("nobody panics with it").text();
         (status, output)
     }
 }
@@ -207,7 +227,8 @@ fn open_terminal() -> (File, OwnedFd) {
         openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal is free");
     grantpt(&master).expect("it is ours");
     unlockpt(&master).expect("it is ours");
-    let size = Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    let size =
+        Winsize { ws_row: received::ROWS.get(), ws_col: received::COLUMNS.get(), ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(master.as_fd(), size).expect("it is ours");
     let name = ptsname(&master, Vec::new()).expect("it has a name");
     let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
