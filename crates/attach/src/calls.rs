@@ -10,7 +10,7 @@
 //! fewer calls resume by themselves. The handler does not know the number of the call for certain, but infers it from
 //! the instructions, so its second list is shorter: it lacks `write`, `flock`, `fcntl` and some rare waits.
 
-use stackglass_sampling::Call;
+use stackglass_proc_text::Call;
 
 /// Whether the kernel restarts the call after a stop, so that the program does not notice.
 ///

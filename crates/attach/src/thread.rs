@@ -4,8 +4,9 @@ use super::deep_stack::DeepStack;
 use super::interrupted_call::{PutBack, RepeatedCall};
 use super::perf_events::Event as PerfEvent;
 use super::sampling_period::SamplingPeriod;
+use stackglass_proc_text::{SchedStat, SleepPlace};
 use stackglass_procfs::threads::Files;
-use stackglass_sampling::{SchedStat, SleepPlace, ThreadTime};
+use stackglass_sampling::ThreadTime;
 use stackglass_wire::{ThreadId, ThreadName};
 
 /// A thread.

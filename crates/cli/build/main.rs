@@ -21,13 +21,14 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// `cargo xtask dist` sets it.
 const OLD_GLIBC: &str = "STACKGLASS_OLD_GLIBC";
 /// The crates of the library, with their dependencies.
-const CRATES: [(&str, &[&str]); 7] = [
+const CRATES: [(&str, &[&str]); 8] = [
     ("wire", &[]),
     ("unwind", &["libc"]),
     ("host", &["libc", "unwind", "wire"]),
-    ("sampling", &["wire"]),
+    ("proc-text", &[]),
+    ("sampling", &["proc-text", "wire"]),
     ("heap", &["libc", "host", "sampling", "unwind", "wire"]),
-    ("sampler", &["libc", "host", "sampling", "unwind", "wire"]),
+    ("sampler", &["libc", "host", "proc-text", "sampling", "unwind", "wire"]),
     ("preload", &["libc", "heap", "host", "sampler", "wire"]),
 ];
 
@@ -87,7 +88,8 @@ fn write_manifests(here: &Path, workspace: &Path) -> std::io::Result<()> {
 fn sources_of(here: &Path, name: &str) -> PathBuf {
     let beside = here.parent().expect("a package lies in a folder");
     let version = env!("CARGO_PKG_VERSION");
-    let folders = [name.to_owned(), format!("stackglass-{name}-{version}"), format!("stackglass-{name}")];
+    let folders =
+        [name.replace('-', "_"), format!("stackglass-{name}-{version}"), format!("stackglass-{name}")];
     let mut sources = folders.iter().map(|folder| beside.join(folder).join("src"));
     let sources = sources.find(|sources| sources.is_dir()).unwrap_or_else(|| {
         panic!(

@@ -1,7 +1,7 @@
 //! Lists of threads, and their files in `/proc/PID/task`. The two files that are read at every tick stay open.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-use stackglass_sampling::{SchedStat, ThreadState};
+use stackglass_proc_text::{SchedStat, ThreadState};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
@@ -98,7 +98,7 @@ pub fn links(pid: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_sampling::{Call, Sleep};
+    use stackglass_proc_text::{Call, Sleep};
 
     #[test]
     fn our_own_threads_are_known_by_their_names() {

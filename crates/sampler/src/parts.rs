@@ -18,7 +18,7 @@ use crate::threads::table::ThreadTable;
 use stackglass_host::image::ProcessImage;
 use stackglass_host::task::Polled;
 use stackglass_host::{Guest, SlotIndex};
-use stackglass_sampling::ThreadState;
+use stackglass_proc_text::ThreadState;
 use stackglass_wire::stream::Writer;
 use stackglass_wire::{ControlPage, Counter};
 

@@ -10,7 +10,8 @@ use crate::sleep::read::{self, SleepingStack};
 use crate::sleep::reader::ReadStack;
 use crate::threads::discovery;
 use stackglass_host::{SlotIndex, restart, system};
-use stackglass_sampling::{LastStack, Observation, Passed, Sleep, Stack, Step};
+use stackglass_proc_text::Sleep;
+use stackglass_sampling::{LastStack, Observation, Passed, Stack, Step};
 
 /// CPU time that a signal and its handler may have used since a stack was taken, ns.
 const HANDLER: u64 = 15_000;

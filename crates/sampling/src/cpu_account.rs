@@ -5,7 +5,7 @@
 //! on average, its time on the right stacks, and no time is lost. The sums are exact: all assigned running time equals
 //! the kernel's clock, and running time and rest together equal the wall clock.
 
-use crate::SchedStat;
+use stackglass_proc_text::SchedStat;
 
 /// A shorter rest is kept until it has grown, ns: two clocks are never read at the same moment.
 const WORTH_ASSIGNING: i64 = 50_000;

@@ -5,7 +5,7 @@
 //! kernel resumes by itself. The stack of a running thread is requested by a signal or a stop. Reading a thread's state
 //! costs a system call, so the function asks for it only where the answer matters ([`Step::ReadState`], [`Step::CheckCpu`]).
 
-use crate::{Sleep, ThreadState};
+use stackglass_proc_text::{Sleep, ThreadState};
 
 /// The kind of stack that a thread's time was last assigned to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -110,9 +110,9 @@ impl Observation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SleepPlace;
     use LastStack::*;
     use Step::*;
+    use stackglass_proc_text::SleepPlace;
 
     const SLEEP: Sleep = Sleep { place: SleepPlace { pc: 1, sp: 2 }, call: None };
     const ASLEEP: ThreadState = ThreadState::Asleep(SLEEP);

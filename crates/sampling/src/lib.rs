@@ -3,8 +3,7 @@
 //! The sampler inside a program (`stackglass-sampler`) and the one that looks at a process from outside (`stackglass-attach`) get
 //! their facts in different ways and follow the same rules: what to do about a thread ([`Observation`]), how its time is
 //! measured ([`CpuAccount`]) and assigned to stacks ([`ThreadTime`]),
-//! when the next tick comes ([`TickSchedule`], [`Random`]), what the kernel says of a thread ([`ThreadState`], [`SchedStat`]),
-//! and which stack of a sleeping thread is known already ([`SleepCache`]).
+//! when the next tick comes ([`TickSchedule`], [`Random`]), and which stack of a sleeping thread is known already ([`SleepCache`]).
 //!
 //! Nothing here makes a system call or allocates, so that it can run inside any program.
 #![cfg_attr(not(test), no_std)]
@@ -13,10 +12,8 @@ mod call_share;
 mod cpu_account;
 mod decision;
 mod hash;
-pub mod numbers;
 mod random;
 mod sleep_cache;
-mod thread_state;
 mod thread_time;
 mod tick_schedule;
 
@@ -26,6 +23,5 @@ pub use decision::{LastStack, Observation, Step};
 pub use hash::{hash, hash_index};
 pub use random::Random;
 pub use sleep_cache::{CachedStack, SPAN, SleepCache, SleepEntry};
-pub use thread_state::{Call, SchedStat, Sleep, SleepPlace, ThreadState};
 pub use thread_time::{SampleSink, Stack, ThreadTime};
 pub use tick_schedule::TickSchedule;

@@ -5,7 +5,8 @@
 //! addresses. If the thread sleeps at the same place again, with the same return addresses in the same words, its stack
 //! is the same.
 
-use crate::{SleepPlace, hash_index};
+use crate::hash_index;
+use stackglass_proc_text::SleepPlace;
 
 /// Deepest stack that is stored.
 const FRAMES: usize = 128;

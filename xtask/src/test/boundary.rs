@@ -10,6 +10,7 @@ use std::process::Command;
 const INSIDE: &[&str] = &[
     "stackglass-preload",
     "stackglass-sampler",
+    "stackglass-proc-text",
     "stackglass-sampling",
     "stackglass-heap",
     "stackglass-host",

@@ -14,7 +14,7 @@ use stackglass_perf::attributes::{Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_TYPE
 use stackglass_perf::records::{ABI_64, MISC_KERNEL, MISC_MODE, PERF_RECORD_SAMPLE};
 use stackglass_perf::registers;
 use stackglass_perf::ring::Ring;
-use stackglass_sampling::SleepPlace;
+use stackglass_proc_text::SleepPlace;
 use stackglass_unwind::{Register, Registers};
 
 /// Time between two samples, ns. Much shorter ones would leave the thread hardly any time.

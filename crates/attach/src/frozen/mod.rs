@@ -39,9 +39,10 @@ pub use stackglass_procfs::maps::Mapping;
 pub(crate) use stop::release;
 pub use working_set::{OtherPages, WorkingSet};
 
+use stackglass_proc_text::SchedStat;
 use stackglass_procfs::ImageKey;
 use stackglass_procfs::threads::Files;
-use stackglass_sampling::SchedStat;
+
 use std::time::Duration;
 use tracer::{Kind, Tracer};
 

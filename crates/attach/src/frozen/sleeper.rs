@@ -5,9 +5,9 @@
 
 use super::Mapping;
 use super::memory::ProcessMemory;
+use stackglass_proc_text::SleepPlace;
 use stackglass_procfs::maps;
 use stackglass_procfs::status::namespace_pids;
-use stackglass_sampling::SleepPlace;
 
 /// Value of a register that is not known.
 pub(super) const UNKNOWN: u64 = u64::MAX;

@@ -23,9 +23,9 @@ use crate::clock::monotonic;
 use crate::perf_refused::PerfRefused;
 use crate::ptrace::{self, Stop};
 use stackglass_perf::user_stop::{UserStop, is_of_user_stop};
+use stackglass_proc_text::{Call, SchedStat, Sleep, SleepPlace, ThreadState};
 use stackglass_procfs::Status;
 use stackglass_procfs::threads::Files;
-use stackglass_sampling::{Call, SchedStat, Sleep, SleepPlace, ThreadState};
 use std::io;
 
 /// A thread that gets no CPU stops later than this only on a machine that hardly runs, ns.

@@ -8,8 +8,8 @@ use super::process::Process;
 use super::thread::Thread;
 use super::time::SwitchCost;
 use super::walking::{FETCH, Walked, Walking};
+use stackglass_proc_text::ThreadState;
 use stackglass_procfs::clock::monotonic;
-use stackglass_sampling::ThreadState;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers};
 

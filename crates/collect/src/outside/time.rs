@@ -7,7 +7,7 @@
 //! The kernel does not report when a sleeping thread is woken, only when it gets a CPU. But its account also says how long the thread has
 //! waited for CPUs: what exceeds the waits after preemptions was a wait after a sleep. Neither that nor the cost of switches is sleep.
 
-use stackglass_sampling::SchedStat;
+use stackglass_proc_text::SchedStat;
 
 /// Most that a switch may cost, ns. A larger difference has another cause.
 const MOST_PER_SWITCH: u64 = 100_000;

@@ -14,13 +14,13 @@ use crate::image;
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::Poll;
 use stackglass_perf::breakpoint::Breakpoint;
+use stackglass_proc_text::{SchedStat, ThreadState};
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::{stacks, threads};
 use stackglass_procfs::threads::Files;
 use stackglass_procfs::{ImageKey, Status, clock};
 use stackglass_profile::Nanos;
 use stackglass_profile::task_dump::PollingThread;
-use stackglass_sampling::{SchedStat, ThreadState};
 use std::time::{Duration, Instant};
 
 /// Longest time until the second look, on a machine that is busy with other work.

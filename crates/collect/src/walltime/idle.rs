@@ -3,8 +3,8 @@
 //! While none has, its tasks are what they were at the last look, and the process is left alone.
 
 use foldhash::HashMap;
+use stackglass_proc_text::SchedStat;
 use stackglass_procfs::threads::{self, Files};
-use stackglass_sampling::SchedStat;
 
 /// Most threads that are compared.
 const MOST: usize = 64;

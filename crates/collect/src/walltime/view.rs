@@ -8,9 +8,9 @@
 
 use super::idle::RunTimes;
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, FrozenThread, Options, OtherPages, WorkingSet};
+use stackglass_proc_text::{SchedStat, Sleep, ThreadState};
 use stackglass_process_view::image::ThreadRegisters;
 use stackglass_procfs::threads::{self, Files};
-use stackglass_sampling::{SchedStat, Sleep, ThreadState};
 use std::time::{Duration, Instant};
 
 /// How long others that trace the process are waited for.

@@ -3,7 +3,7 @@
 use stackglass_host::SlotIndex;
 use stackglass_host::mailbox::{MAILBOXES, Mailbox};
 use stackglass_host::task::Polled;
-use stackglass_sampling::SleepPlace;
+use stackglass_proc_text::SleepPlace;
 
 /// A mailbox that is reserved for one signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

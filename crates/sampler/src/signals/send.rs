@@ -3,7 +3,7 @@
 use crate::parts::Parts;
 use crate::signals::pending::{PendingSignal, TaskLook};
 use stackglass_host::{SignalToken, SlotIndex, alternate_stack, restart, signal};
-use stackglass_sampling::{Call, SleepPlace};
+use stackglass_proc_text::{Call, SleepPlace};
 use stackglass_wire::{Counter, cut};
 
 /// A signal not answered for so long is checked, ns.

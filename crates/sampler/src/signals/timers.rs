@@ -18,7 +18,8 @@ use stackglass_host::call_timer::{self, CallTimer};
 use stackglass_host::mailbox::MAILBOXES;
 use stackglass_host::user_timer::{self, SHORTEST, UserTimer};
 use stackglass_host::{Guest, SlotIndex, signal, system};
-use stackglass_sampling::{CallShare, Random, Sleep};
+use stackglass_proc_text::Sleep;
+use stackglass_sampling::{CallShare, Random};
 use stackglass_wire::{Counter, cut};
 
 /// Threads whose timers may be open. A timer makes each switch to a thread that runs some microseconds longer.

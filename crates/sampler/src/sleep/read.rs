@@ -4,7 +4,7 @@ use crate::parts::Parts;
 use crate::signals::send;
 use crate::sleep::reader::{ReadStack, SleepStack};
 use stackglass_host::SlotIndex;
-use stackglass_sampling::Sleep;
+use stackglass_proc_text::Sleep;
 use stackglass_unwind::walk::Cut;
 use stackglass_wire::Counter;
 

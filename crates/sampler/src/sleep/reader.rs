@@ -5,7 +5,8 @@
 
 use core::mem::MaybeUninit;
 use stackglass_host::{SlotIndex, UNWINDER, system};
-use stackglass_sampling::{SPAN, SleepCache, SleepEntry, SleepPlace, hash_index};
+use stackglass_proc_text::SleepPlace;
+use stackglass_sampling::{SPAN, SleepCache, SleepEntry, hash_index};
 use stackglass_unwind::memory::read_own;
 use stackglass_unwind::{ProcessStack, Registers, Scratch};
 use stackglass_wire::MAX_FRAMES;

@@ -14,7 +14,8 @@ use crate::tasks::waits;
 use stackglass_host::mailbox::MAILBOXES;
 use stackglass_host::task::{self, Polled, TaskPool};
 use stackglass_host::{SlotIndex, system};
-use stackglass_sampling::{Sleep, Stack, ThreadState};
+use stackglass_proc_text::{Sleep, ThreadState};
+use stackglass_sampling::Stack;
 use stackglass_wire::cut;
 
 /// Sampling begins.

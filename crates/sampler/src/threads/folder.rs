@@ -5,7 +5,7 @@
 
 use crate::threads::status::{Confinement, blocked_signals};
 use stackglass_host::system::{Fd, PathText};
-use stackglass_sampling::numbers::decimal;
+use stackglass_proc_text::numbers::decimal;
 use stackglass_wire::ThreadName;
 
 /// The folder.

@@ -7,7 +7,7 @@ use crate::threads::files::ThreadFile;
 use crate::threads::folder::ThreadFolder;
 use crate::threads::table::ThreadTable;
 use stackglass_host::SlotIndex;
-use stackglass_sampling::{SchedStat, ThreadState};
+use stackglass_proc_text::{SchedStat, ThreadState};
 
 /// Threads whose files may be open.
 const THREADS: usize = 256;

@@ -1,6 +1,6 @@
 //! What a thread's `status` file says of its signals and of the system calls it may make (proc_pid_status(5)).
 
-use stackglass_sampling::numbers::{decimal, hexadecimal};
+use stackglass_proc_text::numbers::{decimal, hexadecimal};
 
 /// The seccomp state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
