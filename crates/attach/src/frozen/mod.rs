@@ -18,7 +18,9 @@ mod code;
 mod copy;
 mod error;
 mod frame;
+mod frozen_threads;
 mod inject;
+mod lender;
 mod memory;
 mod own_copies;
 mod page_reader;
@@ -42,7 +44,6 @@ pub use working_set::{OtherPages, WorkingSet};
 use stackglass_proc_text::SchedStat;
 use stackglass_procfs::ImageKey;
 use stackglass_procfs::threads::Files;
-
 use std::time::Duration;
 use tracer::{Kind, Tracer};
 

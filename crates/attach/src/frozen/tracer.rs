@@ -10,16 +10,17 @@
 use super::code::BorrowedCode;
 use super::copy::{self, Copy, Made};
 use super::error::FreezeError;
+use super::frozen_threads;
 use super::inject::Borrowed;
+use super::lender::Lender;
 use super::memory::ProcessMemory;
-use super::page_reader::{PageReader, is_watched};
+use super::page_reader::PageReader;
 use super::request::CopyRequest;
-use super::sleeper;
-use super::stop::{Method, State, StoppedThreads};
+use super::stop::{Method, StoppedThreads};
 use super::task;
 use super::user_code;
 use super::working_set::{OtherPages, WorkingSet};
-use super::{FrozenThread, Mapping, Options, Pause, View};
+use super::{Mapping, Options, Pause, View};
 use crate::access;
 use crate::clock::monotonic;
 use crate::deadlock::Seizing;
@@ -30,7 +31,7 @@ use crate::refusal::Refusal;
 use crate::tracer_lock::{AttachMode, TracerLock};
 use stackglass_perf::user_stop;
 use stackglass_procfs::maps;
-use stackglass_procfs::{ImageKey, Status, process, threads};
+use stackglass_procfs::{ImageKey, process};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -57,9 +58,6 @@ const CAUGHT_CHECK: Duration = Duration::from_micros(200);
 const LONGEST_CALL: Duration = Duration::from_secs(5);
 /// Copies that are made until no thread has run meanwhile.
 const MOST_COPIES: u32 = 5;
-/// CAP_SYS_ADMIN as a bit.
-const SYS_ADMIN: u64 = 1 << 21;
-
 /// What is made of the process.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
@@ -533,7 +531,7 @@ impl Stopping {
             stopped.stop_again()?;
         };
         let view = |stopped: &StoppedThreads<'_>, mappings: Vec<Mapping>, memory, whole| {
-            let threads = frozen_threads_as_told(stopped);
+            let threads = frozen_threads::as_told(stopped);
             let pause = Pause { stop, clone: Duration::ZERO, whole };
             let unwatched = user_code::unwatched(stopped);
             View { pid, threads, mappings, memory, pause, unwatched }
@@ -558,7 +556,7 @@ impl Stopping {
         let (stop, whole) = (since(start), stopped.longest_hold());
         stopped.read_registers();
         let mappings = maps::read(living).map_err(cannot_read)?;
-        let threads = frozen_threads(stopped, &mappings, &memory);
+        let threads = frozen_threads::all(stopped, &mappings, &memory);
         let pause = Pause { stop, clone: Duration::ZERO, whole };
         Ok(View { pid: self.pid, threads, mappings, memory, pause, unwatched: Vec::new() })
     }
@@ -623,7 +621,7 @@ impl Stopping {
         if let Some(still) = &still {
             still.continue_from(&memory);
         }
-        let threads = frozen_threads(stopped, &mappings, &memory);
+        let threads = frozen_threads::all(stopped, &mappings, &memory);
         let whole = stopped.let_stopped_go();
         let pause = Pause { stop, clone, whole };
         let view =
@@ -682,83 +680,10 @@ impl Stopping {
         let living = process::living_thread(self.pid).ok_or(FreezeError::Gone { pid: self.pid })?;
         let memory = ProcessMemory::open(living).map_err(cannot_read)?;
         let mappings = maps::read(living).map_err(cannot_read)?;
-        let threads = frozen_threads(stopped, &mappings, &memory);
+        let threads = frozen_threads::all(stopped, &mappings, &memory);
         let pause = Pause { stop, clone: Duration::ZERO, whole: Duration::ZERO };
         Ok(View { pid: self.pid, threads, mappings, memory, pause, unwatched: Vec::new() })
     }
-}
-
-/// What is looked up before the process stops.
-struct Lender {
-    pid: u32,
-    status: Status,
-    memory: ProcessMemory,
-    code: BorrowedCode,
-    main_stack: Option<Mapping>,
-    image: Option<ImageKey>,
-    can_suspend_seccomp: bool,
-}
-
-impl Lender {
-    fn find(pid: u32) -> Result<Lender, FreezeError> {
-        Lender::with_code(pid, None)
-    }
-
-    fn with_code(pid: u32, code: Option<BorrowedCode>) -> Result<Lender, FreezeError> {
-        let gone = || FreezeError::Gone { pid };
-        let image = ImageKey::read(pid);
-        let living = process::living_thread(pid).ok_or_else(gone)?;
-        let main = Status::read(pid).ok_or_else(gone)?;
-        let name = main.name;
-        // The status of a main thread that has ended lists no features.
-        let status = Status { innermost_pid: main.innermost_pid, ..Status::read(living).ok_or_else(gone)? };
-        if status.has_shadow_stack {
-            return Err(FreezeError::ShadowStack { pid, name });
-        }
-        let can_suspend_seccomp = can_suspend_seccomp();
-        if !can_suspend_seccomp && every_thread_is_confined(pid) {
-            return Err(FreezeError::Filtered { pid, name });
-        }
-        if has_other_namespace_for_children(living) {
-            return Err(FreezeError::ChildNamespace { pid, name });
-        }
-        // Its monitor would be told of the copy, and serve it.
-        if is_watched(pid) {
-            return Err(FreezeError::Watched { pid, name });
-        }
-        let mappings = maps::read(living).map_err(cannot_read)?;
-        let memory = ProcessMemory::open_writable(living).map_err(cannot_read)?;
-        let code = code.or_else(|| BorrowedCode::find(&mappings, &memory));
-        let code = code.ok_or_else(|| FreezeError::NoCode { pid, name: name.clone() })?;
-        let main_stack = mappings.into_iter().find(|mapping| mapping.path == "[stack]");
-        let status = Status { name, ..status };
-        Ok(Lender { pid, status, memory, code, main_stack, image, can_suspend_seccomp })
-    }
-
-    fn borrowed(&self) -> Borrowed<'_> {
-        Borrowed {
-            pid: self.pid,
-            name: &self.status.name,
-            code: self.code,
-            memory: &self.memory,
-            main_stack: self.main_stack.clone(),
-            can_suspend_seccomp: self.can_suspend_seccomp,
-            has_init: self.status.innermost_pid != 1 && process::is_in_initial_pid_namespace(self.pid),
-        }
-    }
-}
-
-/// Whether this process may suspend seccomp for others (`PTRACE_O_SUSPEND_SECCOMP`). In a user namespace, the kernel
-/// refuses it nevertheless.
-fn can_suspend_seccomp() -> bool {
-    let own = Status::own();
-    own.capabilities & SYS_ADMIN != 0 && !own.confined
-}
-
-/// Whether seccomp confines all threads.
-fn every_thread_is_confined(pid: u32) -> bool {
-    let statuses = threads::list(pid).into_iter().filter_map(Status::read);
-    statuses.filter(|status| !status.has_ended()).all(|status| status.confined)
 }
 
 pub(super) fn cannot_read(error: io::Error) -> FreezeError {
@@ -769,66 +694,12 @@ fn since(start: u64) -> Duration {
     Duration::from_nanos(monotonic().saturating_sub(start))
 }
 
-/// The threads as they were stopped or sleep, the main thread first, with the thread pointers of those that sleep.
-fn frozen_threads(
-    stopped: &StoppedThreads<'_>,
-    mappings: &[Mapping],
-    memory: &ProcessMemory,
-) -> Vec<FrozenThread> {
-    let mut threads = frozen_threads_as_told(stopped);
-    for thread in &mut threads {
-        let is_told =
-            stopped.threads.iter().all(|other| other.tid != thread.tid || other.registers.is_none());
-        if let Some(registers) = thread.registers.filter(|_| is_told) {
-            thread.registers = Some(sleeper::with_thread_pointer(registers, thread.tid, mappings, memory));
-        }
-    }
-    threads
-}
-
-/// The threads as they were stopped or sleep, the main thread first. Of those that sleep, the kernel tells where.
-fn frozen_threads_as_told(stopped: &StoppedThreads<'_>) -> Vec<FrozenThread> {
-    let is_there = |thread: &&super::stop::TracedThread| {
-        thread.registers.is_some() || matches!(thread.state, State::InKernel | State::Asleep)
-    };
-    let of = |thread: &super::stop::TracedThread| FrozenThread {
-        tid: thread.tid,
-        name: thread.name.clone(),
-        registers: match (&thread.registers, thread.sleeping) {
-            (Some(registers), _) => Some(words(registers)),
-            (None, Some(sleeping)) => Some(sleeper::registers(sleeping.place())),
-            (None, None) => thread.registers_in_call(),
-        },
-    };
-    stopped.threads.iter().filter(is_there).map(of).collect()
-}
-
-fn words(r: &libc::user_regs_struct) -> [u64; 27] {
-    [
-        r.r15, r.r14, r.r13, r.r12, r.rbp, r.rbx, r.r11, r.r10, r.r9, r.r8, r.rax, r.rcx, r.rdx, r.rsi,
-        r.rdi, r.orig_rax, r.rip, r.cs, r.eflags, r.rsp, r.ss, r.fs_base, r.gs_base, r.ds, r.es, r.fs, r.gs,
-    ]
-}
-
 /// A descriptor that becomes readable when the process ends; `None` on kernels before 5.3.
 fn open_process(pid: u32) -> Option<OwnedFd> {
     // SAFETY: a call with integers; a result that is not negative is a descriptor that nothing else owns.
     unsafe {
         let file = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0);
         (file >= 0).then(|| OwnedFd::from_raw_fd(file as i32))
-    }
-}
-
-/// Whether children of a thread are in another pid namespace than the thread. That namespace ends with its first process: no other
-/// can be created then.
-fn has_other_namespace_for_children(tid: u32) -> bool {
-    let namespace = |task: &str, name: &str| std::fs::read_link(format!("/proc/{task}/ns/{name}"));
-    let task = tid.to_string();
-    let Ok(own) = namespace(&task, "pid") else { return false };
-    match namespace(&task, "pid_for_children") {
-        Ok(of_children) => of_children != own,
-        // There is no such file while that namespace is empty, and on kernels before 4.12.
-        Err(_) => namespace("self", "pid_for_children").is_ok(),
     }
 }
 

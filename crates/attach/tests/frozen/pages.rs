@@ -80,7 +80,6 @@ fn memory_that_does_not_change_is_always_read() {
     assert!(!process.is_alive(), "what it lacks cannot be read any more");
 }
 
-/// Calls of a program that waits for pages of a monitor of its own are in the way of nobody.
 #[test]
 fn pages_that_were_never_written_are_zeros_and_are_not_made() {
     let (mut program, line) = Program::start("untouched", &[]);
