@@ -28,11 +28,12 @@ fn check(maps: &str) {
     let share = |t: &Thread, part: &str| t.time_in(part) as f64 / (t.awake + t.asleep) as f64;
 
     let deep = "deep;".repeat(201);
-    assert!(share(named("busy"), "busy_thread;busy_outer;busy_inner;leaf") > 0.99);
-    assert!(share(named("deep"), &format!("deep_thread;{deep}busy_outer")) > 0.99);
-    assert!(share(named("sleeper"), "sleep_thread;sleep_outer;sleep_inner") > 0.99);
-    assert!(share(named("waiter"), "lock_thread;wait_for_lock") > 0.99);
-    assert!(share(&threads[&1], "main") > 0.99);
+    let is_known = |t: &Thread, part: &str| assert!(share(t, part) > 0.99, "{part}: {t:#?}");
+    is_known(named("busy"), "busy_thread;busy_outer;busy_inner;leaf");
+    is_known(named("deep"), &format!("deep_thread;{deep}busy_outer"));
+    is_known(named("sleeper"), "sleep_thread;sleep_outer;sleep_inner");
+    is_known(named("waiter"), "lock_thread;wait_for_lock");
+    is_known(&threads[&1], "main");
     for name in ["sleeper", "waiter"] {
         let thread = named(name);
         assert!(thread.asleep > 100 * thread.awake, "{thread:#?}");
