@@ -74,6 +74,38 @@ fn addresses_become_places_in_the_modules_mapped_at_that_moment() {
     assert_eq!(&*recording.processes[0].exe, "/opt/bin/guest");
 }
 
+/// A look that comes late, soon after samples were forgotten, finds that the thread ran and waited: most of that is of before.
+#[test]
+fn no_thread_has_more_time_than_has_passed_since_samples_were_forgotten() {
+    const MS: u64 = 1_000_000;
+    let guest = Guest::new(7);
+    let mut recorder = Recorder::new(RecordingInfo::default());
+    let mut image = ProcessImage::new(guest.view().0, &mut recorder).unwrap();
+    for event in [start(1), sample(1, 10, &[0x10])] {
+        image.apply(&event, &mut recorder);
+    }
+    let earlier = stackglass_procfs::clock::monotonic();
+    let before = recorder.clear_samples();
+    image.forget_stacks(&before, &mut recorder);
+    let now = stackglass_procfs::clock::monotonic();
+    let repeat = |at, time, state| Event::Repeat { thread: ThreadId(1), at: now + at, time, state };
+    let events = [
+        repeat(34 * MS, 28 * MS, Wire::Waiting),
+        repeat(34 * MS, 28 * MS, Wire::Awake),
+        repeat(36 * MS, 2 * MS, Wire::Awake),
+        repeat(900 * MS, 864 * MS, Wire::Asleep),
+    ];
+    let mut sums = Vec::new();
+    for event in events {
+        image.apply(&event, &mut recorder);
+        sums.push(recorder.recording().samples.iter().map(|sample| sample.time.0).sum::<u64>());
+    }
+    for (sum, passed) in sums.iter().zip([28, 34, 36, 900]) {
+        let least = passed * MS;
+        assert!((least..=least + now - earlier).contains(sum), "{sums:?}");
+    }
+}
+
 #[test]
 fn repeats_stand_for_the_threads_own_last_stack() {
     let repeat = |thread, at, state| Event::Repeat { thread: ThreadId(thread), at, time: 5, state };

@@ -65,6 +65,8 @@ struct ThreadSoFar {
     number: ThreadNumber,
     ended: bool,
     last: Option<LastStack>,
+    /// Time that it was given since samples were forgotten, ns.
+    given: u64,
 }
 
 impl ProcessImage {
@@ -108,6 +110,7 @@ impl ProcessImage {
     /// stay: a sleeping thread only adds time to its stack.
     pub fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
         self.cleared_at = Nanos(clock::monotonic());
+        self.threads.values_mut().for_each(|thread| thread.given = 0);
         self.held.forget();
         self.stacks.clear();
         self.locations.clear();
@@ -127,8 +130,8 @@ impl ProcessImage {
         match *event {
             Event::Sample { thread, at, time, task, state, cut, hits, frames } => {
                 let Some(number) = self.number(thread, at, recorder) else { return };
-                let (clock, time) = (Nanos(at), self.since_cleared(at, time));
                 let state = state_of(state);
+                let (clock, time) = (Nanos(at), self.since_cleared(thread, at, time, state));
                 if let ([waited, rest @ ..], stackglass_wire::cut::WAITS) = (frames, cut) {
                     self.note_wait(task, *waited, recorder);
                     let id = self.task_id(task);
@@ -157,8 +160,8 @@ impl ProcessImage {
                 else {
                     return;
                 };
-                let (clock, time) = (Nanos(at), self.since_cleared(at, time));
                 let state = state_of(state);
+                let (clock, time) = (Nanos(at), self.since_cleared(thread, at, time, state));
                 recorder.add_sample(Sample { stack, thread: number, task, clock, state, cut, hits: 0, time });
             }
             Event::ThreadStart { thread, tid, at, name } => {
@@ -240,9 +243,18 @@ impl ProcessImage {
         self.stack(frames, recorder)
     }
 
-    /// The part of `time`, which ends `at`, that the recording counts.
-    fn since_cleared(&self, at: u64, time: u64) -> Nanos {
-        Nanos(time.min(at.saturating_sub(self.cleared_at.0)))
+    /// The part of `time`, which ends `at`, that the recording counts. A late look finds time of before samples were forgotten, and does
+    /// not tell whether the thread ran or waited then: all that the thread is given together lies between that moment and `at`. A
+    /// wall-time profile counts tasks, of which a thread has many.
+    fn since_cleared(&mut self, thread: ThreadId, at: u64, time: u64, state: State) -> Nanos {
+        let passed = at.saturating_sub(self.cleared_at.0);
+        let is_bounded = self.cleared_at.0 != 0 && state != State::Task;
+        let Some(so_far) = self.threads.get_mut(&thread.0).filter(|_| is_bounded) else {
+            return Nanos(time.min(passed));
+        };
+        let time = time.min(passed.saturating_sub(so_far.given));
+        so_far.given += time;
+        Nanos(time)
     }
 
     /// The number of a thread that was announced.
@@ -291,7 +303,7 @@ impl ProcessImage {
             blocked_signal: false,
         };
         if let Some(number) = recorder.add_thread(thread) {
-            self.threads.insert(id.0, ThreadSoFar { number, ended: false, last: None });
+            self.threads.insert(id.0, ThreadSoFar { number, ended: false, last: None, given: 0 });
         }
     }
 
