@@ -74,25 +74,17 @@ fn a_program_is_started_shown_and_saved() {
     }
     terminal.type_keys(b"x");
     terminal.await_screen("no help", |screen| HELP.iter().all(|words| !screen.contains(words)));
-    terminal.type_keys(b"2");
-    terminal.await_shown("  own % line");
+    terminal.type_until(b"2", "  own % line");
     terminal.type_keys(b"3");
     terminal.await_screen("threads", shows_threads);
-    terminal.type_keys(b"1");
-    terminal.await_shown(FUNCTIONS);
-    terminal.type_keys(b"\r");
-    terminal.await_shown("  own % total % called by");
+    terminal.type_until(b"1", FUNCTIONS);
+    terminal.type_until(b"\r", "  own % total % called by");
     terminal.await_shown("  own % total % calls (itself: own time)");
-    terminal.type_keys(b"\x1b");
-    terminal.await_shown(FUNCTIONS);
-    terminal.type_keys(b"/compute");
-    terminal.await_shown("filter: compute_");
-    terminal.type_keys(b"\r");
-    terminal.await_shown("only names with \"compute\"");
-    terminal.type_keys(b"p");
-    terminal.await_shown("PAUSED");
-    terminal.type_keys(b"s");
-    terminal.await_shown("saved to t.glass");
+    terminal.type_until(b"\x1b", FUNCTIONS);
+    terminal.type_until(b"/compute", "filter: compute_");
+    terminal.type_until(b"\r", "only names with \"compute\"");
+    terminal.type_until(b"p", "PAUSED");
+    terminal.type_until(b"s", "saved to t.glass");
     terminal.type_keys(b"q");
     let (status, printed) = terminal.end();
     assert_eq!(status, Some(0), "{printed}");
@@ -241,8 +233,7 @@ fn what_cannot_be_saved_is_said() {
     let (place, target) = (Place::new(), Target::start());
     let mut terminal = Terminal::start(place.stackglass(["top", "-o", "no/such/f.glass", &target.pid()]));
     terminal.await_shown("ready %");
-    terminal.type_keys(b"s");
-    terminal.await_shown("no/such/f.glass");
+    terminal.type_until(b"s", "no/such/f.glass");
     terminal.type_keys(b"q");
     assert_eq!(terminal.end().0, Some(0));
 }
@@ -256,12 +247,9 @@ fn enter_on_a_thread_shows_its_functions() {
     terminal.await_shown("smooth");
     terminal.type_keys(b"3");
     terminal.await_screen("threads", shows_threads);
-    terminal.type_keys(b"/compute\r");
-    terminal.await_shown("only names with \"compute\"");
-    terminal.type_keys(b"\r");
-    terminal.await_shown("only thread compute");
-    terminal.type_keys(b"\r");
-    terminal.await_shown("called by");
+    terminal.type_until(b"/compute\r", "only names with \"compute\"");
+    terminal.type_until(b"\r", "only thread compute");
+    terminal.type_until(b"\r", "called by");
     terminal.type_keys(b"q");
     assert_eq!(terminal.end().0, Some(0));
 }

@@ -11,29 +11,29 @@ pub(super) fn all(
     mappings: &[Mapping],
     memory: &ProcessMemory,
 ) -> Vec<FrozenThread> {
-    let mut threads = as_told(stopped);
-    for thread in &mut threads {
-        let is_told =
-            stopped.threads.iter().all(|other| other.tid != thread.tid || other.registers.is_none());
-        if let Some(registers) = thread.registers.filter(|_| is_told) {
-            thread.registers = Some(sleeper::with_thread_pointer(registers, thread.tid, mappings, memory));
-        }
-    }
-    threads
+    threads(stopped, |registers, tid| sleeper::with_thread_pointer(registers, tid, mappings, memory))
 }
 
 /// The threads as they were stopped or sleep, the main thread first. Of those that sleep, the kernel tells where.
 pub(super) fn as_told(stopped: &StoppedThreads<'_>) -> Vec<FrozenThread> {
+    threads(stopped, |registers, _| registers)
+}
+
+/// The threads, those in calls with what is known of their registers by kernel id.
+fn threads(stopped: &StoppedThreads<'_>, in_call: impl Fn([u64; 27], u32) -> [u64; 27]) -> Vec<FrozenThread> {
     let is_there = |thread: &&TracedThread| {
         thread.registers.is_some() || matches!(thread.state, State::InKernel | State::Asleep)
     };
     let of = |thread: &TracedThread| FrozenThread {
         tid: thread.tid,
         name: thread.name.clone(),
-        registers: match (&thread.registers, thread.sleeping) {
-            (Some(registers), _) => Some(words(registers)),
-            (None, Some(sleeping)) => Some(sleeper::registers(sleeping.place())),
-            (None, None) => thread.registers_in_call(),
+        registers: match &thread.registers {
+            Some(registers) => Some(words(registers)),
+            None => {
+                let asleep = thread.sleeping.map(|sleeping| sleeper::registers(sleeping.place()));
+                let told = asleep.or_else(|| thread.registers_in_call());
+                told.map(|registers| in_call(registers, thread.tid))
+            }
         },
     };
     stopped.threads.iter().filter(is_there).map(of).collect()

@@ -4,6 +4,12 @@ use crate::moment::{PAGES, assert_one_moment, numbers};
 use crate::program::{Program, relatives};
 use stackglass_attach::frozen::{FrozenProcess, Options, OtherPages, WorkingSet};
 
+/// A program that writes all of its pages in turn, and where they are.
+fn sweeping() -> (Program, u64) {
+    let (program, line) = Program::start("sweep", &[]);
+    (program, u64::from_str_radix(&line, 16).unwrap())
+}
+
 fn frozen(program: &Program, set: &WorkingSet, others: OtherPages) -> FrozenProcess {
     FrozenProcess::of_pages(program.pid(), set, others, &Options::default()).unwrap()
 }
@@ -15,8 +21,7 @@ fn word(process: &FrozenProcess, address: u64) -> Option<u64> {
 
 #[test]
 fn the_working_set_is_of_one_moment() {
-    let (mut program, line) = Program::start("sweep", &[]);
-    let pages = u64::from_str_radix(&line, 16).unwrap();
+    let (mut program, pages) = sweeping();
     let set = WorkingSet::default();
     // Nothing is known of these pages yet, so they are not read.
     let first = frozen(&program, &set, OtherPages::Missing);
@@ -52,8 +57,7 @@ fn the_working_set_is_of_one_moment() {
 
 #[test]
 fn other_pages_are_read_later_if_that_is_wanted() {
-    let (mut program, line) = Program::start("sweep", &[]);
-    let pages = u64::from_str_radix(&line, 16).unwrap();
+    let (mut program, pages) = sweeping();
     let set = WorkingSet::default();
     let process = frozen(&program, &set, OtherPages::Live);
     let before = word(&process, pages);
@@ -68,7 +72,7 @@ fn other_pages_are_read_later_if_that_is_wanted() {
 
 #[test]
 fn memory_that_does_not_change_is_always_read() {
-    let (mut program, _) = Program::start("sweep", &[]);
+    let (mut program, _) = sweeping();
     let process = frozen(&program, &WorkingSet::default(), OtherPages::Missing);
     let is_code = |mapping: &&stackglass_attach::frozen::Mapping| mapping.executable && mapping.inode != 0;
     let code = process.mappings().iter().find(is_code).unwrap();

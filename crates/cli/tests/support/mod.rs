@@ -192,6 +192,12 @@ impl Terminal {
         self.await_screen(what, |screen| screen.contains(what));
     }
 
+    /// Types keys, and waits until the screen shows this text in one line.
+    pub fn type_until(&mut self, keys: &[u8], what: &str) {
+        self.type_keys(keys);
+        self.await_shown(what);
+    }
+
     /// Waits until the condition is true of the screen.
     pub fn await_screen(&self, what: &str, is_true: impl Fn(&str) -> bool) {
         wait_or_tell(|| format!("{what}:\n{}", self.screen()), || is_true(&self.screen()));
