@@ -23,7 +23,10 @@ pub struct Ring {
     size: usize,
     head: u64,
     tail: u64,
+    /// The last record that wraps around the end.
     wrapped: Vec<u8>,
+    /// Its place, by the count of `tail`.
+    wrapped_at: Option<u64>,
 }
 
 // SAFETY: only this value refers to the mapping.
@@ -75,7 +78,7 @@ impl Ring {
         if map == libc::MAP_FAILED {
             return Err((event, io::Error::last_os_error()));
         }
-        Ok(Ring { fd: event, map: map.cast(), size, head: 0, tail: 0, wrapped: Vec::new() })
+        Ok(Ring { fd: event, map: map.cast(), size, head: 0, tail: 0, wrapped: Vec::new(), wrapped_at: None })
     }
 
     /// Makes the records written since the last call visible.
@@ -103,12 +106,15 @@ impl Ring {
             // which `advance` does, and that needs `&mut self`.
             unsafe { std::slice::from_raw_parts(self.data().add(from + HEADER), size - HEADER) }
         } else {
-            let first = self.size - from;
-            self.wrapped.clear();
-            // SAFETY: both pieces are inside the buffer, see above.
-            unsafe {
-                self.wrapped.extend_from_slice(std::slice::from_raw_parts(self.data().add(from), first));
-                self.wrapped.extend_from_slice(std::slice::from_raw_parts(self.data(), size - first));
+            // A record may be looked at several times, and the kernel does not change it meanwhile.
+            if self.wrapped_at.replace(self.tail) != Some(self.tail) {
+                let first = self.size - from;
+                self.wrapped.clear();
+                // SAFETY: both pieces are inside the buffer, see above.
+                unsafe {
+                    self.wrapped.extend_from_slice(std::slice::from_raw_parts(self.data().add(from), first));
+                    self.wrapped.extend_from_slice(std::slice::from_raw_parts(self.data(), size - first));
+                }
             }
             &self.wrapped[HEADER..]
         };

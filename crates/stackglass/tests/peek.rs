@@ -2,7 +2,7 @@
 //! disturb. Each scenario runs in a child process of this test program.
 
 use stackglass_collect::peeks::request::{PeekOptions, PeekRequest, ResponseEnd};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -168,17 +168,20 @@ fn a_report_of_ones_own_may_panic() {
 #[test]
 fn a_profile_that_runs_is_shown_and_not_disturbed() {
     const NAME: &str = "a_profile_that_runs_is_shown_and_not_disturbed";
+    const REQUESTED: &str = "A peek is requested.";
     if is_child(NAME) {
         stackglass::peek::install().unwrap();
         stackglass::peek::set_duration(Duration::from_millis(300)).unwrap();
         eprintln!("ready");
         // Begins while a peek goes on, ends while another one does.
         std::io::stdin().read_line(&mut String::new()).unwrap();
+        eprintln!("{REQUESTED}");
         stackglass::peek::request();
         spin(Duration::from_millis(150));
         let began = Instant::now();
         let wall = stackglass::profile!({
             spin(Duration::from_millis(700));
+            eprintln!("{REQUESTED}");
             stackglass::peek::request();
             spin(Duration::from_millis(150));
             began.elapsed()
@@ -194,30 +197,47 @@ fn a_profile_that_runs_is_shown_and_not_disturbed() {
         let (spun, slept) = (time_of(&NAME[..15]), time_of(&recording.threads[0].name));
         eprintln!("profiled {spun} and {slept} of {}, {} threads", wall.as_micros(), recording.threads.len());
         // The second peek's report.
-        std::thread::sleep(Duration::from_secs(3));
+        std::io::stdin().read_line(&mut String::new()).unwrap();
         return;
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.stdin(Stdio::piped());
     let mut peeked = Peeked::of(command, NAME);
-    drop(peeked.child.stdin.take());
-    let mut text = peeked.until("profiled ");
-    let last = text.lines().last().unwrap().to_owned();
+    let mut stdin = peeked.child.stdin.take().unwrap();
+    stdin.write_all(b"\n").unwrap();
+    let (mut lines, mut requested, mut collected) = (Vec::new(), Vec::new(), Vec::new());
+    let has = |lines: &[String], text: &str| lines.iter().filter(|line| line.contains(text)).count();
+    while has(&lines, "profiled ") == 0 || has(&lines, "In short, ") < 2 {
+        let line = peeked.until("\n");
+        match line.trim_end() {
+            REQUESTED => requested.push(Instant::now()),
+            "Profile collected." => collected.push(Instant::now()),
+            _ => {}
+        }
+        lines.push(line);
+    }
+    drop(stdin);
+    let last = lines.iter().find(|line| line.contains("profiled ")).unwrap().clone();
     let number = |at: usize| last.split([' ', ',']).nth(at).unwrap().parse::<f64>().unwrap();
     // The profile has its own time and nothing of the peeks' before and after it, asleep or not; none of our threads.
     assert!((0.95..1.02).contains(&(number(1) / number(5))), "{last}");
     assert!((0.95..1.02).contains(&(number(3) / number(5))), "{last}");
     assert!(last.ends_with(", 2 threads\n") || last.ends_with(", 2 threads"), "{last}");
-    peeked.errors.read_to_string(&mut text).unwrap();
+    peeked.errors.read_to_string(lines.last_mut().unwrap()).unwrap();
+    let text = lines.concat();
     assert_eq!(text.matches("Profile collected.").count(), 2, "{text}");
-    // Each of the peeks has seen its 300 ms, whatever the profile did meanwhile.
-    let hundred = |line: &&str| line.contains("Total snapshots: ") && line.contains("Utilization: ");
-    let counts = text
-        .lines()
-        .filter(hundred)
-        .filter_map(|line| line.split("Total snapshots: ").nth(1)?.split('.').next()?.parse::<u64>().ok());
-    let counts: Vec<u64> = counts.collect();
-    assert!(counts.iter().filter(|n| (280..400).contains(*n)).count() >= 2, "{counts:?}\n{text}");
+    // Each of the peeks has seen its 300 ms, whatever the profile did meanwhile, and no more than has passed.
+    let reports = text.split("Profile collected.").skip(1);
+    for ((report, requested), collected) in reports.zip(requested).zip(collected) {
+        let hundred = |line: &&str| line.contains("Total snapshots: ") && line.contains("Utilization: ");
+        let counts: Vec<u128> = report
+            .lines()
+            .filter(hundred)
+            .filter_map(|line| line.split("Total snapshots: ").nth(1)?.split('.').next()?.parse().ok())
+            .collect();
+        let passed = (collected - requested).as_millis();
+        assert!(counts.iter().filter(|n| (280..=passed).contains(*n)).count() >= 2, "{counts:?} {passed}\n{text}");
+    }
 }
 
 #[test]

@@ -35,12 +35,16 @@ const MOST_CPUS: usize = 64;
 const MOST_SAMPLES: usize = 4 << 20;
 /// Smallest ring of samples, in bytes: four samples.
 const LEAST_SAMPLES: usize = 256 << 10;
+/// Time for which the rest of a ring must last when a drain is due, ns.
+const LEAST_REST: u64 = 25_000_000;
 /// Most bytes of all rings of samples, for machines with many CPUs.
 const ALL_SAMPLES: usize = 64 << 20;
 
 /// How the events sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
+    /// Mean time between two samples of a CPU, ns.
+    pub delay: u64,
     /// Time between two samples of each timer of a CPU, ns.
     pub periods: [u64; TIMERS],
     /// CPU time between two samples of a thread, ns, where the events are inherited.
@@ -217,7 +221,7 @@ impl Events {
         self.more_timers.iter().flatten().for_each(|timer| set_enabled(timer, on));
     }
 
-    /// Descriptors on which poll(2) returns when a ring is a quarter full.
+    /// Descriptors on which poll(2) returns when a ring needs a drain.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.thread_events.iter().chain(&self.samples).map(AsRawFd::as_raw_fd)
     }
@@ -303,12 +307,19 @@ fn samples_of(plan: Plan, timer: usize, counts_kernel: bool, scope: Scope, size:
             | sample::REGS_USER
             | sample::STACK_USER,
         flags: common(counts_kernel, plan.at_once, scope),
-        wakeup: (size / 4) as u32,
+        wakeup: due(size, plan.delay) as u32,
         sample_regs_user: registers::mask(),
         sample_stack_user: DUMP as u32,
         clockid: libc::CLOCK_MONOTONIC,
         ..Attributes::default()
     }
+}
+
+/// The bytes of samples in a ring at which a drain is due: half of it if the other half lasts long enough, else a quarter. Each drain
+/// costs a change of threads and the program's caches.
+fn due(size: usize, delay: u64) -> usize {
+    let rest = (size / 2 / DUMP) as u64 * delay;
+    if rest >= LEAST_REST { size / 2 } else { size / 4 }
 }
 
 fn thread_events_of(counts_kernel: bool, scope: Scope, size: usize) -> Attributes {

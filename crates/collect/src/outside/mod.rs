@@ -48,6 +48,8 @@ const SETTLE_ALL: u64 = 1_000_000_000;
 const STEADY: Duration = Duration::from_millis(80);
 /// Mean time between two drains while threads go to sleep.
 const SLEEPS: Duration = Duration::from_millis(20);
+/// The same while stacks are deeper than samples: what is missing is the same for this long in most programs, and costs a copy.
+const DEEP: Duration = Duration::from_millis(15);
 
 /// Samples one program and its children.
 pub(crate) struct Outside {
@@ -74,7 +76,7 @@ impl Outside {
         let mut periods = PeriodChoice::new(delay, now);
         let cpu_periods = CpuPeriods::first(delay, &mut random);
         let inherited_period = periods.first(&mut random);
-        let events = Events::open(Plan { periods: cpu_periods, inherited_period, at_once })?;
+        let events = Events::open(Plan { delay, periods: cpu_periods, inherited_period, at_once })?;
         let cpu_periods =
             events.are_of_cpus().then(|| CpuPeriods::new(delay, cpu_periods, events.cpus(), now));
         let processes =
@@ -100,8 +102,12 @@ impl Outside {
 
     /// How long to wait for the next drain, unless a descriptor is ready.
     pub(crate) fn pause(&mut self) -> Duration {
-        let mean = if self.processes.has_new_sleepers() { SLEEPS } else { STEADY };
-        let pause = mean.mul_f64(self.random.between((0.5, 1.5)));
+        let (mean, spread) = match (self.processes.has_deep_stacks(), self.processes.has_new_sleepers()) {
+            (true, _) => (DEEP, (0.9, 1.1)),
+            (false, true) => (SLEEPS, (0.5, 1.5)),
+            (false, false) => (STEADY, (0.5, 1.5)),
+        };
+        let pause = mean.mul_f64(self.random.between(spread));
         let change = match &self.cpu_periods {
             Some(cpu_periods) => cpu_periods.first_change(),
             None => self.phase_shift.until_next(monotonic()),

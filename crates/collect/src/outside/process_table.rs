@@ -93,6 +93,8 @@ pub(super) struct ProcessTable {
     forks: u64,
     /// A sleeping thread was read in the last drain.
     has_looked: bool,
+    /// A stack that is deeper than a sample was seen in this drain.
+    has_deep_stacks: bool,
     /// What one period of the kernel stands for.
     worth: f64,
     counters: BTreeMap<Counter, u64>,
@@ -131,6 +133,7 @@ impl ProcessTable {
             lost_now: false,
             forks: 0,
             has_looked: false,
+            has_deep_stacks: false,
             worth: 1.0,
             counters: BTreeMap::new(),
         }
@@ -144,6 +147,11 @@ impl ProcessTable {
     /// Whether threads went to sleep lately, so that a drain soon can see where.
     pub(super) fn has_new_sleepers(&self) -> bool {
         self.has_looked
+    }
+
+    /// Whether stacks are deeper than samples, so that a drain soon can read the rest.
+    pub(super) fn has_deep_stacks(&self) -> bool {
+        self.has_deep_stacks
     }
 
     /// The live threads. While sampling is off, none counts as running.
@@ -165,6 +173,7 @@ impl ProcessTable {
     /// Begins a drain of all records up to this moment.
     pub(super) fn begin_drain(&mut self, until: u64) {
         self.drain += 1;
+        self.has_deep_stacks = false;
         if until != u64::MAX && self.until != 0 && self.has_looked {
             let passed = until.saturating_sub(self.until) as f64;
             self.between_drains += (passed - self.between_drains) / MEAN_OF;

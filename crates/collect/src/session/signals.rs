@@ -114,9 +114,6 @@ impl Signals {
     /// Like [`Signals::next`]. Also returns, with `None`, if one of these descriptors becomes readable.
     pub fn next_or(&self, others: &[RawFd], patience: Duration) -> Option<Signal> {
         self.reading.look();
-        if let Some(signal) = self.read() {
-            return Some(signal);
-        }
         let waits = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut polls: Vec<libc::pollfd> =
             [self.fd.as_raw_fd()].iter().chain(others).map(|fd| waits(*fd)).collect();
@@ -127,7 +124,7 @@ impl Signals {
         // SAFETY: an array of live pollfds with its length, a live timespec; no mask.
         let n =
             unsafe { libc::ppoll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, &time, std::ptr::null()) };
-        if n > 0 { self.read() } else { None }
+        if n > 0 && polls[0].revents != 0 { self.read() } else { None }
     }
 
     /// Stops this process until it is continued, as SIGTSTP does by default.

@@ -42,12 +42,13 @@ impl ProcessTable {
 
     /// Adds a stack to a thread in the table.
     fn push_stack(&mut self, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
-        let ProcessTable { processes, threads, walking, files, drain, worth, .. } = self;
+        let ProcessTable { processes, threads, walking, files, drain, worth, has_deep_stacks, .. } = self;
         // The kernel keeps the first period of an event in its samples.
         let period = self.period.unwrap_or((sample.period as f64 * *worth) as u64);
         let Some(thread) = threads.get_mut(&tid) else { return };
         let Some(process) = processes.get_mut(&thread.pid) else { return };
         let Walked { len, cut } = walk(process, thread, at, *drain, sample, walking, files);
+        *has_deep_stacks |= thread.deep.is_some();
         let Some(image) = process.image(recorder) else { return };
         let Some(id) = image.intern(&walking.frames[..len], recorder) else { return };
         announce(thread, image, recorder);
