@@ -236,7 +236,10 @@ fn a_profile_that_runs_is_shown_and_not_disturbed() {
             .filter_map(|line| line.split("Total snapshots: ").nth(1)?.split('.').next()?.parse().ok())
             .collect();
         let passed = (collected - requested).as_millis();
-        assert!(counts.iter().filter(|n| (280..=passed).contains(*n)).count() >= 2, "{counts:?} {passed}\n{text}");
+        assert!(
+            counts.iter().filter(|n| (280..=passed).contains(*n)).count() >= 2,
+            "{counts:?} {passed}\n{text}"
+        );
     }
 }
 
