@@ -92,7 +92,7 @@ int main(int argc, char **argv) {
         samples.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
         if (!per_cpu) samples.sample_type |= PERF_SAMPLE_READ;
         // The registers that an unwinder needs: ax to ip, r8 to r15.
-        samples.sample_regs_user = 0xff01ff, samples.sample_stack_user = 63 << 10, samples.wakeup_watermark = SAMPLES / 4;
+        samples.sample_regs_user = 0xff01ff, samples.sample_stack_user = 63 << 10, samples.wakeup_watermark = SAMPLES / 2;
         add(&samples, per_cpu ? -1 : child, cpu, SAMPLES);
     }
     if (write(gate[1], "g", 1) != 1) return 125;

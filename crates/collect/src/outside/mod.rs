@@ -48,7 +48,7 @@ const SETTLE_ALL: u64 = 1_000_000_000;
 const STEADY: Duration = Duration::from_millis(80);
 /// Mean time between two drains while threads go to sleep.
 const SLEEPS: Duration = Duration::from_millis(20);
-/// The same while stacks are deeper than samples: what is missing is the same for this long in most programs, and costs a copy.
+/// The same while stacks are deeper than samples. Each drain copies the missing part, and later ones agree with fewer stacks.
 const DEEP: Duration = Duration::from_millis(15);
 
 /// Samples one program and its children.
