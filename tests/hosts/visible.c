@@ -225,5 +225,7 @@ int main(int argc, char **argv)
         execl("/proc/self/exe", argv[0], "again", (char *)0);
         return 1;
     }
+    /* ptrace finds a program some milliseconds after its start. */
+    usleep(50000);
     return 0;
 }
