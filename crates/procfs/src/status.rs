@@ -27,6 +27,8 @@ pub struct Status {
     pub pending: u64,
     /// Blocked signals.
     pub blocked: u64,
+    /// How often the thread gave up its CPU to wait.
+    pub voluntary_switches: u64,
     /// Seccomp confines its system calls, by a filter or by strict mode.
     pub confined: bool,
     /// Effective capabilities, as bits.
@@ -79,6 +81,7 @@ impl Status {
                 "SigIgn" => status.ignored = u64::from_str_radix(first, 16).unwrap_or(0),
                 "SigPnd" | "ShdPnd" => status.pending |= u64::from_str_radix(first, 16).unwrap_or(0),
                 "SigBlk" => status.blocked = u64::from_str_radix(first, 16).unwrap_or(0),
+                "voluntary_ctxt_switches" => status.voluntary_switches = first.parse().unwrap_or(0),
                 "Seccomp" => status.confined = matches!(first, "1" | "2"),
                 "NSpid" => {
                     let last = value.split_ascii_whitespace().next_back();

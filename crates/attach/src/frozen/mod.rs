@@ -26,6 +26,7 @@ mod own_copies;
 mod page_reader;
 mod redirected;
 mod request;
+mod signal_mask;
 mod sleeper;
 mod stop;
 mod task;
@@ -44,8 +45,13 @@ pub use working_set::{OtherPages, WorkingSet};
 use stackglass_proc_text::SchedStat;
 use stackglass_procfs::ImageKey;
 use stackglass_procfs::threads::Files;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracer::{Kind, Tracer};
+
+/// How long attempts go on while a thread runs that cannot be stopped.
+const LONGEST_MASKED: Duration = Duration::from_secs(3);
+/// Time between two of them, in which the program runs: many times as long as an attempt.
+const BETWEEN_MASKED: Duration = Duration::from_millis(80);
 
 /// How a process is stopped and copied.
 #[derive(Clone, Debug)]
@@ -156,7 +162,17 @@ impl FrozenProcess {
     fn start(pid: u32, kind: Kind, options: &Options) -> Result<FrozenProcess, FreezeError> {
         let image = ImageKey::read(pid);
         let (is_held_up, is_copy) = (kind.holds_up(), matches!(kind, Kind::Copy));
-        let (tracer, view) = Tracer::start(pid, kind, options)?;
+        let is_repeated = !matches!(kind, Kind::Pages(..));
+        let until = Instant::now() + LONGEST_MASKED;
+        let (tracer, view) = loop {
+            match Tracer::start(pid, kind.clone(), options) {
+                // The others have waited for this thread, and run meanwhile.
+                Err(FreezeError::BlocksSignals { .. }) if is_repeated && Instant::now() < until => {
+                    std::thread::sleep(BETWEEN_MASKED);
+                }
+                started => break started?,
+            }
+        };
         Ok(FrozenProcess { view, tracer: Some(tracer).filter(|_| is_held_up), image, is_copy })
     }
 

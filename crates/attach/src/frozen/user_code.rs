@@ -8,7 +8,8 @@
 //! - A thread that is busy in a long call is not waited for. If it may be sampled there, its registers are known, and it is caught
 //!   like one that sleeps. Else it stops soon after its return.
 //! - A thread that does little but page faults is stopped after the next one.
-//! - A thread that blocks SIGTRAP cannot be stopped so. If it sleeps in a call that the kernel resumes without trace, it stops there.
+//! - A thread that blocks SIGTRAP cannot be stopped so ([`SignalMask`]). If it sleeps in a call that the kernel resumes without trace,
+//!   it stops there. If it runs, the others do not wait for it for long.
 //!
 //! The timer's stop is a SIGTRAP on its way to the thread, and would reach it if this process died. So it is exchanged for a
 //! requested stop at once. A thread in user code has no call that this could interrupt.
@@ -18,6 +19,7 @@
 
 use super::call_registers::CallRegisters;
 use super::error::FreezeError;
+use super::signal_mask::{self, Mask, SignalMask, TRAP};
 use super::stop::{State, StoppedThreads, TracedThread, pause};
 use crate::clock::monotonic;
 use crate::perf_refused::PerfRefused;
@@ -43,8 +45,6 @@ const LONG_RUN: u64 = 100_000;
 /// Where firings are not counted, a thread that has run this long has had its signal, ns. The kernel updates its account at ticks
 /// of up to 10 ms.
 const SIGNAL_DUE: u64 = 40_000_000;
-/// SIGTRAP in a set of signals.
-const TRAP: u64 = 1 << (libc::SIGTRAP - 1);
 
 /// What stops a thread.
 pub(super) struct Armed {
@@ -64,8 +64,11 @@ pub(super) struct Armed {
     /// How long the thread had run then, or when it was found to have run for long without a stop, ns.
     ran_before: u64,
     has_run_long: bool,
-    /// It blocks SIGTRAP, so it cannot be stopped in user code.
+    /// The timer is armed: the thread does not block its signal.
+    is_armed: bool,
+    /// It was seen to block SIGTRAP, or may do so once its call ends, so it cannot be stopped in user code.
     is_masked: bool,
+    mask: SignalMask,
     /// It was asked to stop where it sleeps.
     is_interrupted: bool,
 }
@@ -99,7 +102,6 @@ pub(super) fn stop(process: &mut StoppedThreads<'_>, first: usize) -> Result<(),
     for thread in threads.iter_mut() {
         thread.armed = Some(Armed::new(pid, thread.tid, &mut refused));
     }
-    threads.iter_mut().for_each(TracedThread::arm);
     settle(pid, threads, refused)
 }
 
@@ -151,13 +153,13 @@ fn settle(pid: u32, threads: &mut [TracedThread], refused: Option<io::Error>) ->
             if waited > LONG_FOR_USER_CODE && waits % 16 == 0 {
                 thread.look_for_long_call(waited);
             }
-            let is_refused = refused.is_some() && thread.cannot_be_stopped();
+            let cannot_stop = thread.is_masked() || refused.is_some() && thread.cannot_be_stopped();
             if thread.state == State::Running
-                && (waited > LONGEST_STOP || waited > SHORTEST_WAIT && is_refused)
+                && (waited > LONGEST_STOP || waited > SHORTEST_WAIT && cannot_stop)
             {
                 return Err(match refused {
                     Some(error) => FreezeError::NoUserStops { pid, refused: PerfRefused::new(error) },
-                    None if blocks_trap(thread.tid) => FreezeError::BlocksSignals { pid, tid: thread.tid },
+                    None if thread.is_masked() => FreezeError::BlocksSignals { pid, tid: thread.tid },
                     None => FreezeError::NotStopped { pid, tid: thread.tid },
                 });
             }
@@ -248,8 +250,19 @@ pub(super) fn release_caught(process: &mut StoppedThreads<'_>) {
 
 impl Armed {
     /// Switches off all that could stop the thread.
-    fn disarm(&self) {
+    fn disarm(&mut self) {
+        self.is_armed = false;
         self.timer.iter().chain(&self.at_return).chain(&self.after_fault).for_each(UserStop::disarm);
+    }
+
+    /// Arms the timer of a thread that does not block its signal.
+    fn arm(&mut self) {
+        if let Some(timer) = self.timer.as_ref().filter(|_| !self.is_armed) {
+            self.before = self.files.stat();
+            self.ran_before = timer.ran().unwrap_or(0);
+            // Otherwise it does not stop, which is noticed.
+            self.is_armed = timer.arm().is_ok();
+        }
     }
 
     fn new(pid: u32, tid: u32, refused: &mut Option<io::Error>) -> Armed {
@@ -273,26 +286,15 @@ impl Armed {
             before: None,
             ran_before: 0,
             has_run_long: false,
+            is_armed: false,
             is_masked: false,
+            mask: SignalMask::default(),
             is_interrupted: false,
         }
     }
 }
 
 impl TracedThread {
-    /// Arms the timer, unless the thread blocks its signal.
-    fn arm(&mut self) {
-        let is_masked = blocks_trap(self.tid);
-        let Some(armed) = &mut self.armed else { return };
-        armed.before = armed.files.stat();
-        armed.is_masked = is_masked;
-        if let Some(timer) = armed.timer.as_ref().filter(|_| !is_masked) {
-            armed.ran_before = timer.ran().unwrap_or(0);
-            // Otherwise it does not stop, which is noticed.
-            let _ = timer.arm();
-        }
-    }
-
     /// Switches off what could stop it, once it need not stop.
     fn disarm(&mut self) {
         if let Some(armed) = &mut self.armed {
@@ -320,20 +322,34 @@ impl TracedThread {
         self.look_for_stop();
         let Some(armed) = self.armed.as_mut().filter(|_| self.state == State::Running) else { return };
         let Some(ran) = armed.files.stat() else { return };
-        let ThreadState::Asleep(sleep) = armed.files.state() else { return };
+        let ThreadState::Asleep(sleep) = armed.files.state() else {
+            if !armed.is_armed {
+                let mask = armed.mask.look(self.tid);
+                armed.is_masked = mask == Mask::Blocks;
+                if mask == Mask::Open {
+                    armed.arm();
+                }
+            }
+            return;
+        };
         if sleep.call.is_none() && waited < SHORTEST_WAIT {
             return;
         }
+        let is_masked = signal_mask::may_block(self.tid, sleep.call.as_ref());
         if armed.files.stat() != Some(ran) {
             return;
         }
-        if armed.is_masked && sleep.call.is_some_and(|call| is_resumed_without_trace(&call)) {
+        armed.is_masked = is_masked;
+        if is_masked {
+            armed.disarm();
+        }
+        if is_masked && sleep.call.is_some_and(|call| is_resumed_without_trace(&call)) {
             if !std::mem::replace(&mut armed.is_interrupted, true) {
                 let _ = ptrace::interrupt(self.tid);
             }
             return;
         }
-        let at_return = match (armed.is_masked, sleep.call, &armed.timer) {
+        let at_return = match (is_masked, sleep.call, &armed.timer) {
             (false, Some(_), Some(timer)) => UserStop::at(self.tid, sleep.place.pc, timer).ok(),
             // The processor skips the breakpoint of an instruction that it repeats after a page fault.
             _ => None,
@@ -341,11 +357,21 @@ impl TracedThread {
         let at_return = at_return.filter(|breakpoint| breakpoint.arm().is_ok());
         // Armed before it could return.
         if armed.files.stat() != Some(ran) {
+            // It did not block the signal in the call, nor does it now.
+            if at_return.is_some() {
+                armed.arm();
+            }
             return;
         }
-        if let (Some(_), Some(timer)) = (&at_return, &armed.timer) {
+        match (&at_return, &armed.timer) {
             // The thread stops at its return, or before it handles a signal.
-            timer.disarm();
+            (Some(_), Some(timer)) => {
+                timer.disarm();
+                armed.is_armed = false;
+            }
+            // Outside of calls, what the kernel shows as blocked is so.
+            _ if !is_masked => armed.arm(),
+            _ => {}
         }
         armed.at_return = at_return;
         self.sleeping = Some(Sleeping { sleep, ran });
@@ -356,10 +382,7 @@ impl TracedThread {
     fn look_for_long_call(&mut self, waited: u64) {
         let tid = self.tid;
         let Some(armed) = &mut self.armed else { return };
-        if armed.is_masked && !blocks_trap(self.tid) {
-            return self.arm();
-        }
-        let Some(timer) = armed.timer.as_ref().filter(|_| !armed.is_masked) else { return };
+        let Some(timer) = armed.timer.as_ref().filter(|_| armed.is_armed) else { return };
         let Some(now) = timer.ran() else { return };
         let ran = now.saturating_sub(armed.ran_before);
         if ran <= LONG_RUN {
@@ -391,6 +414,11 @@ impl TracedThread {
         self.armed.as_ref().filter(|_| self.state == State::InKernel)?.in_call.as_ref()?.newest()
     }
 
+    /// Whether it runs and blocks SIGTRAP.
+    fn is_masked(&self) -> bool {
+        self.armed.as_ref().is_some_and(|armed| armed.is_masked && !armed.is_interrupted)
+    }
+
     fn cannot_be_stopped(&self) -> bool {
         self.armed.as_ref().is_some_and(|armed| armed.timer.is_none())
     }
@@ -407,7 +435,7 @@ impl TracedThread {
 
     /// Exchanges a stop for one that this process may die in.
     fn hold(&mut self, stop: Stop) {
-        if let Some(armed) = &self.armed {
+        if let Some(armed) = &mut self.armed {
             armed.disarm();
         }
         if self.exchange(stop).is_none() {
@@ -497,10 +525,6 @@ fn is_resumed_without_trace(call: &Call) -> bool {
         libc::SYS_nanosleep | libc::SYS_clock_nanosleep => true,
         _ => false,
     }
-}
-
-fn blocks_trap(tid: u32) -> bool {
-    Status::read(tid).is_none_or(|status| status.blocked & TRAP != 0)
 }
 
 #[cfg(test)]

@@ -9,5 +9,6 @@ mod pages;
 mod program;
 mod refused;
 mod sampled;
+mod signals;
 mod threads;
 mod unnoticed;

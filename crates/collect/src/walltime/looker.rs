@@ -222,7 +222,7 @@ impl Looker {
                 self.idle = Idle { look: Some((look, Instant::now())), after, is_quiet };
                 Ok(self.rate.next())
             }
-            Ok(None) => Ok(RETRY),
+            Ok(None) => Ok(self.rate.next().max(RETRY)),
             Err(_) if !process::is_alive(self.pid) => Err(Ended),
             // It has executed another program, or ends.
             Err(FreezeError::Gone { .. }) => Ok(FIRST),
@@ -230,7 +230,7 @@ impl Looker {
                 if !std::mem::replace(&mut self.has_failed, true) {
                     self.send(Message::Note(format!("the tasks cannot be read now: {error}")));
                 }
-                Ok(RETRY)
+                Ok(self.rate.next().max(RETRY))
             }
         }
     }
@@ -242,7 +242,14 @@ impl Looker {
         let mut named = NamedTasks::new();
         self.named.read_into(self.pid, &mut named);
         let at = clock::monotonic();
-        let view = View::take(self.pid, effort, &self.set)?;
+        let start = Instant::now();
+        let view = View::take(self.pid, effort, &self.set).inspect_err(|error| {
+            // The other threads stood still meanwhile.
+            if matches!(error, FreezeError::BlocksSignals { .. } | FreezeError::NotStopped { .. }) {
+                let own = Duration::from_nanos(clock::thread_cpu().saturating_sub(own));
+                self.rate.count(Cost { pause: start.elapsed(), own });
+            }
+        })?;
         self.named.read_into(self.pid, &mut named);
         let wrapped: Vec<WrappedTask> = named.into_values().collect();
         let is_new = self.is_new_image();

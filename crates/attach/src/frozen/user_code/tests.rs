@@ -46,7 +46,7 @@ fn a_thread_is_let_go_once_its_signals_have_come() {
             let mut process = StoppedThreads::seize(pid, Method::UserCode, &seizing).unwrap();
             for thread in &mut process.threads {
                 thread.armed = Some(Armed::new(pid, thread.tid, &mut None));
-                thread.arm();
+                thread.armed.iter_mut().for_each(Armed::arm);
             }
             std::thread::sleep(Duration::from_micros(number * 37 % 2000));
             process.release();
