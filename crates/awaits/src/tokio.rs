@@ -118,7 +118,7 @@ fn read(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (TaskDump, Vec<Pol
         }
     }
     let mut polls = polling::find(&values, &cells.headers, modules, frames, &polled);
-    roots::add(process, &walker, &mut dump, &mut held);
+    roots::add(process, &walker, (&cells, &swept), &mut dump, &mut held);
     block_on::add(process, &walker, &mut dump, &mut held);
     wrapped::add(process.wrapped, &walker, &mut dump, &mut held);
     if cells.is_empty() {

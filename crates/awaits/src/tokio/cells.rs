@@ -159,6 +159,14 @@ impl<'a> Cells<'a> {
         TaskCell::of(values, *kind, header)
     }
 
+    /// Whether an address lies in the future of a task that has one of these headers.
+    pub fn hold(&self, values: &Values<'_>, headers: &[u64], address: u64) -> bool {
+        let before = headers.iter().copied().filter(|header| *header <= address).max();
+        let stage = before.and_then(|header| self.at(values, header)?.stage(values));
+        let Some(Stage::Running(future)) = stage else { return false };
+        (future.address..future.address + values.layout(future.type_id).size).contains(&address)
+    }
+
     /// The runtime's part of a task.
     pub fn scheduler(&self, values: &Values<'_>, header: u64) -> Option<Value> {
         let kind = self.by_vtable.get(&self.headers.vtable(values, header)?)?;

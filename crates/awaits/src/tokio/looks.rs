@@ -119,8 +119,11 @@ impl TaskLooks {
             future: RootFuture(root.future),
             name: roots::task(0, walked).name,
         };
-        self.with_walker(process, |_, walker, _| {
-            roots::find(process, walker).into_iter().map(found).collect()
+        self.with_walker(process, |looks, walker, cells| {
+            let of_scheduler =
+                |scheduler: &lists::Scheduler| lists::headers(walker.values, cells, *scheduler);
+            let headers: Vec<u64> = looks.schedulers.iter().flat_map(of_scheduler).collect();
+            roots::find(process, walker, cells, &headers).into_iter().map(found).collect()
         })
     }
 

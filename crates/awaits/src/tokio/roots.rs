@@ -1,6 +1,7 @@
 //! The futures of `block_on`: local variables on the stacks of threads.
 
 use super::Process;
+use super::cells::Cells;
 use crate::held;
 use crate::locks::TaskHoldings;
 use crate::values::Value;
@@ -18,8 +19,14 @@ pub(super) struct Root {
     pub future: Value,
 }
 
-/// Finds them. A thread has one at most: the outermost.
-pub(super) fn find(process: &Process<'_>, walker: &Walker<'_>) -> Vec<(Root, Walked)> {
+/// Finds them. A thread has one at most: the outermost that is not in a task with one of these headers. A thread that polls a task may
+/// have its future as a variable, too.
+pub(super) fn find(
+    process: &Process<'_>,
+    walker: &Walker<'_>,
+    cells: &Cells<'_>,
+    headers: &[u64],
+) -> Vec<(Root, Walked)> {
     let mut roots = Vec::new();
     for (thread, frames) in process.locals.iter().enumerate() {
         let mut seen = HashSet::new();
@@ -27,7 +34,7 @@ pub(super) fn find(process: &Process<'_>, walker: &Walker<'_>) -> Vec<(Root, Wal
         let locals = locals.flat_map(|(frame, locals)| locals.iter().map(move |local| (frame, local)));
         for (frame, local) in locals {
             let Some(future) = future_of(walker, local.type_id, &local.place) else { continue };
-            if !seen.insert(future) {
+            if !seen.insert(future) || cells.hold(walker.values, headers, future.address) {
                 continue;
             }
             let walked = walker.walk(future);
@@ -44,10 +51,11 @@ pub(super) fn find(process: &Process<'_>, walker: &Walker<'_>) -> Vec<(Root, Wal
 pub(super) fn add(
     process: &Process<'_>,
     walker: &Walker<'_>,
+    (cells, headers): (&Cells<'_>, &[u64]),
     dump: &mut TaskDump,
     held: &mut Vec<TaskHoldings>,
 ) {
-    for (root, mut walked) in find(process, walker) {
+    for (root, mut walked) in find(process, walker, cells, headers) {
         let holdings = held::holdings(walker, root.future);
         let needs = std::mem::take(&mut walked.needs);
         held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop: None, needs });

@@ -102,6 +102,8 @@ pub(super) struct Looker {
     /// The part of the time in which threads that could run had a CPU.
     cpu_share: f64,
     has_failed: bool,
+    /// Whether a look has succeeded, once one was wanted.
+    has_looked: Option<bool>,
 }
 
 /// What is known of a process that does not run.
@@ -137,6 +139,7 @@ impl Looker {
             idle: Idle::default(),
             cpu_share: 1.0,
             has_failed: false,
+            has_looked: None,
         }
     }
 
@@ -160,7 +163,7 @@ impl Looker {
                     self.send(Message::Flushed);
                     continue;
                 }
-                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return self.flush(),
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return self.end(),
             }
             // Looks take longer while the program runs, which must not move the next one.
             let begun = Instant::now();
@@ -170,10 +173,22 @@ impl Looker {
                 false => Err(Ended),
             };
             let Ok(pause) = result else {
-                self.flush();
+                self.end();
                 return self.send(Message::Ended);
             };
             next = begun + pause;
+        }
+    }
+
+    /// Sends what was not sent yet.
+    fn end(&mut self) {
+        self.flush();
+        if self.has_looked == Some(false) {
+            self.send(Message::Note(
+                "the tasks were never seen: their types are read first, which takes a second or more; then a thread that \
+                 computes and blocks all signals can prevent it. Record for longer"
+                    .to_owned(),
+            ));
         }
     }
 
@@ -184,6 +199,7 @@ impl Looker {
 
     /// One look. Returns the time until the next.
     fn tick(&mut self) -> Result<Duration, Ended> {
+        self.has_looked.get_or_insert(false);
         let before = RunTimes::read(self.pid);
         self.add_ran(&before);
         if let (Some(before), Some(after)) = (&before, &self.idle.after) {
@@ -334,6 +350,7 @@ impl Looker {
     fn hold(&mut self, at: u64, taken: bool, running: usize, look: Look) {
         let since = at.saturating_sub(self.last);
         self.last = at;
+        self.has_looked = Some(true);
         let unseen = std::mem::take(&mut self.unseen).as_nanos() as u64;
         let time = self.weights.of_look(since, unseen, self.ran.1.take(), running);
         look.want(&mut self.names);
