@@ -156,7 +156,7 @@ impl ImageKey {
         }
         // A main thread that has ended has no memory, but still a start time.
         let other = read(living_thread(pid)?)?;
-        Some(ImageKey { started: key.started, ..other })
+        (other.code != 0 || other.stack != 0).then_some(ImageKey { started: key.started, ..other })
     }
 
     /// Fields 22, 26 and 28 of proc_pid_stat(5).

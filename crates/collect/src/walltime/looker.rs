@@ -268,7 +268,7 @@ impl Looker {
         })?;
         self.named.read_into(self.pid, &mut named);
         let wrapped: Vec<WrappedTask> = named.into_values().collect();
-        let is_new = self.is_new_image();
+        let is_new = self.is_new_image()?;
         let image = image::of(&view.process);
         let opened = ProcessView::open(&image);
         let known = self.types.take().filter(|types| !is_new && types.are_of(&opened.modules));
@@ -320,12 +320,15 @@ impl Looker {
     }
 
     /// Whether the process executes another program than at the last look. If so, it is sent.
-    fn is_new_image(&mut self) -> bool {
-        let image = ImageKey::read(self.pid);
-        if image.is_some() && image == self.image {
-            return false;
+    ///
+    /// # Errors
+    /// If the process has no image any more: it ends.
+    fn is_new_image(&mut self) -> Result<bool, FreezeError> {
+        let image = ImageKey::read(self.pid).ok_or(FreezeError::Gone { pid: self.pid })?;
+        if self.image == Some(image) {
+            return Ok(false);
         }
-        self.image = image;
+        self.image = Some(image);
         (self.named, self.set) = (Table::new(), WorkingSet::default());
         self.send(Message::Process(Process {
             pid: self.pid,
@@ -335,7 +338,7 @@ impl Looker {
             start: stackglass_profile::Nanos(self.last),
             ..Process::default()
         }));
-        true
+        Ok(true)
     }
 
     /// Adds how long threads have run since this was called last.
