@@ -133,7 +133,7 @@ impl Looker {
             last: now,
             weights: Weights::new(),
             unseen: Duration::ZERO,
-            ran: (None, None),
+            ran: (RunTimes::read(pid), None),
             image: None,
             sent_modules: 0,
             idle: Idle::default(),
@@ -219,14 +219,16 @@ impl Looker {
         let mut effort = if has_all { Effort::Least } else { Effort::Search };
         let mut attempts = 1..MOST_ATTEMPTS;
         let look = loop {
-            match self.look(effort) {
-                Ok(Err(Some(next))) if attempts.next().is_some() => effort = next,
+            effort = match self.look(effort) {
+                Ok(Err(Some(next))) if attempts.next().is_some() => next,
                 Err(FreezeError::Gone { .. }) if process::is_alive(self.pid) && attempts.next().is_some() => {
-                    effort = Effort::WorkingSet;
+                    Effort::WorkingSet
                 }
                 Ok(look) => break Ok(look.ok()),
                 Err(error) => break Err(error),
-            }
+            };
+            // Reading types takes seconds.
+            self.add_ran(&RunTimes::read(self.pid));
         };
         match look {
             Ok(Some(look)) => {
@@ -257,7 +259,6 @@ impl Looker {
         // What ends before the stop is in the table before it, what begins before the stop in the table after it.
         let mut named = NamedTasks::new();
         self.named.read_into(self.pid, &mut named);
-        let at = clock::monotonic();
         let start = Instant::now();
         let view = View::take(self.pid, effort, &self.set).inspect_err(|error| {
             // The other threads stood still meanwhile.
@@ -266,6 +267,8 @@ impl Looker {
                 self.rate.count(Cost { pause: start.elapsed(), own });
             }
         })?;
+        // On a busy machine, the stop has come many milliseconds after it was wanted.
+        let at = clock::monotonic();
         self.named.read_into(self.pid, &mut named);
         let wrapped: Vec<WrappedTask> = named.into_values().collect();
         let is_new = self.is_new_image()?;

@@ -38,20 +38,21 @@ impl Weights {
     /// that is not known. `running` is how many threads the look found running. In the first `unseen` ns, there could be no look.
     pub(super) fn of_look(&mut self, time: u64, unseen: u64, ran: Option<u64>, running: usize) -> u64 {
         let (time, unseen) = (time as f64, unseen.min(time) as f64);
-        let Some(ran) = ran else {
-            self.time += time;
-            return self.rest();
-        };
-        let unseen_ran = if time > 0.0 { ran as f64 * unseen / time } else { 0.0 };
+        let unseen_ran = ran.map_or(0.0, |ran| if time > 0.0 { ran as f64 * unseen / time } else { 0.0 });
         self.unseen.time += unseen;
         self.unseen.ran += unseen_ran;
         // As much again as the look stands for anyway.
         let seen = time - unseen;
         let part = if self.unseen.time > 0.0 { (seen / self.unseen.time).min(1.0) } else { 0.0 };
         self.time += seen + self.unseen.time * part;
-        self.ran += ran as f64 - unseen_ran + self.unseen.ran * part;
+        self.ran += self.unseen.ran * part;
         self.unseen.time *= 1.0 - part;
         self.unseen.ran *= 1.0 - part;
+        let Some(ran) = ran else {
+            self.ran = 0.0;
+            return std::mem::take(&mut self.time) as u64;
+        };
+        self.ran += ran as f64 - unseen_ran;
         let weight = match running {
             // What ran is left to looks that find it.
             0 => (self.time - self.ran / self.running).max(0.0),
@@ -126,6 +127,10 @@ mod tests {
             assert_eq!(weights.of_look(100, 0, Some(0), 0), 200);
         }
         assert_eq!(weights.of_look(100, 0, Some(0), 0), 100);
+        // Also if it is not known how long threads ran.
+        let mut weights = Weights::new();
+        assert_eq!(weights.of_look(2100, 2000, None, 1), 200);
+        assert_eq!(weights.of_look(100, 0, None, 1), 200);
         // What threads ran then is spread alike.
         let mut weights = Weights::new();
         let found: u64 = (0..21)
