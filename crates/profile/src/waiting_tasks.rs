@@ -1,15 +1,19 @@
 //! Async tasks in a recording: their frames while they wait, and wall-time profiles.
 
 use crate::{
-    AwaitKind, AwaitLocation, Frame, Location, LocationId, Recording, StackId, State, TASKS_MODULE, Task,
-    TaskId, WAITING, is_await_module,
+    AwaitKind, AwaitLocation, Frame, LOOKS_AT_TASKS, Location, LocationId, Recording, StackId, State,
+    TASKS_MODULE, Task, TaskId, WAITING, is_await_module,
 };
 use foldhash::HashMap;
 
 impl Recording {
     /// Whether this is a wall-time profile, in which samples show tasks instead of CPU time of threads.
     pub fn is_walltime(&self) -> bool {
-        !self.samples.is_empty() && self.samples.iter().all(|sample| sample.state == State::Task)
+        match self.samples.is_empty() {
+            // No look has succeeded, but some were wanted.
+            true => self.processes.iter().any(|process| process.counters.contains_key(LOOKS_AT_TASKS)),
+            false => self.samples.iter().all(|sample| sample.state == State::Task),
+        }
     }
 
     /// Whether it has await stacks.

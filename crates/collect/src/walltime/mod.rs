@@ -40,8 +40,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long all that was seen is waited for.
 const FLUSH: Duration = Duration::from_secs(3);
 
-/// From so many looks on, shares are worth reading: their error is at most 5 %, also of tasks that do the same.
-const FEW: u64 = 100;
+/// With a larger error, shares are rough.
+const ROUGH: f64 = 0.05;
 
 /// A process whose tasks are looked at.
 pub(crate) struct WallTime {
@@ -51,9 +51,37 @@ pub(crate) struct WallTime {
     samples: Samples,
     children: Children,
     has_ended: bool,
-    /// Number of looks.
-    looks: u64,
+    looks: Looks,
     notes: Vec<String>,
+}
+
+/// The looks so far, and the time that they stand for.
+#[derive(Default)]
+struct Looks {
+    count: u64,
+    /// Seconds.
+    sum: f64,
+    /// Sum of their squares.
+    squares: f64,
+}
+
+impl Looks {
+    fn push(&mut self, time: u64) {
+        let time = time as f64 / 1e9;
+        self.count += 1;
+        self.sum += time;
+        self.squares += time * time;
+    }
+
+    /// Number of looks for equal times whose shares would be as exact (Kish, *Survey Sampling*, 1965).
+    fn effective(&self) -> f64 {
+        if self.squares > 0.0 { self.sum * self.sum / self.squares } else { self.count as f64 }
+    }
+
+    /// Largest standard error of a share, also of tasks that do the same.
+    fn error(&self) -> f64 {
+        (0.25 / self.effective()).sqrt()
+    }
 }
 
 impl WallTime {
@@ -72,7 +100,7 @@ impl WallTime {
             samples: Samples::default(),
             children: Children::of(pid),
             has_ended: false,
-            looks: 0,
+            looks: Looks::default(),
             notes: notes.into_iter().collect(),
         }
     }
@@ -124,7 +152,7 @@ impl WallTime {
 
     /// Whether a look has been taken: first, types are read.
     pub(crate) fn has_looked(&self) -> bool {
-        self.looks > 0
+        self.looks.count > 0
     }
 
     /// Whether the process has ended.
@@ -141,12 +169,14 @@ impl WallTime {
         }
         self.read(recorder);
         self.samples.end(clock::monotonic(), recorder);
-        if (1..FEW).contains(&self.looks) {
-            let looks = if self.looks == 1 { "look" } else { "looks" };
+        if self.looks.count > 0 && self.looks.error() > ROUGH {
+            let looks = match self.looks.count {
+                1 => "there was only 1 look".to_owned(),
+                count => format!("there were only {count} looks"),
+            };
             recorder.remark(format!(
-                "the shares are rough: there were only {} {looks} at the tasks, so they may be off by some {:.0} %; record for longer",
-                self.looks,
-                100.0 * (0.25 / self.looks as f64).sqrt(),
+                "the shares are rough: {looks} at the tasks, so they may be off by some {:.0} %; record for longer",
+                100.0 * self.looks.error(),
             ));
         }
         if let Some(remark) = self.children.remark() {
@@ -160,7 +190,7 @@ impl WallTime {
             Message::Modules(modules) => self.samples.modules(modules, recorder),
             Message::Threads { at, threads } => self.samples.threads(at, &threads, recorder),
             Message::Stacks { at, time, taken, stacks } => {
-                self.looks += 1;
+                self.looks.push(time);
                 self.samples.stacks((at, time, taken), &stacks, recorder);
             }
             Message::Note(line) => {
@@ -179,5 +209,25 @@ impl Drop for WallTime {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_for_unequal_times_are_less_exact() {
+        let error = |times: &[u64]| {
+            let mut looks = Looks::default();
+            times.iter().for_each(|time| looks.push(*time * 1_000_000));
+            looks.error()
+        };
+        assert!((error(&[40; 100]) - 0.05).abs() < 1e-9);
+        assert!((error(&[0; 4]) - 0.25).abs() < 1e-9);
+        // One look stands for a third of the time, and may be wrong in that of all of it.
+        let mut times = vec![40; 100];
+        times.push(2000);
+        assert!((error(&times) - 0.17).abs() < 1e-3, "{}", error(&times));
     }
 }

@@ -33,6 +33,10 @@ impl Samples {
         self.end(process.start.0, recorder);
         self.pid = process.pid;
         self.process = recorder.add_process(process);
+        if let Some(process) = self.process {
+            // Also without any, it is a wall-time profile.
+            recorder.process_mut(process).counters.entry(LOOKS_AT_TASKS.into()).or_default();
+        }
     }
 
     /// Modules with the next numbers.
