@@ -212,7 +212,17 @@ impl Recorder {
 
     /// Adds a sample. It is merged with the thread's last sample if they differ only in clock, time and hits and that
     /// one was not written yet.
-    pub(crate) fn add_sample(&mut self, mut sample: Sample) {
+    pub(crate) fn add_sample(&mut self, sample: Sample) {
+        self.add(sample, |_, _| true);
+    }
+
+    /// Adds a sample of a look at all tasks. It is merged with another one of the same look only: the errors of shares come from
+    /// single looks.
+    pub(crate) fn add_look_sample(&mut self, sample: Sample) {
+        self.add(sample, |last, sample| last.clock == sample.clock);
+    }
+
+    fn add(&mut self, mut sample: Sample, may_merge: impl FnOnce(&Sample, &Sample) -> bool) {
         if self.full {
             return;
         }
@@ -226,6 +236,7 @@ impl Recorder {
         if let Some(index) = (*growing as usize).checked_sub(1)
             && index >= self.settled
             && let Some(last) = samples.get_mut(index)
+            && may_merge(last, &sample)
             && last.merge(&sample)
         {
             return;

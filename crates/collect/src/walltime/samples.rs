@@ -91,7 +91,7 @@ impl Samples {
             let exact = seen.share * time as f64 + self.rest;
             let whole = exact.floor().max(0.0);
             self.rest = exact - whole;
-            recorder.add_sample(Sample {
+            recorder.add_look_sample(Sample {
                 stack,
                 thread,
                 task,
@@ -159,5 +159,33 @@ impl Samples {
             locations.push(location);
         }
         Some(locations)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task_stacks::flatten;
+    use crate::walltime::look::TaskName;
+    use stackglass_profile::RecordingInfo;
+
+    #[test]
+    fn looks_are_not_merged() {
+        let mut recorder = Recorder::new(RecordingInfo::default());
+        let mut samples = Samples::default();
+        samples.process(Process { pid: 7, ..Process::default() }, &mut recorder);
+        let seen = |share| SeenStack {
+            task: Some(TaskName { id: 3, name: "task".into() }),
+            tid: 8,
+            share,
+            frames: vec![TaskFrame::Await(flatten::frame("wait"))],
+        };
+        for at in [100, 200, 300] {
+            samples.stacks((at, 10, true), &[seen(0.5), seen(0.5)], &mut recorder);
+        }
+        let recording = recorder.into_recording();
+        let found: Vec<_> = recording.samples.iter().map(|sample| (sample.clock.0, sample.time.0)).collect();
+        assert_eq!(found, [(100, 10), (200, 10), (300, 10)]);
+        assert_eq!(recording.processes[0].counters[LOOKS_AT_TASKS], 3);
     }
 }

@@ -23,7 +23,9 @@ pub(crate) fn groups(recording: &Recording, looks: u64) -> Vec<LookGroup> {
     // A task has all of the time of a look. If only some of them were looked at, each stands for several.
     let mut tasks: HashMap<(u64, u64, u32), u64> = HashMap::default();
     for sample in &recording.samples {
-        *tasks.entry((sample.clock.0, sample.task, sample.thread.0)).or_default() += sample.time.0;
+        // Parts of a task are on several threads if one of them is polled while others wait.
+        let thread = if sample.task == 0 { sample.thread.0 } else { 0 };
+        *tasks.entry((sample.clock.0, sample.task, thread)).or_default() += sample.time.0;
         groups[group_of(sample.clock.0)].samples.push(*sample);
     }
     let mut times: HashMap<u64, u64> = HashMap::default();
@@ -115,6 +117,22 @@ mod tests {
             let error = error(&recording, 1000, 1);
             assert!((error / exact - 1.0).abs() < 0.6, "{long}: {error} {exact}");
         }
+    }
+
+    #[test]
+    fn a_task_on_two_threads_has_the_time_of_one() {
+        let mut recording = recording(1000, 1);
+        // In a third of the looks, one of two parts of a task is polled.
+        let is_split = |sample: &Sample| sample.task == 3 && sample.clock.0 % 3 == 0;
+        for at in 0..recording.samples.len() {
+            let sample = recording.samples[at];
+            if is_split(&sample) {
+                let half = Nanos(sample.time.0 / 2);
+                recording.samples[at].time = half;
+                recording.samples.push(Sample { thread: ThreadNumber(2), time: half, ..sample });
+            }
+        }
+        assert!(error(&recording, 1000, 0) < 1.0, "{}", error(&recording, 1000, 0));
     }
 
     #[test]
