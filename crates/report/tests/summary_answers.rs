@@ -168,7 +168,7 @@ fn wall_time_profiles_without_looks_explain_no_cpu_time() {
     maker.recording.processes[0].counters.insert(LOOKS_AT_TASKS.into(), 0);
     let text = screen(&maker.recording, 80);
     assert!(text.contains("No task was seen.") && text.contains("wall-time profile"), "{text}");
-    assert!(!text.contains("CPU"), "{text}");
+    assert!(text.contains("\n0 samples of tasks\n") && !text.contains("CPU"), "{text}");
 }
 
 #[test]

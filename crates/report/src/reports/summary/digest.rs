@@ -206,7 +206,7 @@ fn taken(recording: &Recording, tree: &CpuTree<'_>) -> Line {
         }
     };
     // With await stacks, all tasks are looked at now and then.
-    match recording.has_await_stacks() {
+    match recording.has_await_stacks() || recording.is_walltime() && recording.samples.is_empty() {
         true => line.plain(format!("{what} {of}{processes}")),
         false => {
             line.plain(format!("{what} {of}{processes}, every {}", setting_text(recording.info.delay.0)))
@@ -231,6 +231,7 @@ fn sampled_tasks(recording: &Recording) -> String {
     tasks.dedup();
     let outside = tasks.first() == Some(&0);
     match (tasks.len() - usize::from(outside)) as u64 {
+        0 if !outside => "of tasks".to_owned(),
         0 => "of one thread each".to_owned(),
         n => {
             let or = if outside { " or of threads outside tasks" } else { "" };
