@@ -123,7 +123,7 @@ mod tests {
     fn a_task_on_two_threads_has_the_time_of_one() {
         let mut recording = recording(1000, 1);
         // In a third of the looks, one of two parts of a task is polled.
-        let is_split = |sample: &Sample| sample.task == 3 && sample.clock.0 % 3 == 0;
+        let is_split = |sample: &Sample| sample.task == 3 && sample.clock.0.is_multiple_of(3);
         for at in 0..recording.samples.len() {
             let sample = recording.samples[at];
             if is_split(&sample) {
