@@ -13,18 +13,22 @@ pub(crate) struct RecordingFile {
     writer: GlassWriter,
     /// A write has failed and was reported. Later writes are tried all the same.
     failed: bool,
+    /// The last write has failed.
+    is_failing: bool,
     snapshots: u32,
 }
 
 impl RecordingFile {
     /// The file at `path` that `writer` has created.
     pub(crate) fn new(path: &Path, writer: GlassWriter) -> RecordingFile {
-        RecordingFile { path: path.to_owned(), writer, failed: false, snapshots: 0 }
+        RecordingFile { path: path.to_owned(), writer, failed: false, is_failing: false, snapshots: 0 }
     }
 
     /// Appends the samples since the last call.
     pub(crate) fn append(&mut self, recorder: &mut Recorder, observer: &mut dyn Observer) {
-        match self.writer.append(recorder.recording()) {
+        let result = self.writer.append(recorder.recording());
+        self.is_failing = result.is_err();
+        match result {
             Ok(_) => recorder.settle(),
             Err(error) if !self.failed => {
                 self.failed = true;
@@ -53,6 +57,8 @@ impl RecordingFile {
     pub(crate) fn rewrite(&mut self, recording: &Recording, observer: &mut dyn Observer) {
         match GlassWriter::create(&self.path, &recording.info) {
             Ok(writer) => self.writer = writer,
+            // The same disk, of which a line has told.
+            Err(_) if self.is_failing => {}
             Err(error) => observer.note(&format!("the file of the recording cannot be restarted: {error}")),
         }
     }
