@@ -1,7 +1,7 @@
 //! The file of a recording that grows.
 
 use super::{Observer, Recorder, Saved};
-use stackglass_files::{GlassWriter, claim_free_name};
+use stackglass_files::{GlassWriter, WriteError, claim_free_name};
 use stackglass_procfs::clock;
 use stackglass_profile::{Nanos, Recording};
 use stackglass_symbols::{Debuginfod, Options};
@@ -45,7 +45,9 @@ impl RecordingFile {
         let info = recorder.info_mut();
         info.start = Nanos(clock::monotonic());
         info.started = clock::realtime();
-        self.rewrite(recorder.recording(), observer);
+        if let Err(error) = self.begin_anew(recorder.recording()) {
+            observer.note(&cannot_begin_anew(&error));
+        }
     }
 
     /// Whether samples that are in the file already may still change.
@@ -55,12 +57,17 @@ impl RecordingFile {
 
     /// Samples that are in the file have changed: it begins anew. The next write has all of them.
     pub(crate) fn rewrite(&mut self, recording: &Recording, observer: &mut dyn Observer) {
-        match GlassWriter::create(&self.path, &recording.info) {
-            Ok(writer) => self.writer = writer,
-            // The same disk, of which a line has told.
+        match self.begin_anew(recording) {
+            // A line has told of the same disk, and the last write tells of it again.
             Err(_) if self.is_failing => {}
-            Err(error) => observer.note(&format!("the file of the recording cannot be restarted: {error}")),
+            Err(error) => observer.note(&cannot_begin_anew(&error)),
+            Ok(()) => {}
         }
+    }
+
+    fn begin_anew(&mut self, recording: &Recording) -> Result<(), WriteError> {
+        self.writer = GlassWriter::create(&self.path, &recording.info)?;
+        Ok(())
     }
 
     /// Writes a complete recording to another file beside the growing one: `demo-1.glass` for `demo.glass`, or the next free
@@ -93,4 +100,8 @@ impl RecordingFile {
         let totals = result.inspect_err(|error| observer.note(&error.to_string())).ok();
         observer.recorded(&recording, &Saved { path: self.path, totals });
     }
+}
+
+fn cannot_begin_anew(error: &WriteError) -> String {
+    format!("the file of the recording cannot be restarted: {error}")
 }

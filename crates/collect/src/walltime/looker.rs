@@ -255,7 +255,9 @@ impl Looker {
 
     /// Looks at the process. If that was not one moment, returns with which effort it succeeds, if with any.
     fn look(&mut self, effort: Effort) -> Result<Result<Look, Option<Effort>>, FreezeError> {
-        let own = clock::thread_cpu();
+        let before = clock::thread_cpu();
+        let cost =
+            |pause| Cost { pause, own: Duration::from_nanos(clock::thread_cpu().saturating_sub(before)) };
         // What ends before the stop is in the table before it, what begins before the stop in the table after it.
         let mut named = NamedTasks::new();
         self.named.read_into(self.pid, &mut named);
@@ -263,8 +265,7 @@ impl Looker {
         let view = View::take(self.pid, effort, &self.set).inspect_err(|error| {
             // The other threads stood still meanwhile.
             if matches!(error, FreezeError::BlocksSignals { .. } | FreezeError::NotStopped { .. }) {
-                let own = Duration::from_nanos(clock::thread_cpu().saturating_sub(own));
-                self.rate.count(Cost { pause: start.elapsed(), own });
+                self.rate.count(cost(start.elapsed()));
             }
         })?;
         // On a busy machine, the stop has come many milliseconds after it was wanted.
@@ -292,8 +293,7 @@ impl Looker {
         let running = view.running();
         drop(view);
         self.types = Some(types);
-        let own = Duration::from_nanos(clock::thread_cpu().saturating_sub(own));
-        self.rate.count(Cost { pause, own });
+        self.rate.count(cost(pause));
         if !is_whole {
             return Ok(Err(Some(effort.next())));
         }
