@@ -210,7 +210,7 @@ pub(crate) fn read(path: &Path) -> Result<Input, Failure> {
     read_with(path, Detail::Stacks)
 }
 
-/// As [`read_for_report`], but a profile by wall time has every sample: the errors of its shares come from single looks.
+/// As [`read_for_report`], but a profile by wall time has every look: the errors of its shares come from single looks.
 pub(crate) fn read_with_looks(path: &Path) -> Result<Input, Failure> {
     let has_looks = |input: &Input| matches!(&input.samples, Samples::Recording(all) if all.is_walltime());
     if is_recording(path) {
@@ -220,12 +220,14 @@ pub(crate) fn read_with_looks(path: &Path) -> Result<Input, Failure> {
         }
     }
     // Or a stream, which can be read only once.
-    with_threads(read_exactly(path)?)
+    with_threads(read_with(path, Detail::Rows)?)
 }
 
 /// What to read from a `.glass` file.
 #[derive(Clone, Copy, PartialEq)]
 enum Detail {
+    /// Every row of a `.glass` file: every look at a task.
+    Rows,
     /// Every sample.
     Samples,
     /// One merged sample per stack and thread.
@@ -314,6 +316,8 @@ fn samples_of(opened: Opened, path: &Path, detail: Detail) -> Result<Input, Fail
         }
         Kind::Glass => {
             let read = match (detail, stream) {
+                (Detail::Rows, false) => stackglass_files::read_rows(path),
+                (Detail::Rows, true) => stackglass_files::read_rows_from(input),
                 (Detail::Samples, false) => stackglass_files::read(path),
                 (Detail::Samples, true) => stackglass_files::read_from(input),
                 (Detail::Stacks, _) => stackglass_files::read_merged_from(input),

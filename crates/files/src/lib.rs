@@ -49,7 +49,7 @@ mod whole;
 pub use free_name::claim_free_name;
 pub use glass::{
     Completeness, GlassReader, GlassWriter, ReadError, Totals, WriteError, latest, read, read_from,
-    read_merged, read_merged_from, read_tables, write,
+    read_merged, read_merged_from, read_rows, read_rows_from, read_tables, write,
 };
 pub use import::recording_of;
 pub use whole::{write_whole, write_whole_at_most};

@@ -28,7 +28,7 @@ pub use error::{ReadError, WriteError};
 pub use index::Totals;
 pub use merged::{read_merged, read_merged_from};
 pub use parts::read_tables;
-pub use reader::{Completeness, GlassReader, read, read_from};
+pub use reader::{Completeness, GlassReader, read, read_from, read_rows, read_rows_from};
 pub use writer::{GlassWriter, write};
 
 use std::io;

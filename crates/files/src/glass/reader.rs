@@ -255,7 +255,7 @@ impl<R: Read> GlassReader<R> {
 /// If the file cannot be opened or read, or is not a recording of this version. A truncated or damaged file is no error:
 /// see [`Completeness`].
 pub fn read(path: impl AsRef<Path>) -> Result<(Recording, Completeness), ReadError> {
-    read_all(GlassReader::open(path)?)
+    read_all(GlassReader::open(path)?, merge)
 }
 
 /// As [`read()`], from any reader.
@@ -263,15 +263,41 @@ pub fn read(path: impl AsRef<Path>) -> Result<(Recording, Completeness), ReadErr
 /// # Errors
 /// As [`read()`].
 pub fn read_from(input: impl Read) -> Result<(Recording, Completeness), ReadError> {
-    read_all(GlassReader::new(input)?)
+    read_all(GlassReader::new(input)?, merge)
 }
 
-fn read_all<R: Read>(mut reader: GlassReader<R>) -> Result<(Recording, Completeness), ReadError> {
-    // Samples are merged in another recording until the tables are complete.
+/// As [`read()`], but each row of the file is a sample. Those of successive looks at tasks stay apart: the errors of a wall-time
+/// profile come from single looks.
+///
+/// # Errors
+/// As [`read()`].
+pub fn read_rows(path: impl AsRef<Path>) -> Result<(Recording, Completeness), ReadError> {
+    read_all(GlassReader::open(path)?, keep_apart)
+}
+
+/// As [`read_rows`], from any reader.
+///
+/// # Errors
+/// As [`read()`].
+pub fn read_rows_from(input: impl Read) -> Result<(Recording, Completeness), ReadError> {
+    read_all(GlassReader::new(input)?, keep_apart)
+}
+
+fn merge(gathered: &mut Recording, sample: Sample) {
+    gathered.push(sample);
+}
+
+fn keep_apart(gathered: &mut Recording, sample: Sample) {
+    gathered.samples.push(sample);
+}
+
+fn read_all<R: Read>(
+    mut reader: GlassReader<R>,
+    add: fn(&mut Recording, Sample),
+) -> Result<(Recording, Completeness), ReadError> {
+    // Samples are gathered in another recording until the tables are complete.
     let mut gathered = Recording::default();
-    while reader.step(&mut |sample| {
-        gathered.push(sample);
-    })? {}
+    while reader.step(&mut |sample| add(&mut gathered, sample))? {}
     let (mut recording, completeness) = reader.finish();
     recording.samples = gathered.samples;
     Ok((recording, completeness))

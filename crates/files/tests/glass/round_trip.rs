@@ -2,8 +2,11 @@
 
 use super::support::*;
 use proptest::prelude::*;
-use stackglass_files::{Completeness, GlassReader, GlassWriter, read, read_merged, read_merged_from, write};
-use stackglass_profile::{Recording, Sample};
+use stackglass_files::{
+    Completeness, GlassReader, GlassWriter, read, read_merged, read_merged_from, read_rows, read_rows_from,
+    write,
+};
+use stackglass_profile::{Nanos, Recording, Sample, StackId, State, ThreadNumber};
 use std::collections::HashMap;
 
 /// Writes the recording as its recorder would; returns what it was at the last flush.
@@ -117,6 +120,37 @@ fn a_long_recording_takes_many_chunks() {
     }
     assert_eq!(samples, recording.samples.len());
     assert!(steps > 10, "one chunk for everything would need memory for everything");
+}
+
+/// The errors of a wall-time profile come from single looks.
+#[test]
+fn rows_of_looks_at_one_task_stay_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("looks.glass");
+    let mut recording = beginning("prog");
+    let process = Step::Process { pid: 1, exe: "prog".into(), arguments: vec![], start: 0, forked: false };
+    apply(&mut recording, &process);
+    apply(&mut recording, &Step::Thread { process: 0, tid: 1, name: "t".into(), start: 0 });
+    for look in 1..=3 {
+        recording.samples.push(Sample {
+            stack: StackId(0),
+            thread: ThreadNumber(1),
+            task: 7,
+            clock: Nanos(look),
+            state: State::Task,
+            cut: None,
+            hits: 1,
+            time: Nanos(10),
+        });
+    }
+    end(&mut recording, 1);
+    write(&path, &recording).unwrap();
+    let file = || std::fs::File::open(&path).unwrap();
+    let found = |read: Result<(Recording, Completeness), _>| read.unwrap().0.samples;
+    assert_eq!(found(read_rows(&path)), recording.samples);
+    assert_eq!(found(read_rows_from(file())), recording.samples);
+    let whole = [Sample { clock: Nanos(3), hits: 3, time: Nanos(30), ..recording.samples[0] }];
+    assert_eq!(found(read(&path)), whole);
 }
 
 #[test]
