@@ -220,6 +220,28 @@ fn tasks_that_never_rest_have_possible_stacks() {
     assert!(seen > 4, "{seen}");
 }
 
+/// Reading types takes a second or more, in which there is no look.
+#[test]
+fn types_are_read_before_sampling_starts() {
+    let flags = ["--walltime", "--delay-start", "8s", "--duration", "500ms"];
+    let record = flags.into_iter().fold(Record::of(awaits()), Record::flag);
+    let recording = record.args(["waits", "9"]).run().recording();
+    let (_, looks) = sum(&recording, &["awaits::waits::two_lines"]);
+    assert!(looks > 0, "{:?}", recording.info.remarks);
+}
+
+#[test]
+fn a_program_without_types_says_why_no_tasks_are_seen() {
+    let lines = awaits().with_file_name("awaits-lines");
+    let outcome = Record::of(lines).args(["waits", "4"]).flag("--walltime").run();
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    assert!(outcome.says("`debug = 2` in the Cargo profile of its own crate"), "{}", outcome.stderr);
+    let recording = outcome.recording();
+    assert_eq!(sum(&recording, &["awaits::waits::two_lines"]).1, 0);
+    // Looks at tasks do not tell the CPU time of threads.
+    assert!(said(&["info"], &outcome).contains(" unknown "));
+}
+
 /// A program without tasks has a profile of its threads. They are sampled from outside, like any recording.
 #[test]
 fn threads_without_tasks_have_their_parts_of_the_time() {

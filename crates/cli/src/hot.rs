@@ -147,7 +147,9 @@ fn is_part(flags: &Flags) -> bool {
 fn nothing(flags: &Flags, had_samples: bool, hint: &str) -> String {
     let what = flags.states.states().noun();
     match is_part(flags) {
-        _ if !had_samples => "there are no samples".to_owned(),
+        _ if !had_samples => {
+            "there are no samples; `stackglass print` on this file prints its notes".to_owned()
+        }
         true => format!("no {what} in the threads, tasks and frames that were asked for"),
         false => format!("no {what} was sampled{hint}"),
     }

@@ -1,7 +1,7 @@
 //! `stackglass info [FILE]`: the contents of a recording and how its sampling went.
 
 use crate::failure::Outcome;
-use crate::info_samples::{SampleTotals, seconds};
+use crate::info_samples::{SampleTotals, seconds, thread_cpu};
 use crate::{info_json, input};
 use clap::Args;
 use stackglass_files::heapsnapshot;
@@ -173,7 +173,7 @@ fn write_process(
         recording.threads.iter().enumerate().filter(|(_, thread)| thread.process == index).collect();
     writeln!(out, "  {:>6}  {:<15}  {:>8}  {:>10}  time", "thread", "name", "tid", "CPU")?;
     for (number, thread) in threads {
-        let cpu = seconds(thread.cpu);
+        let cpu = thread_cpu(recording, thread).map_or("unknown".to_owned(), seconds);
         let when = span(thread.start, thread.end, from);
         let blocked = if thread.blocked_signal { ", blocked the signal" } else { "" };
         writeln!(
@@ -228,7 +228,10 @@ fn write_tasks(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
             [task] => format!("0x{:016x}", task.id.0),
             _ => format!("{} tasks", tasks.len()),
         };
-        write!(out, "  {which:>18}  {}  {}:{line}", harmless(name), harmless(file))?;
+        write!(out, "  {which:>18}  {}", harmless(name))?;
+        if !file.is_empty() {
+            write!(out, "  {}:{line}", harmless(file))?;
+        }
         match tasks.iter().map(|task| task.waited).max().unwrap_or_default() {
             Nanos(0) => writeln!(out)?,
             waited => writeln!(out, "  waited up to {}", seconds(waited))?,

@@ -1,6 +1,6 @@
 //! `stackglass info --json`: the contents of a recording for programs, as documented in `docs/json.md`.
 
-use crate::info_samples::SampleTotals;
+use crate::info_samples::{SampleTotals, thread_cpu};
 use stackglass_profile::{End, Nanos, Process, Recording, TASKS_MODULE, Thread, is_await_module};
 use stackglass_report::json::Object;
 use std::io::{self, Write};
@@ -66,7 +66,7 @@ fn of_process(recording: &Recording, index: usize, process: &Process) -> Object 
             .number("thread", number as u64 + 1)
             .text("name", &thread.name)
             .number("tid", u64::from(thread.tid))
-            .number("cpu", thread.cpu.0)
+            .number_or_null("cpu", thread_cpu(recording, thread).map(|cpu| cpu.0))
             .number("start", since_start(thread.start))
             .number_or_null("end", thread.end.map(since_start))
     });

@@ -1,6 +1,6 @@
 //! How many samples a recording has, and how much time they stand for.
 
-use stackglass_profile::{Nanos, Recording};
+use stackglass_profile::{Nanos, Recording, Thread};
 
 /// The samples of a recording by state.
 #[derive(Clone, Copy, Default)]
@@ -50,4 +50,9 @@ impl SampleTotals {
 /// A time in seconds.
 pub(crate) fn seconds(time: Nanos) -> String {
     format!("{:.3} s", time.seconds())
+}
+
+/// CPU time of a thread. Looks at tasks do not tell it.
+pub(crate) fn thread_cpu(recording: &Recording, thread: &Thread) -> Option<Nanos> {
+    Some(thread.cpu).filter(|cpu| cpu.0 > 0 || !recording.is_walltime())
 }

@@ -213,6 +213,11 @@ impl Layouts {
         &self.coroutines
     }
 
+    /// Whether a type of an async function is among the types. With `debug = 1`, there are none.
+    pub fn has_coroutines(&self) -> bool {
+        self.by_name.keys().any(|name| is_coroutine(name))
+    }
+
     /// The functions of a module whose effect is known, by the module's index in the list that was read. They are read with
     /// coroutines.
     pub fn known_functions(&self, module: usize) -> Option<&KnownFunctions> {

@@ -12,7 +12,7 @@ use stackglass_collect::launch::{FrozenProcess, SnapshotSummary};
 use stackglass_procfs::status::process_of;
 use stackglass_profile::{Recording, StackId};
 use stackglass_report::allocation_queries::site_frames;
-use stackglass_report::numbers::{bytes_text, counted, grouped, percent_text};
+use stackglass_report::numbers::{bytes_text, counted, grouped, pause_text, percent_text};
 use std::cell::OnceCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -157,7 +157,7 @@ fn with_site_frames<T>(take: impl FnOnce(SiteFrames<'_>) -> T) -> T {
     })
 }
 
-/// `app.heapsnapshot: 12 345 blocks, 3.40 MB, 99 % typed, 12 reached by no root; paused for 4.2 ms`.
+/// `app.heapsnapshot: 12 345 blocks, 3.40 MB, 99 % typed, 12 reached by no root; paused for 4.20 ms`.
 pub(crate) fn line(output: &Path, taken: &Taken) -> String {
     format!("{}: {}", output.display(), numbers(taken))
 }
@@ -172,10 +172,10 @@ fn numbers(taken: &Taken) -> String {
         0 => String::new(),
         blocks => format!(", {} reached by no root", grouped(blocks)),
     };
+    let pause = pause_text(u64::try_from(taken.pause.whole.as_nanos()).unwrap_or(u64::MAX));
     format!(
-        "{}, {}{typed}{unreached}; paused for {:.1} ms",
+        "{}, {}{typed}{unreached}; {pause}",
         counted(totals.blocks, "block", "blocks"),
         bytes_text(totals.bytes),
-        taken.pause.whole.as_secs_f64() * 1e3
     )
 }

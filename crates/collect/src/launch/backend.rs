@@ -54,6 +54,8 @@ pub enum Sampler {
 
 /// Why a profile by wall time is one of threads, where the program's file is not the reason.
 const NOT_TRACED: &str = "its tasks may not be read here, so this is a profile of threads";
+/// The same, where the sampler is the reason.
+const SAMPLED: &str = "the sampler that was asked for sees threads, so this is a profile of threads: without `--sampler`, tasks are seen";
 /// The program may be one that starts another.
 const NO_TASKS: &str = "no tasks of tokio are in it, so this is a profile of threads; if it only starts the program with the \
     tasks, as a shell does, name that program after `--`";
@@ -119,7 +121,12 @@ impl Backend {
                 why => why,
             },
             None if links_the_crate(&program) => return inside(None),
+            Some(_) if options.walltime => no_tasks(&program).or(Some(SAMPLED)),
             _ => None,
+        };
+        let said = |of_sampler: String| match no_tasks {
+            Some(of_tasks) => format!("{of_sampler}; {of_tasks}"),
+            None => of_sampler,
         };
         let at_once = options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
         let traced = || Backend::Traced(Descendants::new(options.delay, options.follow_children, at_once));
@@ -128,12 +135,12 @@ impl Backend {
             Ok(outside) => Ok((
                 Backend::Outside(Box::new(outside)),
                 match asks_for_ptrace {
-                    true => Some(format!("perf events are used, as they are allowed here: {RISK}")),
+                    true => Some(said(format!("perf events are used, as they are allowed here: {RISK}"))),
                     false => no_tasks.map(str::to_owned),
                 },
             )),
             Err(_) if asks_for_ptrace => {
-                Ok((traced(), Some(format!("sampled by ptrace, as asked. {RISK}; {APPROXIMATE}"))))
+                Ok((traced(), Some(said(format!("sampled by ptrace, as asked. {RISK}; {APPROXIMATE}")))))
             }
             // Nothing is sampled, so nothing stops.
             Err(_) if !options.time => Ok((traced(), None)),

@@ -218,6 +218,7 @@ impl Recorder {
 
     /// Adds a sample of a look at all tasks. It is merged with another one of the same look only: the errors of shares come from
     /// single looks.
+    #[cfg(feature = "launch")]
     pub(crate) fn add_look_sample(&mut self, sample: Sample) {
         self.add(sample, |last, sample| last.clock == sample.clock);
     }

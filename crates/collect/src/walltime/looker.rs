@@ -7,6 +7,7 @@ use super::idle::RunTimes;
 use super::look::{Look, SeenStack};
 use super::named::{NamedTasks, Table};
 use super::names::Names;
+use super::program::TaskTypes;
 use super::rate::{Cost, LookRate};
 use super::types::{Seen, Types};
 use super::view::{Effort, View};
@@ -102,6 +103,8 @@ pub(super) struct Looker {
     /// The part of the time in which threads that could run had a CPU.
     cpu_share: f64,
     has_failed: bool,
+    /// Whether a note has said that there are no types of tasks.
+    has_told_lack: bool,
     /// Whether a look has succeeded, once one was wanted.
     has_looked: Option<bool>,
 }
@@ -139,6 +142,7 @@ impl Looker {
             idle: Idle::default(),
             cpu_share: 1.0,
             has_failed: false,
+            has_told_lack: false,
             has_looked: None,
         }
     }
@@ -147,7 +151,7 @@ impl Looker {
     pub(super) fn run(mut self, commands: &Receiver<Command>, mut samples: bool) {
         let mut next = Instant::now() + FIRST;
         loop {
-            let pause = if samples { next.saturating_duration_since(Instant::now()) } else { IDLE };
+            let pause = next.saturating_duration_since(Instant::now());
             match commands.recv_timeout(pause) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Command::Sample(on)) => {
@@ -156,6 +160,7 @@ impl Looker {
                     (self.weights, self.unseen) = (Weights::new(), Duration::ZERO);
                     self.ran = (RunTimes::read(self.pid), None);
                     self.idle = Idle::default();
+                    next = Instant::now();
                     continue;
                 }
                 Ok(Command::Flush) => {
@@ -169,8 +174,7 @@ impl Looker {
             let begun = Instant::now();
             let result = match samples {
                 true => self.tick(),
-                false if process::is_alive(self.pid) => Ok(IDLE),
-                false => Err(Ended),
+                false => self.prepare(),
             };
             let Ok(pause) = result else {
                 self.end();
@@ -195,6 +199,18 @@ impl Looker {
     fn send(&self, message: Message) {
         // Without a receiver, the next wait for a command ends the thread.
         let _ = self.sender.send(message);
+    }
+
+    /// Reads types, so that the first look that is wanted is taken at once. Returns the time until the next attempt.
+    fn prepare(&mut self) -> Result<Duration, Ended> {
+        let is_known = self.types.is_some() && ImageKey::read(self.pid) == self.image;
+        // A failure is told of when a look is wanted.
+        let has_failed = !is_known && self.look(Effort::Search).is_err();
+        match process::is_alive(self.pid) {
+            true if has_failed => Ok(RETRY),
+            true => Ok(IDLE),
+            false => Err(Ended),
+        }
     }
 
     /// One look. Returns the time until the next.
@@ -314,6 +330,12 @@ impl Looker {
             None if start < self.types_due => return false,
             None => {
                 let types = Types::read(seen, &mut self.names);
+                if let (false, false, Some(why)) =
+                    (types.has_tasks(), self.has_told_lack, TaskTypes::Missing.lack())
+                {
+                    self.has_told_lack = true;
+                    self.send(Message::Note(why.to_owned()));
+                }
                 self.types_due = Instant::now() + start.elapsed() * TYPES_SHARE;
                 Some(types)
             }

@@ -113,6 +113,11 @@ impl Types {
         self.key == key(modules)
     }
 
+    /// Whether tasks can be seen by them. If not, threads are.
+    pub(super) fn has_tasks(&self) -> bool {
+        !self.looks.is_empty() || self.layouts.has_coroutines()
+    }
+
     /// Whether something is to be searched before the next look.
     pub(super) fn wants_search(&self) -> bool {
         self.wants_roots() || self.wants_runtimes()

@@ -37,6 +37,11 @@ pub fn duration_text(ns: u64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
+/// How long a program stood still: `paused for 1.25 ms`, `not paused`.
+pub fn pause_text(ns: u64) -> String {
+    if ns == 0 { "not paused".to_owned() } else { format!("paused for {}", duration_text(ns)) }
+}
+
 /// Milliseconds without a unit, with a decimal below 100: `41.5`, `1 234`.
 pub fn millis_text(ns: u64) -> String {
     let ms = ns as f64 * 1e-6;
@@ -138,6 +143,12 @@ pub fn grouped(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pauses() {
+        assert_eq!(pause_text(0), "not paused");
+        assert_eq!(pause_text(40_000), "paused for 40.0 µs");
+    }
 
     #[test]
     fn numbers_read_well() {

@@ -5,7 +5,7 @@ use super::groups::{TaskGroup, groups, is_library};
 use super::json::target_text;
 use super::{origins, threads, tree};
 use crate::text::columns::{cut_left, cut_right, pad_right, width, wrap};
-use crate::text::numbers::{counted, duration_text, grouped};
+use crate::text::numbers::{counted, duration_text, grouped, pause_text};
 use crate::text::short::{broken_name, last_name, short_function};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::harmless;
@@ -133,7 +133,7 @@ fn head(text: &TasksText, dump: &TaskDump, groups: usize, out: &mut dyn Write) -
         line.cut(text.cols).write(text.style, out)?;
     }
     if !dump.runtimes.is_empty() {
-        let sentence = format!("{}; paused for {}", runtimes_text(dump), duration_text(dump.pause.0));
+        let sentence = format!("{}; {}", runtimes_text(dump), pause_text(dump.pause.0));
         for line in wrap(&sentence, text.cols) {
             Line::of(Paint::Grey, line).write(text.style, out)?;
         }
