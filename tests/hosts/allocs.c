@@ -587,10 +587,10 @@ static void *canceled(void *nothing)
 
 static void *canceled_anywhere(void *nothing)
 {
-    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    /* Not canceled within malloc, which would keep its lock. */
     void *block = used(malloc(64));
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
     for (;;) {
-        /* Not within malloc, where nothing may be canceled: it would keep its lock. */
         for (volatile int i = 0; i < 100; i++)
             ;
         ((char *)block)[3]++;
