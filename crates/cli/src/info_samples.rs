@@ -52,7 +52,7 @@ pub(crate) fn seconds(time: Nanos) -> String {
     format!("{:.3} s", time.seconds())
 }
 
-/// CPU time of a thread. Looks at tasks do not tell it.
+/// CPU time of a thread; `None` in profiles of tasks, which do not measure it.
 pub(crate) fn thread_cpu(recording: &Recording, thread: &Thread) -> Option<Nanos> {
     Some(thread.cpu).filter(|cpu| cpu.0 > 0 || !recording.is_walltime())
 }

@@ -121,7 +121,11 @@ impl Backend {
                 why => why,
             },
             None if links_the_crate(&program) => return inside(None),
-            Some(_) if options.walltime => no_tasks(&program).or(Some(SAMPLED)),
+            // Nor are tasks that the program names itself.
+            Some(_) if options.walltime => match no_tasks(&program) {
+                None | Some(NAMED_ALONE) => Some(SAMPLED),
+                why => why,
+            },
             _ => None,
         };
         let said = |of_sampler: String| match no_tasks {

@@ -7,7 +7,7 @@ use super::idle::RunTimes;
 use super::look::{Look, SeenStack};
 use super::named::{NamedTasks, Table};
 use super::names::Names;
-use super::program::TaskTypes;
+use super::program::WITHOUT_TYPES;
 use super::rate::{Cost, LookRate};
 use super::types::{Seen, Types};
 use super::view::{Effort, View};
@@ -204,7 +204,7 @@ impl Looker {
     /// Reads types, so that the first look that is wanted is taken at once. Returns the time until the next attempt.
     fn prepare(&mut self) -> Result<Duration, Ended> {
         let is_known = self.types.is_some() && ImageKey::read(self.pid) == self.image;
-        // A failure is told of when a look is wanted.
+        // The first look that is wanted reports a failure.
         let has_failed = !is_known && self.look(Effort::Search).is_err();
         match process::is_alive(self.pid) {
             true if has_failed => Ok(RETRY),
@@ -330,11 +330,8 @@ impl Looker {
             None if start < self.types_due => return false,
             None => {
                 let types = Types::read(seen, &mut self.names);
-                if let (false, false, Some(why)) =
-                    (types.has_tasks(), self.has_told_lack, TaskTypes::Missing.lack())
-                {
-                    self.has_told_lack = true;
-                    self.send(Message::Note(why.to_owned()));
+                if !types.has_tasks() && !std::mem::replace(&mut self.has_told_lack, true) {
+                    self.send(Message::Note(WITHOUT_TYPES.to_owned()));
                 }
                 self.types_due = Instant::now() + start.elapsed() * TYPES_SHARE;
                 Some(types)

@@ -18,6 +18,10 @@ const TOKIO: &[u8] = b"tokio\0";
 /// A function that each program with tasks of tokio has, as symbols name it.
 const RUNTIME: &[u8] = b"5tokio7runtime4task";
 
+/// Why a profile of a program that uses tokio is one of threads.
+pub(super) const WITHOUT_TYPES: &str = "its debug information has no types of async functions, so this is a profile of threads: \
+    `debug = 2` in the Cargo profile of its own crate shows in which line tasks wait";
+
 /// What a program's file says of async tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TaskTypes {
@@ -41,10 +45,7 @@ impl TaskTypes {
     pub(crate) fn lack(self) -> Option<&'static str> {
         match self {
             TaskTypes::Known => None,
-            TaskTypes::Missing => Some(
-                "its debug information has no types of async functions, so this is a profile of threads: `debug = 2` in the Cargo \
-                 profile of its own crate shows in which line tasks wait",
-            ),
+            TaskTypes::Missing => Some(WITHOUT_TYPES),
             TaskTypes::Stripped => {
                 Some("it is stripped, so its tasks cannot be seen from outside: this is a profile of threads")
             }
