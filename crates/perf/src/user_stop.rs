@@ -11,8 +11,8 @@
 //! kernel/events/core.c.
 
 use crate::attributes::{
-    Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_PAGE_FAULTS, PERF_TYPE_SOFTWARE, count, flags,
-    set_enabled, set_output,
+    self, Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_PAGE_FAULTS, PERF_TYPE_SOFTWARE, count, flags,
+    sample, set_enabled, set_output,
 };
 use crate::breakpoint;
 use crate::records::PERF_RECORD_SAMPLE;
@@ -48,9 +48,14 @@ const _: () = assert!(size_of::<WithSignal>() == 128);
 pub struct UserStop {
     event: Event,
     is_timer: bool,
-    /// Records that were read.
+    /// Records of firings that were read.
     fired: u64,
+    /// Records of moments in user code that were read.
+    moments: u64,
 }
+
+/// Notes moments at which a thread is in user code. It sends no signal.
+pub struct UserMoments(OwnedFd);
 
 enum Event {
     /// It has a buffer for records of firings.
@@ -88,7 +93,7 @@ impl UserStop {
             Ok(ring) => Event::Recorded(ring),
             Err((event, _)) => Event::Bare(event),
         };
-        Ok(UserStop { event, is_timer: true, fired: 0 })
+        Ok(UserStop { event, is_timer: true, fired: 0, moments: 0 })
     }
 
     /// Stops the thread before it executes the instruction at an address. `timer` is a timer of the same thread, which counts the
@@ -122,7 +127,7 @@ impl UserStop {
         if let Event::Recorded(ring) = &timer.event {
             set_output(&event, ring)?;
         }
-        Ok(UserStop { event: Event::Bare(event), is_timer: false, fired: 0 })
+        Ok(UserStop { event: Event::Bare(event), is_timer: false, fired: 0, moments: 0 })
     }
 
     /// Lets it fire. A timer fires again and again while the thread runs, until [`UserStop::disarm`].
@@ -152,14 +157,59 @@ impl UserStop {
     /// How often a timer, and the other events that it counts, have fired. The kernel sends a signal for each firing, or one for several,
     /// before the thread returns to user code. `None` if that is not known.
     pub fn fired(&mut self) -> Option<u64> {
-        let Event::Recorded(ring) = &mut self.event else { return None };
+        self.read_records().then_some(self.fired)
+    }
+
+    /// How many moments [`UserMoments`] has noted. `None` if that is not known.
+    pub fn moments(&mut self) -> Option<u64> {
+        self.read_records().then_some(self.moments)
+    }
+
+    /// Reads the buffer; `false` if there is none.
+    fn read_records(&mut self) -> bool {
+        let Event::Recorded(ring) = &mut self.event else { return false };
         ring.refresh();
         while let Some(record) = ring.peek() {
-            self.fired += u64::from(record.kind == PERF_RECORD_SAMPLE);
+            // A firing has a header only.
+            match (record.kind == PERF_RECORD_SAMPLE, record.body.is_empty()) {
+                (true, true) => self.fired += 1,
+                (true, false) => self.moments += 1,
+                _ => {}
+            }
             ring.advance();
         }
         ring.publish();
-        Some(self.fired)
+        true
+    }
+}
+
+impl UserMoments {
+    /// Begins to note moments of a thread: about one in 0.1 ms of user code, none in system calls. They share the buffer of the thread's
+    /// timer. Drop this, and read the buffer, before anything that fires is armed: a full buffer loses firings.
+    ///
+    /// # Errors
+    /// As [`UserStop::by_timer`].
+    pub fn note(tid: u32, timer: &UserStop) -> io::Result<UserMoments> {
+        let attributes = Attributes {
+            kind: PERF_TYPE_SOFTWARE,
+            config: PERF_COUNT_SW_CPU_CLOCK,
+            sample_period: PERIOD,
+            sample_type: sample::TID,
+            flags: flags::DISABLED | flags::EXCLUDE_KERNEL | flags::EXCLUDE_HYPERVISOR,
+            wakeup: u32::MAX,
+            ..Attributes::default()
+        };
+        let event = attributes::open(&attributes, tid, None)?;
+        if let Event::Recorded(ring) = &timer.event {
+            set_output(&event, ring)?;
+        }
+        set_enabled(&event, true);
+        Ok(UserMoments(event))
+    }
+
+    /// How long the thread has run meanwhile, in user code and in the kernel, ns. `None` if it cannot be read.
+    pub fn ran(&self) -> Option<u64> {
+        count(&self.0)
     }
 }
 

@@ -436,11 +436,12 @@ fn handler_will_run(tid: u32) -> bool {
         && Status::read(tid).is_none_or(|status| status.pending & !status.blocked & status.caught != 0)
 }
 
-/// Waits a little for another thread: short at first.
+/// Waits a little for another thread: short at first. The waits grow, since on a busy machine each look can take the CPU from that
+/// thread before it gets any further.
 pub(super) fn pause(waits: u32) {
     match waits {
         0..50 => std::hint::spin_loop(),
         50..200 => std::thread::yield_now(),
-        _ => std::thread::sleep(Duration::from_micros(20)),
+        _ => std::thread::sleep(Duration::from_micros(20 + 2 * u64::from(waits - 200).min(490))),
     }
 }

@@ -257,7 +257,8 @@ impl Armed {
 
     /// Arms the timer of a thread that does not block its signal.
     fn arm(&mut self) {
-        if let Some(timer) = self.timer.as_ref().filter(|_| !self.is_armed) {
+        if let Some(timer) = self.timer.as_mut().filter(|_| !self.is_armed) {
+            self.mask.end(timer);
             self.before = self.files.stat();
             self.ran_before = timer.ran().unwrap_or(0);
             // Otherwise it does not stop, which is noticed.
@@ -323,8 +324,8 @@ impl TracedThread {
         let Some(armed) = self.armed.as_mut().filter(|_| self.state == State::Running) else { return };
         let Some(ran) = armed.files.stat() else { return };
         let ThreadState::Asleep(sleep) = armed.files.state() else {
-            if !armed.is_armed {
-                let mask = armed.mask.look(self.tid);
+            if let Some(timer) = armed.timer.as_mut().filter(|_| !armed.is_armed) {
+                let mask = armed.mask.look(self.tid, timer);
                 armed.is_masked = mask == Mask::Blocks;
                 if mask == Mask::Open {
                     armed.arm();
@@ -348,6 +349,9 @@ impl TracedThread {
                 let _ = ptrace::interrupt(self.tid);
             }
             return;
+        }
+        if let Some(timer) = &mut armed.timer {
+            armed.mask.end(timer);
         }
         let at_return = match (is_masked, sleep.call, &armed.timer) {
             (false, Some(_), Some(timer)) => UserStop::at(self.tid, sleep.place.pc, timer).ok(),

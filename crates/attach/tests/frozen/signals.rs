@@ -2,6 +2,7 @@
 
 use crate::program::Program;
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, Options, OtherPages, WorkingSet};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 fn are_allowed() -> bool {
@@ -18,13 +19,36 @@ fn end(mut program: Program) -> (u64, u64) {
 /// A call such as sigtimedwait(2) takes signals that wait, and no tracer sees them.
 #[test]
 fn threads_that_wait_for_signals_get_none_of_ours() {
+    look_at_threads_that_wait_for_signals(30);
+}
+
+/// Here threads often wait for a CPU in such a call, which shows their signals as not blocked.
+#[test]
+fn threads_that_wait_for_signals_get_none_of_ours_on_a_busy_machine() {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !over.load(Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        // A panic must end them as well.
+        let result = std::panic::catch_unwind(|| look_at_threads_that_wait_for_signals(40));
+        over.store(true, Relaxed);
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+fn look_at_threads_that_wait_for_signals(least: u32) {
     if !are_allowed() {
         return;
     }
     let (program, _) = Program::start("signals", &[]);
     let set = WorkingSet::default();
     let (start, mut looks) = (Instant::now(), 0);
-    while looks < 30 {
+    while looks < least {
         assert!(start.elapsed() < Duration::from_secs(100), "{looks} looks");
         for others in [OtherPages::Missing, OtherPages::Live, OtherPages::Stopped] {
             looks +=
