@@ -1,13 +1,11 @@
-//! Tasks that a program has named by the crate's own wrapper: of any executor, by their types; and without types, by asking them.
+//! Tasks that a program has named by the crate's own wrapper: of any executor, by their types; and without types, by their names.
 //! The programs are `tests/awaits-wrapped`, and `tests/awaits-lines` without types in its debug information.
 
 use serde_json::Value;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, AwaitSource, DumpedTask, TaskDump, TaskState};
-use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 use whole_programs::{Background, awaits, marked_lines, stackglass, with_lines};
 
 /// The program, until it is dropped.
@@ -40,8 +38,8 @@ impl Host {
         Host { child, expected }
     }
 
-    fn dump(&self, ask: bool) -> TaskDump {
-        let options = stackglass_collect::tasks::TasksOptions { ask, ..Default::default() };
+    fn dump(&self) -> TaskDump {
+        let options = stackglass_collect::tasks::TasksOptions::default();
         stackglass_collect::tasks::read(self.child.id(), &options).expect("the tasks are read")
     }
 
@@ -94,54 +92,6 @@ fn matches(expected: &str, got: &str) -> bool {
     }
 }
 
-/// The own lines from the root to each end. Those that others begin with are left out: in an asked poll, a timeout has a branch of
-/// its own for its timer.
-fn paths(stack: &[AwaitFrame]) -> BTreeSet<Vec<u32>> {
-    fn add(stack: &[AwaitFrame], path: &mut Vec<u32>, into: &mut BTreeSet<Vec<u32>>) {
-        if stack.is_empty() {
-            into.insert(path.clone());
-        }
-        for frame in stack {
-            let own = is_own(frame);
-            path.extend(own);
-            add(&frame.children, path, into);
-            path.truncate(path.len() - usize::from(own.is_some()));
-        }
-    }
-    let mut all = BTreeSet::new();
-    add(stack, &mut Vec::new(), &mut all);
-    longest(all)
-}
-
-fn longest(all: BTreeSet<Vec<u32>>) -> BTreeSet<Vec<u32>> {
-    let is_longest =
-        |path: &&Vec<u32>| !all.iter().any(|other| other.len() > path.len() && other.starts_with(path));
-    all.iter().filter(is_longest).cloned().collect()
-}
-
-/// The same, from the host's notation.
-fn expected_paths(stack: &str, lines: &HashMap<String, usize>) -> BTreeSet<Vec<u32>> {
-    let (mut all, mut around) = (BTreeSet::new(), Vec::new());
-    let (mut path, mut word): (Vec<u32>, String) = (Vec::new(), String::new());
-    for char in stack.chars().chain([',']) {
-        match char {
-            '>' => path.extend(lines.get(&std::mem::take(&mut word)).map(|line| *line as u32)),
-            '(' => around.push(path.clone()),
-            ',' | ')' => {
-                if !word.is_empty() {
-                    all.insert(path.clone());
-                    word.clear();
-                }
-                if let Some(outer) = if char == ')' { around.pop() } else { around.last().cloned() } {
-                    path = outer;
-                }
-            }
-            _ => word.push(char),
-        }
-    }
-    longest(all)
-}
-
 fn named<'a>(dump: &'a TaskDump, name: &str) -> Vec<&'a DumpedTask> {
     dump.tasks.iter().filter(|task| task.given_name.as_deref() == Some(name)).collect()
 }
@@ -149,7 +99,7 @@ fn named<'a>(dump: &'a TaskDump, name: &str) -> Vec<&'a DumpedTask> {
 #[test]
 fn tasks_of_other_executors() {
     let host = Host::start(&wrapped(), &["executors"]);
-    let dump = host.dump(false);
+    let dump = host.dump();
     let lines = marked_lines();
     assert_eq!(host.expected.len(), 9);
     // A wrapped future within another is no task of its own.
@@ -180,7 +130,7 @@ fn tasks_of_other_executors() {
 #[test]
 fn a_tokio_task_with_a_name_is_one_task() {
     let host = Host::start(&wrapped(), &["wrapped"]);
-    let dump = host.dump(false);
+    let dump = host.dump();
     let lines = marked_lines();
     assert_eq!(host.expected.len(), 41);
     assert!(dump.runtimes.iter().all(|runtime| runtime.name.starts_with("tokio")), "{:?}", dump.runtimes);
@@ -195,48 +145,31 @@ fn a_tokio_task_with_a_name_is_one_task() {
 #[test]
 fn without_types_names_and_places_are_known() {
     let host = Host::start(&lines_only(), &["executors"]);
-    let dump = host.dump(false);
+    let dump = host.dump();
     for (name, stack) in &host.expected {
         let [task] = &named(&dump, name)[..] else { panic!("{name} is there once: {dump:#?}") };
         assert_eq!((task.source, task.stack.len()), (AwaitSource::RootName, usize::from(stack == "nothing")));
         assert_eq!(task.state == TaskState::Running, stack == "polled", "{task:?}");
         assert!(task.created.as_ref().is_some_and(|(file, _)| file.ends_with("executors.rs")), "{task:?}");
     }
-    // It has no handler of peeks.
-    let (_, message) = host.command(&["--ask"]);
-    assert!(message.contains("stackglass::peek::install()"), "{message}");
+    let (_, message) = host.command(&[]);
+    assert!(message.contains("build their crate with `debug = 2`"), "{message}");
     assert!(message.lines().count() <= 2, "{message}");
 }
 
 #[test]
-fn asked_polls_of_all_shapes_without_types() {
+fn tasks_of_all_shapes_without_types_have_their_names() {
     let host = Host::start(&lines_only(), &["wrapped"]);
-    let lines = marked_lines();
     assert_eq!(host.expected.len(), 41);
     let (bare, _) = host.command(&["--json"]);
     let bare: Value = serde_json::from_str(&bare).expect("the output is JSON");
     let groups = bare["groups"].as_array().expect("groups");
     assert!(groups.iter().all(|group| group["stack"].as_array().is_some_and(Vec::is_empty)), "{bare}");
-    // On a busy machine a worker may be late.
-    let mut dump = host.dump(true);
-    let begin = Instant::now();
-    while dump.tasks.iter().any(|task| task.source != AwaitSource::AskedPoll)
-        && begin.elapsed() < Duration::from_secs(20)
-    {
-        dump = host.dump(true);
-    }
-    let mut wrong = Vec::new();
-    for (name, stack) in &host.expected {
+    let dump = host.dump();
+    for (name, _) in &host.expected {
         let [task] = &named(&dump, name)[..] else { panic!("{name} is there once: {dump:#?}") };
-        assert_eq!(task.source, AwaitSource::AskedPoll, "{task:?}");
-        let (expected, got) = (expected_paths(stack, &lines), paths(&task.stack));
-        if expected != got {
-            wrong.push((&**name, expected, got, &task.stack));
-        }
+        assert_eq!((task.source, task.stack.len()), (AwaitSource::RootName, 0), "{task:?}");
     }
-    // A `FuturesUnordered` does not poll its children without a reason.
-    let unordered = wrong.iter().filter(|(name, ..)| *name == "unordered").count();
-    assert!(wrong.len() == unordered, "{wrong:#?}");
 }
 
 /// Output and messages of a peek. On a busy machine, reading types may take longer than a peek waits.
@@ -264,7 +197,7 @@ fn peek(host: &Host) -> (String, String) {
 #[test]
 fn peeks_of_a_program_that_answers_show_its_tasks() {
     let host = Host::start(&wrapped(), &["wrapped"]);
-    let tasks = host.dump(false).count();
+    let tasks = host.dump().count();
     let (text, messages) = peek_with_tasks(&host);
     let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part}: {text}{messages}"));
     let (threads, found) = (at("\ncmd: "), at(&format!("\nawaits-wrapped: {tasks} tasks (")));
@@ -301,22 +234,6 @@ fn peeks_and_live_views_show_tasks_of_other_executors() {
         stackglass_collect::tasks::LiveTasks::new(host.child.id()).read().expect("the tasks are read");
     assert_eq!(dump.count(), host.expected.len() + UNNAMED, "{dump:#?}");
     assert!(host.expected.iter().all(|(name, _)| named(&dump, name).len() == 1), "{dump:#?}");
-}
-
-#[test]
-fn many_tasks_are_asked_in_one_round() {
-    let host = Host::start(&lines_only(), &["wrapped-many", "3000"]);
-    let lines = marked_lines();
-    let mut dump = host.dump(true);
-    let begin = Instant::now();
-    while dump.tasks.iter().any(|task| task.source != AwaitSource::AskedPoll)
-        && begin.elapsed() < Duration::from_secs(20)
-    {
-        dump = host.dump(true);
-    }
-    assert_eq!(dump.count(), 3000);
-    let expected = expected_paths(&host.expected[0].1, &lines);
-    assert!(dump.tasks.iter().all(|task| paths(&task.stack) == expected));
 }
 
 /// What the program says of its own tasks.
@@ -388,32 +305,15 @@ fn a_program_sees_its_own_deadlock() {
 }
 
 #[test]
-fn a_program_without_types_asks_its_own_tasks() {
-    let lines = marked_lines();
-    let numbers: HashMap<String, usize> = (0..5000).map(|line| (line.to_string(), line)).collect();
-    // Nobody has allowed that they are asked.
+fn a_program_without_types_lists_its_own_tasks_by_name() {
     let bare = OwnDump::of(&lines_only(), "wrapped");
-    assert!(bare.has("enable_dumps()") && !bare.has("--ask"), "{:?}", bare.lines);
+    assert!(bare.has("build their crate with `debug = 2`") && !bare.has("--ask"), "{:?}", bare.lines);
     assert!(bare.tasks.iter().all(|[_, _, source, stack]| source == "RootName" && stack.is_empty()));
-    // On a busy machine a worker may be late.
-    let mut dump = OwnDump::of(&lines_only(), "asked");
-    let begin = Instant::now();
-    while dump.tasks.iter().any(|[_, _, source, _]| source != "AskedPoll")
-        && begin.elapsed() < Duration::from_secs(20)
-    {
-        dump = OwnDump::of(&lines_only(), "asked");
+    assert_eq!(bare.expected.len(), 41);
+    for (name, ..) in &bare.expected {
+        let count = bare.tasks.iter().filter(|[_, given, ..]| given == name).count();
+        assert_eq!(count, 1, "{name}: {:?}", bare.tasks);
     }
-    let mut wrong = Vec::new();
-    for (name, _, stack) in &dump.expected {
-        let of_name = dump.tasks.iter().filter(|[_, given, ..]| given == name).collect::<Vec<_>>();
-        let [[_, _, source, got]] = &of_name[..] else { panic!("{name} is there once: {:?}", dump.tasks) };
-        assert_eq!(source, "AskedPoll", "{name}");
-        let (expected, got) = (expected_paths(stack, &lines), expected_paths(got, &numbers));
-        if expected != got && name != "unordered" {
-            wrong.push((name, expected, got));
-        }
-    }
-    assert!(dump.expected.len() == 41 && wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
@@ -427,14 +327,4 @@ fn a_profile_that_a_program_without_types_takes_says_how_to_get_lines() {
     assert!(!text.contains("LEAF tokio::time::sleep::Sleep"), "{text}");
     let text = said(&wrapped());
     assert!(text.contains("LEAF tokio::time::sleep::Sleep") && !text.contains("`debug = 2`"), "{text}");
-}
-
-#[test]
-fn notation_is_understood() {
-    let lines = HashMap::from([("a".to_owned(), 1), ("b".to_owned(), 2), ("c".to_owned(), 3)]);
-    let paths = |stack| expected_paths(stack, &lines).into_iter().collect::<Vec<_>>();
-    assert_eq!(paths("a>b>!Sleep"), [vec![1, 2]]);
-    assert_eq!(paths("a>(b>!Sleep,c>!Notified)"), [vec![1, 2], vec![1, 3]]);
-    assert_eq!(paths("a>(b>!Sleep,!Notified)"), [vec![1, 2]]);
-    assert_eq!(paths("a>!*"), [vec![1]]);
 }

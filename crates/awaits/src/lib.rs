@@ -34,4 +34,4 @@ pub use tokio::{
     FoundRoot, Poll, PollCode, Process, RootFuture, SeenTask, TaskLook, TaskLooks, drop_stops, tasks,
     tasks_and_polls,
 };
-pub use wrapped::{WITHOUT_TYPES, WrappedLook, WrappedLooks, WrappedTask};
+pub use wrapped::{WrappedLook, WrappedLooks, WrappedTask};

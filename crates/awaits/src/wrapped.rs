@@ -32,7 +32,8 @@ const WRAPPER: &str = "stackglass::task::Instrumented<";
 const RUNTIME: &str = "wrapped tasks (`.task(\"name\")`)";
 
 /// How to get more than names: a remark of dumps.
-pub const WITHOUT_TYPES: &str = "tasks without a stack: their types are not in the debug information; build their crate with `debug = 2`, or ask them (`--ask`)";
+const WITHOUT_TYPES: &str =
+    "tasks without a stack: their types are not in the debug information; build their crate with `debug = 2`";
 
 /// A task in the process's table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -51,8 +52,6 @@ pub struct WrappedTask {
     pub polled_by: Option<u32>,
     /// How long it has waited, if polls are timed.
     pub waited: Option<Nanos>,
-    /// What it has said, if it was asked. It counts if the type of its future is not known.
-    pub asked: Option<DumpedTask>,
 }
 
 /// Wrapped futures that are part of tasks in the dump.
@@ -269,9 +268,7 @@ fn read(walker: &Walker<'_>, task: &WrappedTask, with_holdings: bool) -> Option<
         return Some((DumpedTask { stack: vec![frame], ..dumped }, None, Vec::new()));
     }
     let Some(wrapper) = wrapper_of(walker, task) else {
-        let asked =
-            task.asked.clone().map(|asked| DumpedTask { number: task.id, waited: dumped.waited, ..asked });
-        return Some((asked.unwrap_or(dumped), None, Vec::new()));
+        return Some((dumped, None, Vec::new()));
     };
     let values = walker.values;
     let is_polled = sequence(values, wrapper).filter(|_| id(values, wrapper) == Some(task.id))? & 1 == 1;

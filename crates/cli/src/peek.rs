@@ -96,7 +96,6 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             delay: flags.delay,
             columns: Some(layout.columns),
             colours: layout.style == Style::Ansi,
-            asks_tasks: false,
         };
         return ask(pid, &options, &layout);
     }

@@ -24,10 +24,8 @@ worker. The program's own crate needs full debug information: `debug = 2` (or
 `true`) in the Cargo profile that it is built with. Dependencies may have none.
 
 Tasks of any executor are listed if the program names them: `.task(\"name\")`
-of the crate stackglass. With --ask, line tables suffice for these. The program
-must call stackglass::peek::install() and stackglass::task::enable_dumps() when
-it starts. It then wakes each named task once and traces that poll. A wake-up
-without a reason is legal for every future.";
+of the crate stackglass. Without types, they have no await stack: only their
+name, the place where they were created, and whether they run.";
 
 /// Print what every async task of a process waits for, line by line.
 #[derive(Args, Debug)]
@@ -53,10 +51,6 @@ pub(crate) struct Flags {
     #[arg(long)]
     interrupt_calls: bool,
 
-    /// Wake tasks once whose types are not known, and trace that poll. The program must name its tasks and answer peeks
-    #[arg(long)]
-    ask: bool,
-
     /// Print one JSON object (docs/json.md)
     #[arg(long)]
     json: bool,
@@ -67,12 +61,8 @@ pub(crate) struct Flags {
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let pid = process_of(flags.pid);
-    let options = TasksOptions {
-        stop: flags.stop,
-        ask: flags.ask,
-        interrupt_calls: flags.interrupt_calls,
-        ..TasksOptions::default()
-    };
+    let options =
+        TasksOptions { stop: flags.stop, interrupt_calls: flags.interrupt_calls, ..TasksOptions::default() };
     let dump = tasks::read(pid, &options).map_err(Failure::new)?;
     if dump.tasks.is_empty() {
         let why = dump.remarks.first().map_or("it has no tasks", String::as_str);

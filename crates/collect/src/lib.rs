@@ -19,7 +19,6 @@
 #![allow(unsafe_code, reason = "system calls and shared memory")]
 
 pub mod allocations;
-pub mod asked;
 #[cfg(feature = "launch")]
 pub mod attached;
 mod cut_reasons;

@@ -7,8 +7,6 @@
 //!
 //! The pool is wiped in a forked child. The child's thread then finds that its cell is no longer its own, and takes another.
 
-pub mod asked;
-
 use crate::{agent, system};
 use core::cell::Cell;
 use core::ffi::c_void;
@@ -124,7 +122,6 @@ impl Task {
 impl Drop for Task {
     fn drop(&mut self) {
         if let Some(pool) = pool() {
-            self.forget_waker();
             pool.unregister(self.id, self.number);
         }
     }
@@ -190,23 +187,7 @@ impl Task {
     pub fn poll_future<F: Future>(&self, future: Pin<&mut F>, context: &mut Context<'_>) -> Poll<F::Output> {
         let _polling = self.poll();
         self.locate(&*future);
-        let mut tracing = None;
-        let mut own;
-        let mut context = context;
-        if asked::keeps_wakers() {
-            self.begin_asked(context.waker(), &mut tracing);
-            if let Some(tracing) = &tracing {
-                own = Context::from_waker(tracing.waker());
-                // SAFETY: only the lifetime of what the context borrows changes. `poll` is generic over it, so it cannot keep
-                // the waker longer than this call lasts.
-                context = unsafe { core::mem::transmute::<&mut Context<'_>, &mut Context<'_>>(&mut own) };
-            }
-        }
-        let result = future.poll(context);
-        if let Some(tracing) = tracing {
-            tracing.end(result.is_ready());
-        }
-        result
+        future.poll(context)
     }
 
     /// Says where the future is, and by its vtable what it is.

@@ -88,8 +88,6 @@ pub enum AwaitSource {
     /// By the types of the debug information.
     #[default]
     Types,
-    /// By the stack of a poll that was asked for.
-    AskedPoll,
     /// Only the task's function, or the place where it was created, is known.
     RootName,
 }

@@ -22,8 +22,6 @@
 //! - While `stackglass record` samples the program from inside, the command answers. Under `stackglass run` this module
 //!   answers, because the command does not know the tasks.
 //! - SIGUSR1 ends a forked child that has not called exec, as it would without this module.
-//! - `stackglass tasks PID --ask` asks tasks what they wait for, if the program also calls
-//!   [`enable_dumps`](crate::task::enable_dumps).
 //! - Each signal interrupts one thread, which the kernel picks. Calls such as `epoll_wait`, which never resume after a
 //!   handler, return EINTR in it once.
 
@@ -50,8 +48,6 @@ const FIRST_STACKS: Duration = Duration::from_millis(200);
 const CHECK_STACKS: Duration = Duration::from_millis(2);
 /// Time between two checks whether the requester still waits.
 const CHECK_REQUESTER: Duration = Duration::from_millis(200);
-/// How long tasks have time to answer `stackglass tasks PID --ask`.
-const ASKED_POLLS: Duration = Duration::from_secs(1);
 /// Longest wait for a request before the next check.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
@@ -195,14 +191,6 @@ fn answer(seen: u32) {
             continue;
         }
         RESPONDER.set(responder.clone());
-        if responder.options().asks_tasks {
-            let asked = crate::task::ask(ASKED_POLLS);
-            if let Ok(asked) = &asked {
-                responder.write(asked.to_text().as_bytes());
-            }
-            responder.finish(asked.is_ok());
-            continue;
-        }
         match running::peek::begin(responder.options().delay) {
             Ok(Some(delay)) => {
                 peek(&responder, delay, &mut requests);

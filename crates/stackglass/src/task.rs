@@ -41,12 +41,12 @@ use std::task::{Context, Poll};
 mod dump;
 #[cfg(feature = "tokio")]
 mod on_tokio;
-pub(crate) use dump::ask;
-pub use dump::{DumpError, TaskDump, dump, enable_dumps};
+pub use dump::{TaskDump, dump};
 #[cfg(all(feature = "tokio", tokio_unstable))]
 pub use on_tokio::hook;
 #[cfg(feature = "tokio")]
 pub use on_tokio::spawn;
+pub use stackglass_collect::tasks::OwnTasksError as DumpError;
 
 pin_project! {
     /// A future that is a separate task in profiles. [`instrument`] creates it.

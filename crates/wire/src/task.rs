@@ -273,15 +273,6 @@ impl TaskEntry {
         if self.id() != task || self.sent.load(Relaxed) == u64::from(run) << 32 | task & 0xffff_ffff {
             return None;
         }
-        self.text(task)
-    }
-
-    /// The text of `task`, unless the entry is that of another task.
-    #[inline]
-    pub fn text(&self, task: u64) -> Option<TaskText> {
-        if self.id() != task {
-            return None;
-        }
         let lengths = self.lengths.load(Relaxed);
         let mut text =
             TaskText { name_len: lengths as u16, file_len: (lengths >> 16) as u16, ..TaskText::EMPTY };

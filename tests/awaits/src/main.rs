@@ -8,9 +8,9 @@
 //! debug information, `awaits block KIND` tasks whose polls last. The last line is
 //! `READY`.
 //!
-//! With the feature `wrapped`, `awaits wrapped` starts the tasks of all shapes with names, by the crate's own wrapper, and lets
-//! them be asked; `awaits wrapped-many N` many of them, `awaits executors` tasks of other executors. `awaits own-dump shapes`,
-//! `wrapped`, `asked` or `deadlock` prints what the program reads of its own tasks, `awaits own-walltime` its own profile.
+//! With the feature `wrapped`, `awaits wrapped` starts the tasks of all shapes with names, by the crate's own wrapper,
+//! `awaits wrapped-many N` many of them, `awaits executors` tasks of other executors. `awaits own-dump shapes`,
+//! `wrapped` or `deadlock` prints what the program reads of its own tasks, `awaits own-walltime` its own profile.
 //!
 //! `awaits bulk MS` makes calls that move data in steps for MS milliseconds. `awaits waits N` and `awaits timers N` end after N seconds, `awaits work N M` after M repetitions of some work.
 //!
@@ -88,16 +88,12 @@ fn main() {
         Some(&("wrapped" | "wrapped-many")) => {
             WRAPS.store(true, Ordering::Relaxed);
             stackglass::peek::install().expect("SIGUSR1 is free");
-            assert!(stackglass::task::enable_dumps());
         }
         #[cfg(feature = "wrapped")]
         Some(&"own-walltime") => return own::print_walltime(),
         #[cfg(feature = "wrapped")]
         Some(&"own-dump") => {
-            WRAPS.store(matches!(words.get(1), Some(&("wrapped" | "asked"))), Ordering::Relaxed);
-            if words.get(1) == Some(&"asked") {
-                assert!(stackglass::task::enable_dumps());
-            }
+            WRAPS.store(words.get(1) == Some(&"wrapped"), Ordering::Relaxed);
         }
         _ => {}
     }

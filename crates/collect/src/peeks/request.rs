@@ -37,8 +37,6 @@ pub struct PeekOptions {
     pub columns: Option<usize>,
     /// Use colours.
     pub colours: bool,
-    /// Instead of a profile, the answer is what the tasks say ([`AskedTasks`](crate::asked::AskedTasks)).
-    pub asks_tasks: bool,
 }
 
 /// Duration and delay of a peek whose options do not set them.
@@ -70,7 +68,6 @@ impl PeekOptions {
         add("delay", self.delay.map(nanos));
         add("columns", self.columns.map(|columns| columns as u64));
         add("colours", self.colours.then_some(1));
-        add("tasks", self.asks_tasks.then_some(1));
         line + "\n"
     }
 
@@ -93,7 +90,6 @@ impl PeekOptions {
                 "delay" if DELAYS.contains(&value) => options.delay = Some(Duration::from_nanos(value)),
                 "columns" if COLUMNS.contains(&value) => options.columns = Some(value as usize),
                 "colours" => options.colours = value == 1,
-                "tasks" => options.asks_tasks = value == 1,
                 _ => {}
             }
         }
@@ -226,7 +222,6 @@ mod tests {
             delay: Some(Duration::from_micros(500)),
             columns: Some(77),
             colours: true,
-            asks_tasks: true,
         };
         assert_eq!(PeekOptions::parse(options.line().as_bytes()), options);
         assert_eq!(PeekOptions::parse(PeekOptions::default().line().as_bytes()), PeekOptions::default());

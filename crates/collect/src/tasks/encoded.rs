@@ -27,7 +27,7 @@ const KINDS: [SharedKind; 6] = [
     SharedKind::Notify,
     SharedKind::Oneshot,
 ];
-const SOURCES: [AwaitSource; 3] = [AwaitSource::Types, AwaitSource::AskedPoll, AwaitSource::RootName];
+const SOURCES: [AwaitSource; 2] = [AwaitSource::Types, AwaitSource::RootName];
 
 /// A dump as bytes.
 pub(super) fn encode(dump: &TaskDump) -> Vec<u8> {
@@ -423,7 +423,7 @@ mod tests {
             name: "app::serve".into(),
             given_name: Some("serve".into()),
             created: Some(place.clone()),
-            source: AwaitSource::AskedPoll,
+            source: AwaitSource::RootName,
             stack: vec![stack],
             waits: waits.to_vec(),
             waited: Some(Nanos(1)),

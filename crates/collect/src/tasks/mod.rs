@@ -4,7 +4,6 @@
 //! had, the process itself can be read while it stands still. A program reads its own tasks by a forked child (`own`, `encoded`). If tasks are polled, their threads are looked at again after 100 ms
 //! (`second_look`), and get names for their frames (`polling_threads`).
 
-mod ask;
 mod encoded;
 mod live;
 mod own;
@@ -15,20 +14,18 @@ mod second_look;
 pub use live::{LiveTasks, may_have_tasks};
 pub use own::{OwnTasksError, read_own};
 
-use crate::asked::AskedTasks;
 use crate::image;
 use pool::Pool;
 use second_look::Look;
 use stackglass_attach::frozen::{self, FreezeError, FrozenProcess};
-pub use stackglass_awaits::WITHOUT_TYPES;
 use stackglass_awaits::{Poll, Process, WrappedTask};
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::{ProcessView, Threads};
-use stackglass_profile::task_dump::{AwaitSource, DumpedTask, TaskDump, TaskState};
+use stackglass_profile::task_dump::{TaskDump, TaskState};
 use stackglass_profile::{Module, Nanos};
 use stackglass_symbols::Options;
 use stackglass_symbols::layouts::Wanted;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Why there are no await stacks.
@@ -52,8 +49,6 @@ pub struct TasksOptions {
     pub stop: bool,
     /// Interrupt system calls of the process, which may then return early.
     pub interrupt_calls: bool,
-    /// Ask tasks whose types are not known: each is woken once. Only if the process answers peeks.
-    pub ask: bool,
     /// How types are found.
     pub symbols: Options,
     /// How long others that trace the process are waited for, if not as long as usual.
@@ -66,38 +61,9 @@ pub struct TasksOptions {
 /// [`TasksError`].
 pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
     let pool = Pool::find(pid);
-    let mut dump = read_once(pid, pool.as_ref(), &HashMap::default(), options)?;
-    let has_untyped = dump.tasks.iter().any(|task| task.source == AwaitSource::RootName);
-    if !options.ask || !has_untyped && !dump.tasks.is_empty() {
-        return Ok(dump);
-    }
-    match ask::tasks(pid) {
-        Ok(asked) => read_with(pid, Some(&asked), options),
-        Err(error) => {
-            dump.remarks.insert(0, error.to_string());
-            Ok(dump)
-        }
-    }
-}
-
-/// Reads the tasks of a process that were asked before, if they were.
-fn read_with(pid: u32, asked: Option<&AskedTasks>, options: &TasksOptions) -> Result<TaskDump, TasksError> {
-    let answers = asked.map(|asked| {
-        let answers = asked.answers(&options.symbols);
-        asked.tasks.iter().map(|task| task.id).zip(answers).collect()
-    });
-    read_once(pid, Pool::find(pid).as_ref(), &answers.unwrap_or_default(), options)
-}
-
-fn read_once(
-    pid: u32,
-    pool: Option<&Pool>,
-    answers: &HashMap<u64, DumpedTask>,
-    options: &TasksOptions,
-) -> Result<TaskDump, TasksError> {
     // What ends before the copy is in the table before it, what begins before the copy in the table after it.
     let mut wrapped = BTreeMap::new();
-    if let Some(pool) = pool.filter(|_| !options.stop) {
+    if let Some(pool) = pool.as_ref().filter(|_| !options.stop) {
         pool.read_into(&mut wrapped);
     }
     let start = Instant::now();
@@ -110,13 +76,8 @@ fn read_once(
             interrupt_calls: options.interrupt_calls,
         },
     )?;
-    if let Some(pool) = pool {
+    if let Some(pool) = &pool {
         pool.read_into(&mut wrapped);
-    }
-    for (id, answer) in answers {
-        if let Some(task) = wrapped.get_mut(id) {
-            task.asked = Some(answer.clone());
-        }
     }
     let wrapped: Vec<WrappedTask> = wrapped.into_values().collect();
     let Dumped { mut dump, modules, files, mut looks, polls } = dump(&process, &wrapped, options);

@@ -1,7 +1,6 @@
 //! A program reads its own tasks: a forked child freezes its parent, reads the frozen copy, and sends what it has found.
 
-use super::{TasksOptions, encoded, read_with};
-use crate::asked::AskedTasks;
+use super::{TasksOptions, encoded, read};
 use crate::forked_child::{self, NoAnswer};
 use stackglass_profile::task_dump::TaskDump;
 use std::io;
@@ -17,29 +16,32 @@ const MESSAGE: u8 = 2;
 
 /// Why a program cannot read its own tasks.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OwnTasksError {
     /// No child process could be made.
-    #[error("no child process can be made: {0}")]
-    NoChild(io::Error),
-    /// The child could not read them.
+    #[error("the tasks of this process cannot be read: no child process can be made: {0}")]
+    NoChild(#[source] io::Error),
+    /// The child could not read them: another process traces this one, or the system forbids it. The text says which.
     #[error("{0}")]
     NotRead(String),
     /// The child was not ready in time, and was ended.
-    #[error("it took longer than {0:?}")]
+    #[error("reading the tasks of this process took longer than {0:?}")]
     TooLong(Duration),
     /// The child ended without a result.
-    #[error("the child process that reads them has ended early (was it killed for lack of memory?)")]
+    #[error(
+        "the child process that reads the tasks of this process has ended early (was it killed for lack of memory?)"
+    )]
     Lost,
 }
 
-/// Reads the tasks of this process, within `limit`. `asked`: what its tasks have said, for those whose types are not known.
+/// Reads the tasks of this process, within `limit`.
 ///
 /// # Errors
 /// [`OwnTasksError`].
-pub fn read_own(limit: Duration, asked: Option<&AskedTasks>) -> Result<TaskDump, OwnTasksError> {
+pub fn read_own(limit: Duration) -> Result<TaskDump, OwnTasksError> {
     let options = TasksOptions { wait: Some(WAIT), ..TasksOptions::default() };
     let mut work = |parent| {
-        let (kind, rest) = match read_with(parent, asked, &options) {
+        let (kind, rest) = match read(parent, &options) {
             Ok(dump) => (DUMP, encoded::encode(&dump)),
             Err(error) => (MESSAGE, error.to_string().into_bytes()),
         };

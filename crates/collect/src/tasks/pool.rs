@@ -125,7 +125,6 @@ impl Pool {
             created: (entry.line != 0).then(|| (text(entry.file).into(), entry.line)),
             polled_by: if entry.polled_by == 0 { None } else { owner() },
             waited: is_known.then(|| Nanos(now - entry.since)),
-            asked: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use super::groups::TaskGroup;
 use super::text::{NAMED, note, place_text};
 use crate::text::columns::wrap;
 use crate::text::json::Object;
-use crate::text::numbers::{counted, grouped};
+use crate::text::numbers::counted;
 use crate::text::style::{Line, Paint};
 use stackglass_profile::harmless;
 use stackglass_profile::task_dump::{AwaitSource, TaskDump};
@@ -66,38 +66,26 @@ pub(super) fn write_sources(text: &TasksText, dump: &TaskDump, out: &mut dyn Wri
 }
 
 fn advice(dump: &TaskDump) -> Option<String> {
-    let of = |source| dump.tasks.iter().filter(|task| task.source == source).count() as u64;
-    let (asked, names) = (of(AwaitSource::AskedPoll), of(AwaitSource::RootName));
+    let names = dump.tasks.iter().filter(|task| task.source == AwaitSource::RootName).count() as u64;
+    if names == 0 {
+        return None;
+    }
     // Where the own crate has types, it is a dependency that has none.
     let has_types = dump.tasks.iter().any(|task| task.source == AwaitSource::Types);
     let types = match has_types {
         true => "`debug = 2` in the Cargo profile of the crate that spawns them",
         false => "`debug = 2` in the Cargo profile of the program's own crate",
     };
-    Some(match (asked, names) {
-        (0, 0) => return None,
-        (_, 0) => format!(
-            "The stacks of {} come from polls that were asked for. {types} gives them without a poll.",
-            counted(asked, "task", "tasks"),
-        ),
-        (0, _) => format!(
-            "Of {}, at most the function or the place of creation is known. {types} shows their await stacks.",
-            counted(names, "task", "tasks"),
-        ),
-        _ => format!(
-            "The stacks of {} come from polls that were asked for; of {} more, at most the function or the place \
-             of creation is known. {types} shows all without a poll.",
-            counted(asked, "task", "tasks"),
-            grouped(names),
-        ),
-    })
+    Some(format!(
+        "Of {}, at most the function or the place of creation is known. {types} shows their await stacks.",
+        counted(names, "task", "tasks"),
+    ))
 }
 
 /// The word for a source in JSON.
 pub(super) fn source_word(source: AwaitSource) -> &'static str {
     match source {
         AwaitSource::Types => "types",
-        AwaitSource::AskedPoll => "asked poll",
         AwaitSource::RootName => "root name",
     }
 }
@@ -142,14 +130,16 @@ mod tests {
     #[test]
     fn sources_are_said_once_at_the_end() {
         let of = |id, source| DumpedTask { source, ..task(id, "a", 0) };
-        let tasks =
-            vec![of(1, AwaitSource::AskedPoll), of(2, AwaitSource::RootName), of(3, AwaitSource::Types)];
+        let tasks = vec![of(2, AwaitSource::RootName), of(3, AwaitSource::Types)];
         for cols in [80, 60] {
             let text = text(&TaskDump { tasks: tasks.clone(), ..TaskDump::default() }, cols);
             assert_eq!(text.matches("debug = 2").count(), 1, "{text}");
             assert!(text.lines().all(|line| line.chars().count() <= cols), "{text}");
             let last = text.split("\n\n").last().expect("a paragraph").replace('\n', " ");
-            assert!(last.starts_with("The stacks of 1 task come from polls"), "{text}");
+            assert!(
+                last.starts_with("Of 1 task, at most the function or the place of creation is known."),
+                "{text}"
+            );
         }
     }
 
