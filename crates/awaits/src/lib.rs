@@ -10,17 +10,15 @@
 //! wrapped by the crate `stackglass`.
 //!
 //! Memory of the process is hostile input: each pointer may be wrong, each list may be endless.
-#![cfg_attr(not(test), forbid(unsafe_code))]
+#![forbid(unsafe_code)]
 
 mod deadlocks;
-mod drops;
 mod futures;
 mod held;
 mod hidden;
 mod join_set;
 mod joins;
 mod locks;
-mod memory;
 mod names;
 mod needs;
 mod places;
@@ -29,7 +27,7 @@ mod values;
 mod walk;
 mod wrapped;
 
-pub use drops::DropStop;
+pub use stackglass_drop_code::DropStop;
 pub use tokio::{
     FoundRoot, Poll, PollCode, Process, RootFuture, SeenTask, TaskLook, TaskLooks, drop_stops, tasks,
     tasks_and_polls,

@@ -4,12 +4,12 @@
 //! ([`Drops`]): what it gives back, the task holds. Where this code cannot be followed, the description counts, and the holder is
 //! not certain. A mutex with a free permit has no holder.
 
-use crate::drops::{Dropped, Drops, Watched};
 use crate::held::{Held, Holdings, SEMAPHORE};
 use crate::needs::Needs;
 use crate::places::{self, Places};
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt};
+use stackglass_drop_code::{Dropped, Drops, Watched};
 use stackglass_profile::task_dump::{DumpedTask, Holder, Lock, SharedKind, TaskState, WaitTarget};
 use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 use std::collections::BTreeMap;

@@ -3,11 +3,11 @@
 //! The process is not frozen: the caller checks that the task has waited all the time, and discards the result if not.
 
 use crate::futures::Futures;
-use crate::memory::Pages;
 use crate::tokio::{Headers, Process, name_of, vtables};
 use crate::values::{Value, Values};
 use crate::walk::{Walked, Walker};
 use foldhash::HashMap;
+use stackglass_process_view::pages::Pages;
 use stackglass_profile::task_dump::DumpedTask;
 use stackglass_symbols::layouts::{Layouts, TypeId};
 
