@@ -4,7 +4,7 @@
 //! such a body, too, or a function that polls. So closures inside of library functions do not count. The future that the
 //! innermost body awaits is the leaf: the outermost function named `poll` inside of that body.
 
-use super::AskedStack;
+use super::stack::AskedStack;
 use foldhash::HashMap;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint};
 use stackglass_profile::{Frame, LocationId, Recording};

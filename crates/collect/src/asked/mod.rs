@@ -4,7 +4,10 @@
 //! command, to which the program sends them as [text](AskedTasks::to_text).
 
 mod frames;
+mod stack;
 mod text;
+
+pub use stack::AskedStack;
 
 use foldhash::HashMap;
 use stackglass_profile::recording::Module;
@@ -62,15 +65,6 @@ pub enum AskedSaid {
     NotPolled,
     /// It was polled all the time, by the thread with this kernel id.
     Polled(u32),
-}
-
-/// Addresses of calls, innermost first. The last is in the function that polls the task.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct AskedStack {
-    /// Lookup addresses.
-    pub frames: Vec<u64>,
-    /// The waker was woken here, not cloned.
-    pub is_wake: bool,
 }
 
 impl AskedTasks {
