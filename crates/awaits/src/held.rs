@@ -8,13 +8,13 @@
 //! guard is known, it is probably the guard.
 
 use crate::futures::{Form, Part, form, has_hidden_variable};
+use crate::holdings::{Held, Holdings, Line};
 use crate::names;
 use crate::values::Value;
-use crate::walk::Walker;
+use crate::walker::Walker;
 use foldhash::{HashSet, HashSetExt};
 use stackglass_profile::task_dump::SharedKind;
 use stackglass_symbols::layouts::{Shape, Variant};
-use std::sync::Arc;
 
 /// Deepest nesting of values.
 const DEEPEST: u32 = 200;
@@ -26,29 +26,6 @@ const MOST_ELEMENTS: u64 = 10_000;
 const LARGEST: u64 = 64 << 10;
 /// The semaphore inside all locks of tokio.
 pub(crate) const SEMAPHORE: &str = "tokio::sync::batch_semaphore::Semaphore";
-
-/// A guard of a lock.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Held {
-    pub kind: SharedKind,
-    /// Address of the lock's semaphore.
-    pub address: u64,
-    /// Address of the guard.
-    pub guard: u64,
-    /// The `.await` during which the guard is held.
-    pub line: Option<(Arc<str>, u32)>,
-}
-
-type Line = Option<(Arc<str>, u32)>;
-
-/// What a future holds.
-#[derive(Default)]
-pub(crate) struct Holdings {
-    /// Guards.
-    pub guards: Vec<Held>,
-    /// Words that belong to no variable of a coroutine with a hidden variable, and its line. One of them may be a guard.
-    pub hidden: Vec<(u64, Line)>,
-}
 
 /// What a future holds.
 pub(crate) fn holdings(walker: &Walker<'_>, future: Value) -> Holdings {

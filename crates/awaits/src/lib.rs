@@ -7,31 +7,35 @@
 //! [`tasks`] finds the tasks of tokio's runtimes by the runtimes' own lists, and [`tasks_and_polls`] also the threads that poll them.
 //! `walk` follows one future, `held` finds the guards of locks that a future holds, `needs` is what a task waits for, and
 //! `deadlocks` finds the tasks that wait for each other. `wrapped` adds tasks of other executors, whose futures the program has
-//! wrapped by the crate `stackglass`.
+//! wrapped by the crate `stackglass`. All of them add to what is `found`.
 //!
 //! Memory of the process is hostile input: each pointer may be wrong, each list may be endless.
-#![cfg_attr(not(test), forbid(unsafe_code))]
+#![forbid(unsafe_code)]
 
 mod deadlocks;
-mod drops;
+mod found;
 mod futures;
 mod held;
 mod hidden;
+mod holdings;
 mod join_set;
 mod joins;
 mod locks;
-mod memory;
 mod names;
 mod needs;
 mod places;
+mod process;
+mod task_names;
 mod tokio;
 mod values;
 mod walk;
+mod walker;
 mod wrapped;
+mod wrapper;
 
-pub use drops::DropStop;
+pub use process::Process;
+pub use stackglass_drop_code::DropStop;
 pub use tokio::{
-    FoundRoot, Poll, PollCode, Process, RootFuture, SeenTask, TaskLook, TaskLooks, drop_stops, tasks,
-    tasks_and_polls,
+    FoundRoot, Poll, PollCode, RootFuture, SeenTask, TaskLook, TaskLooks, drop_stops, tasks, tasks_and_polls,
 };
 pub use wrapped::{WrappedLook, WrappedLooks, WrappedTask};

@@ -4,12 +4,12 @@
 //! ([`Drops`]): what it gives back, the task holds. Where this code cannot be followed, the description counts, and the holder is
 //! not certain. A mutex with a free permit has no holder.
 
-use crate::drops::{Dropped, Drops, Watched};
-use crate::held::{Held, Holdings, SEMAPHORE};
-use crate::needs::Needs;
+use crate::held::SEMAPHORE;
+use crate::holdings::{Held, TaskHoldings};
 use crate::places::{self, Places};
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt};
+use stackglass_drop_code::{Dropped, Drops, Watched};
 use stackglass_profile::task_dump::{DumpedTask, Holder, Lock, SharedKind, TaskState, WaitTarget};
 use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 use std::collections::BTreeMap;
@@ -20,17 +20,6 @@ const MOST_SEARCHED: usize = 2000;
 const PERMIT_SHIFT: u32 = 1;
 /// Bit of the state of a oneshot channel: its sender is gone (`oneshot.rs`).
 const VALUE_SENT: u64 = 0b10;
-
-/// What is known of a task besides its stack.
-pub(crate) struct TaskHoldings {
-    /// Index of the task.
-    pub task: usize,
-    pub holdings: Holdings,
-    /// The function that frees the task, and the task's address.
-    pub drop: Option<(u64, u64)>,
-    /// What it needs to go on.
-    pub needs: Needs,
-}
 
 /// Locks and channels with their holders and waiters, and which futures of the holders have them.
 pub(crate) fn find(

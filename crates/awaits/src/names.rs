@@ -51,6 +51,24 @@ pub(crate) fn without_arguments(name: &str) -> &str {
     }
 }
 
+/// `F` of `block_on<F, S>`.
+pub(crate) fn first_argument(name: &str) -> &str {
+    let Some((_, arguments)) = name.split_once('<') else { return "" };
+    let mut depth = 0usize;
+    let bytes = arguments.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'<' | b'(' | b'[' => depth += 1,
+            // `->` is no bracket.
+            b'>' if at > 0 && bytes[at - 1] == b'-' => {}
+            b'>' | b',' if depth == 0 => return &arguments[..at],
+            b'>' | b')' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    ""
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,5 +95,19 @@ mod tests {
         assert_eq!(without_arguments("&mut a::B<c>"), "&mut a::B");
         assert_eq!(without_arguments("<>"), "<>");
         assert_eq!(without_arguments(">"), ">");
+    }
+
+    #[test]
+    fn arguments_of_functions() {
+        assert_eq!(
+            first_argument("block_on<app::main::{async_block_env#0}>"),
+            "app::main::{async_block_env#0}"
+        );
+        assert_eq!(
+            first_argument("poll<app::f::{async_fn_env#0}<(u8, u8), fn(u8) -> B>, S>"),
+            "app::f::{async_fn_env#0}<(u8, u8), fn(u8) -> B>"
+        );
+        assert_eq!(first_argument("block_on"), "");
+        assert_eq!(first_argument("block_on<"), "");
     }
 }

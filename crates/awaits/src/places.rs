@@ -9,10 +9,10 @@
 //! that has the guard. Further pointers are not followed, and a guard that was moved is still described where it was: so a place
 //! only makes a deadlock *possible*. What is certain does not use it.
 
-use crate::drops::{Patch, Patches};
 use crate::needs::{Content, Kind, Needs, NodeId};
 use crate::values::{Value, Values};
 use foldhash::HashMap;
+use stackglass_drop_code::{Patch, Patches};
 use stackglass_symbols::layouts::Shape;
 use std::ops::Range;
 

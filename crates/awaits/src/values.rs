@@ -1,6 +1,6 @@
 //! Values in the process: an address with a type.
 
-use crate::memory::Pages;
+use stackglass_process_view::pages::Pages;
 use stackglass_symbols::layouts::{Field, Layout, Layouts, Shape, TypeId, Variant};
 
 /// Lowest address that a pointer may hold.

@@ -3,37 +3,19 @@
 mod branches;
 mod leaves;
 
-use crate::futures::{Form, Futures, Part, form};
-use crate::names;
+use crate::futures::{Form, Part, form};
 use crate::needs::{Content, Kind, Needs, NodeId};
-use crate::tokio::Headers;
 use crate::values::{Value, Values};
-use crate::{hidden, joins, wrapped};
-use foldhash::HashMap;
+use crate::walker::{AWAITED, Walker, is_box};
+use crate::{hidden, joins, names, wrapper};
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, WaitTarget};
-use stackglass_symbols::layouts::{Shape, TypeId, is_coroutine};
+use stackglass_symbols::layouts::Shape;
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
 
 /// Deepest nesting of values.
 const DEEPEST: u32 = 400;
 /// Most values of one task.
 const MOST_VALUES: u32 = 50_000;
-/// Name of the field of a suspended coroutine that holds what it awaits.
-const AWAITED: &str = "__awaitee";
-
-/// What walks need.
-pub(crate) struct Walker<'a> {
-    pub values: &'a Values<'a>,
-    pub types: &'a Futures<'a>,
-    /// Types by the address of their vtable, sorted.
-    pub vtables: &'a [(u64, TypeId)],
-    pub headers: Headers,
-    /// Wrapped futures that are part of tasks in the dump.
-    pub wrapped: RefCell<wrapped::Known>,
-    /// Functions of coroutines, and types of leaves without their arguments, by type.
-    names: RefCell<HashMap<TypeId, Arc<str>>>,
-}
 
 /// An await stack.
 #[derive(Default)]
@@ -97,27 +79,7 @@ impl Place<'_> {
     }
 }
 
-impl<'a> Walker<'a> {
-    /// Nothing is walked yet.
-    pub fn new(
-        values: &'a Values<'a>,
-        types: &'a Futures<'a>,
-        vtables: &'a [(u64, TypeId)],
-        headers: Headers,
-    ) -> Walker<'a> {
-        let (wrapped, names) = (RefCell::default(), RefCell::default());
-        Walker { values, types, vtables, headers, wrapped, names }
-    }
-
-    /// What a frame of a future is called.
-    fn name(&self, future: TypeId) -> Arc<str> {
-        let name = || match &*self.values.layout(future).name {
-            name if is_coroutine(name) => names::function(name, self.values.layouts.coroutines()),
-            name => names::without_arguments(name).into(),
-        };
-        self.names.borrow_mut().entry(future).or_insert_with(name).clone()
-    }
-
+impl Walker<'_> {
     /// The await stack of a future.
     pub fn walk(&self, future: Value) -> Walked {
         let walk = Walk {
@@ -137,50 +99,6 @@ impl<'a> Walker<'a> {
             needs: walk.needs.into_inner(),
             wrapped: walk.wrapped.into_inner(),
         }
-    }
-
-    /// The line in which a coroutine is suspended, by the index of its state.
-    pub fn line(&self, coroutine: Value, state: usize) -> Option<(Arc<str>, u32)> {
-        let Shape::Enum { variants, .. } = &self.values.layout(coroutine.type_id).shape else { return None };
-        let awaited = variants.get(state)?.fields.iter().find(|field| &*field.name == AWAITED);
-        let coroutines = self.values.layouts.coroutines();
-        let mut line = coroutines.line(coroutine.type_id, state);
-        // The body of a macro is in another file.
-        if let (Some(field), Some(own), Some(found)) = (awaited, coroutines.line(coroutine.type_id, 0), line)
-            && own.file != found.file
-        {
-            line = coroutines.macro_call(field.type_id).or(line);
-        }
-        line.map(|line| (line.file.clone(), line.line))
-    }
-
-    /// How a coroutine waits for its branches, if it is suspended in the code of a macro.
-    fn macro_kind(&self, coroutine: Value, state: usize) -> Option<Kind> {
-        let line = self.values.layouts.coroutines().line(coroutine.type_id, state)?;
-        joins::of_macro(&line.file)
-    }
-
-    /// The future in a `Pin<Box<_>>`, as far as its type is known. `None` for all others.
-    pub fn boxed(&self, mut future: Value) -> Option<Value> {
-        let mut boxes = 0;
-        while is_wrapper(self.values.name(future)) && boxes < 8 {
-            future = match form(self.values.layouts, future.type_id) {
-                Form::Dynamic => self.dynamic(future)?,
-                _ => self.values.target(future)?,
-            };
-            boxes += 1;
-        }
-        (boxes > 0).then_some(future)
-    }
-
-    /// The type and the address of a value behind a `dyn` pointer.
-    pub fn dynamic(&self, pointer: Value) -> Option<Value> {
-        let Shape::Struct(fields) = &self.values.layout(pointer.type_id).shape else { return None };
-        let vtable = self.values.word(self.values.field(pointer, "vtable")?)?;
-        let data = fields.iter().find(|field| &*field.name != "vtable")?;
-        let address = self.values.pages.word(pointer.address.checked_add(data.offset)?)?;
-        let at = self.vtables.binary_search_by_key(&vtable, |(address, _)| *address).ok()?;
-        Some(Value { type_id: self.vtables[at].1, address })
     }
 }
 
@@ -351,7 +269,7 @@ impl<'a> Walk<'a, '_> {
     /// Notes the future of our own wrapper.
     fn note_wrapper(&self, value: Value) {
         let values = self.values();
-        if wrapped::is_wrapper(values.name(value))
+        if wrapper::is_wrapper(values.name(value))
             && let Some(future) = values.field(value, "future")
         {
             self.wrapped.borrow_mut().push(future.address);
@@ -422,17 +340,10 @@ impl<'a> Walk<'a, '_> {
 
 /// Whether a struct only passes on what its one future does.
 fn keeps_only(name: &str) -> bool {
-    is_wrapper(name)
-        || wrapped::is_wrapper(name)
+    is_box(name)
+        || wrapper::is_wrapper(name)
         || name.starts_with("tracing::instrument::Instrumented<")
         || name.starts_with("futures_util::future::either::Either<")
-}
-
-fn is_wrapper(name: &str) -> bool {
-    name.starts_with("core::pin::Pin<")
-        || name.starts_with("alloc::boxed::Box<")
-        || name.starts_with("tokio::task::coop::Coop<")
-        || name.starts_with("core::mem::manually_drop::ManuallyDrop<")
 }
 
 /// Whether a future or a part of one with this name polls all futures in it.

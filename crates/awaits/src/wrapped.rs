@@ -7,27 +7,28 @@
 //! A wrapped future that is part of a task of a known runtime, or of another wrapped one, is no task of its own. If it is all of
 //! that task, the task gets its name.
 
+pub(crate) mod known;
 mod looks;
+pub(crate) mod task;
 
 pub use looks::WrappedLooks;
+pub use task::WrappedTask;
 
-use crate::held::{self, Holdings};
-use crate::locks::TaskHoldings;
-use crate::names;
+use crate::found::Found;
+use crate::holdings::{Holdings, TaskHoldings};
 use crate::needs::Needs;
 use crate::values::{Value, Values};
-use crate::walk::Walker;
+use crate::walker::Walker;
+use crate::wrapper::WRAPPER;
+use crate::{held, names};
 use foldhash::{HashMap, HashSet, HashSetExt};
-use stackglass_profile::Nanos;
+use known::Known;
 use stackglass_profile::task_dump::{
-    AsyncRuntime, AwaitFrame, AwaitPoint, AwaitSource, DumpedTask, PollingThread, TaskDump, TaskState,
+    AsyncRuntime, AwaitFrame, AwaitPoint, AwaitSource, DumpedTask, PollingThread, TaskState,
 };
-use stackglass_symbols::layouts::{Shape, TypeId};
+use stackglass_symbols::layouts::Shape;
 use std::ops::Range;
-use std::sync::Arc;
 
-/// The wrapper's type, without its argument.
-const WRAPPER: &str = "stackglass::task::Instrumented<";
 /// What the runtime of such tasks is called.
 const RUNTIME: &str = "wrapped tasks (`.task(\"name\")`)";
 
@@ -35,82 +36,18 @@ const RUNTIME: &str = "wrapped tasks (`.task(\"name\")`)";
 const WITHOUT_TYPES: &str =
     "tasks without a stack: their types are not in the debug information; build their crate with `debug = 2`";
 
-/// A task in the process's table.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct WrappedTask {
-    /// Its id: unique in the process, but not that of a runtime.
-    pub id: u64,
-    /// Address of its future; 0 before its first poll.
-    pub future: u64,
-    /// Address of the future's vtable.
-    pub vtable: u64,
-    /// Its name.
-    pub name: Arc<str>,
-    /// Where it was created.
-    pub created: Option<(Arc<str>, u32)>,
-    /// Kernel id of the thread that polls it.
-    pub polled_by: Option<u32>,
-    /// How long it has waited, if polls are timed.
-    pub waited: Option<Nanos>,
-}
-
-/// Wrapped futures that are part of tasks in the dump.
-#[derive(Default)]
-pub(crate) struct Known {
-    within: HashSet<u64>,
-    /// Memory of tasks that were not walked, because they are polled.
-    ranges: Vec<Range<u64>>,
-    /// Futures that are all of a task, with its index.
-    whole: Vec<(u64, usize)>,
-}
-
-impl Known {
-    /// Says that a task consists of this future, in which these wrapped futures were found.
-    pub fn claim(&mut self, values: &Values<'_>, task: usize, future: Value, found: &[u64]) {
-        self.within.extend(found);
-        let size = values.layout(future.type_id).size;
-        self.ranges.push(future.address..future.address.saturating_add(size.max(1)));
-        self.whole.extend(whole(values, future).map(|address| (address, task)));
-    }
-
-    /// Names the tasks that wrapped futures are all of.
-    fn name(&self, tasks: &[WrappedTask], walker: &Walker<'_>, dumped: &mut [DumpedTask]) {
-        let by_future: HashMap<u64, &WrappedTask> =
-            tasks.iter().filter(|task| task.future != 0).map(|task| (task.future, task)).collect();
-        for (future, index) in &self.whole {
-            if let Some(dumped) = dumped.get_mut(*index)
-                && let Some(task) =
-                    by_future.get(future).filter(|task| is_in_copy(walker, task) != Some(false))
-            {
-                dumped.given_name = Some(task.name.clone());
-                dumped.created = task.created.clone();
-                dumped.waited = dumped.waited.or(task.waited);
-            }
+/// Names the tasks that wrapped futures are all of.
+fn name(known: &Known, tasks: &[WrappedTask], walker: &Walker<'_>, dumped: &mut [DumpedTask]) {
+    let by_future: HashMap<u64, &WrappedTask> =
+        tasks.iter().filter(|task| task.future != 0).map(|task| (task.future, task)).collect();
+    for (future, index) in &known.whole {
+        if let Some(dumped) = dumped.get_mut(*index)
+            && let Some(task) = by_future.get(future).filter(|task| is_in_copy(walker, task) != Some(false))
+        {
+            dumped.given_name = Some(task.name.clone());
+            dumped.created = task.created.clone();
+            dumped.waited = dumped.waited.or(task.waited);
         }
-    }
-
-    /// Says that the tasks have new indices, by their old ones.
-    pub fn renumber(&mut self, indices: &[usize]) {
-        self.whole.iter_mut().for_each(|(_, task)| *task = indices.get(*task).copied().unwrap_or(*task));
-    }
-
-    /// Says that a task that is not in the dump consists of this future.
-    pub fn claim_unseen(&mut self, values: &Values<'_>, future: Value) {
-        self.claim(values, usize::MAX, future, &[]);
-    }
-
-    /// The tasks that are no part of others, as far as their addresses tell.
-    fn separate<'t>(&self, tasks: &'t [WrappedTask]) -> Vec<&'t WrappedTask> {
-        let mut ranges: Vec<&Range<u64>> = self.ranges.iter().collect();
-        ranges.sort_by_key(|range| range.start);
-        let whole: HashSet<u64> = self.whole.iter().map(|(future, _)| *future).collect();
-        let is_part = |future: u64| {
-            let behind = ranges.partition_point(|range| range.start <= future);
-            self.within.contains(&future)
-                || whole.contains(&future)
-                || behind.checked_sub(1).is_some_and(|at| ranges[at].contains(&future))
-        };
-        tasks.iter().filter(|task| task.future == 0 || !is_part(task.future)).collect()
     }
 }
 
@@ -127,12 +64,12 @@ pub struct WrappedLook {
 pub(crate) fn look(
     tasks: &[WrappedTask],
     walker: &Walker<'_>,
-    of_runtimes: &mut [DumpedTask],
+    found: &mut Found,
     most: usize,
     below: &mut dyn FnMut(usize) -> usize,
 ) -> WrappedLook {
-    let known = walker.wrapped.take();
-    known.name(tasks, walker, of_runtimes);
+    let known = std::mem::take(&mut found.wrapped);
+    name(&known, tasks, walker, &mut found.dump.tasks);
     let mut separate = known.separate(tasks);
     leave_out_nested(&mut separate, walker);
     let mut look = WrappedLook { alive: separate.len(), tasks: Vec::new() };
@@ -156,90 +93,60 @@ pub(crate) fn look(
 
 /// Leaves out futures in the memory of others.
 fn leave_out_nested(tasks: &mut Vec<&WrappedTask>, walker: &Walker<'_>) {
-    let mut around = Known::default();
+    let mut around: Vec<Range<u64>> = Vec::new();
     for wrapper in tasks.iter().filter_map(|task| wrapper_of(walker, task)) {
         if let Some(future) = walker.values.field(wrapper, "future") {
             let size = walker.values.layout(future.type_id).size;
             // Without its own first byte.
-            around.ranges.push(future.address.saturating_add(1)..future.address.saturating_add(size.max(1)));
+            around.push(future.address.saturating_add(1)..future.address.saturating_add(size.max(1)));
         }
     }
     // Of two ranges that overlap, the outer one begins first.
-    around.ranges.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
+    around.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
     let mut end = 0;
-    around.ranges.retain(|range| {
+    around.retain(|range| {
         let is_outer = range.start >= end;
         end = if is_outer { range.end } else { end };
         is_outer
     });
     tasks.retain(|task| {
-        let behind = around.ranges.partition_point(|range| range.start <= task.future);
-        !behind.checked_sub(1).is_some_and(|at| around.ranges[at].contains(&task.future))
+        let behind = around.partition_point(|range| range.start <= task.future);
+        !behind.checked_sub(1).is_some_and(|at| around[at].contains(&task.future))
     });
 }
 
-/// Whether a type with this name is the wrapper.
-pub(crate) fn is_wrapper(name: &str) -> bool {
-    name.starts_with(WRAPPER)
-}
-
-/// The type of the future in a wrapper.
-pub(crate) fn future_type(values: &Values<'_>, wrapper: TypeId) -> Option<TypeId> {
-    let Shape::Struct(fields) = &values.layout(wrapper).shape else { return None };
-    fields.iter().find(|field| &*field.name == "future").map(|field| field.type_id)
-}
-
-/// The wrapped future that a future is, or that it is a pointer to.
-fn whole(values: &Values<'_>, mut value: Value) -> Option<u64> {
-    for _ in 0..4 {
-        let name = values.name(value);
-        if is_wrapper(name) {
-            return Some(values.field(value, "future")?.address);
-        }
-        if !name.starts_with("core::pin::Pin<") && !name.starts_with("alloc::boxed::Box<") {
-            return None;
-        }
-        value = values.target(value)?;
-    }
-    None
-}
-
 /// Names the tasks that are wrapped, and adds those that no runtime has.
-pub(crate) fn add(
-    tasks: &[WrappedTask],
-    walker: &Walker<'_>,
-    dump: &mut TaskDump,
-    held: &mut Vec<TaskHoldings>,
-) {
-    let known = walker.wrapped.take();
-    known.name(tasks, walker, &mut dump.tasks);
-    let mut found = Vec::new();
+pub(crate) fn add(tasks: &[WrappedTask], walker: &Walker<'_>, found: &mut Found) {
+    let known = std::mem::take(&mut found.wrapped);
+    name(&known, tasks, walker, &mut found.dump.tasks);
+    let mut separate = Vec::new();
     let mut within = HashSet::new();
     for task in known.separate(tasks) {
         if let Some((dumped, holdings, inner)) = read(walker, task, true) {
             within.extend(inner.into_iter().filter(|inner| *inner != task.future));
-            found.push((task, dumped, holdings));
+            separate.push((task, dumped, holdings));
         }
     }
-    found.retain(|(task, ..)| !within.contains(&task.future));
-    if found.is_empty() {
+    separate.retain(|(task, ..)| !within.contains(&task.future));
+    if separate.is_empty() {
         return;
     }
-    let runtime = dump.runtimes.len();
-    dump.runtimes.push(AsyncRuntime { name: RUNTIME.to_owned() });
+    let runtime = found.dump.runtimes.len();
+    found.dump.runtimes.push(AsyncRuntime { name: RUNTIME.to_owned() });
     let is_bare = |task: &DumpedTask| {
         task.source == AwaitSource::RootName && task.stack.is_empty() && task.state == TaskState::Waiting
     };
-    if found.iter().any(|(_, task, _)| is_bare(task)) {
-        dump.remarks.push(WITHOUT_TYPES.to_owned());
+    if separate.iter().any(|(_, task, _)| is_bare(task)) {
+        found.dump.remarks.push(WITHOUT_TYPES.to_owned());
     }
-    for (task, dumped, holdings) in found {
+    for (task, dumped, holdings) in separate {
         // The first word of a vtable is the function that drops the value.
         let drop = walker.values.pages.word(task.vtable).filter(|drop| *drop != 0);
         let drop = drop.map(|drop| (drop, task.future));
-        let index = dump.tasks.len();
-        held.extend(holdings.map(|(holdings, needs)| TaskHoldings { task: index, holdings, drop, needs }));
-        dump.tasks.push(DumpedTask { runtime: Some(runtime), ..dumped });
+        let index = found.dump.tasks.len();
+        let of_task = |(holdings, needs)| TaskHoldings { task: index, holdings, drop, needs };
+        found.held.extend(holdings.map(of_task));
+        found.dump.tasks.push(DumpedTask { runtime: Some(runtime), ..dumped });
     }
 }
 

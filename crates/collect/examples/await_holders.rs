@@ -1,6 +1,6 @@
 //! Which tasks of a process hold its locks, and where the code that drops tasks could not be followed: `await_holders PID`.
 //!
-//! An aid for work on `crates/awaits/src/drops.rs`. Addresses are those of the process; functions are named by the command
+//! An aid for work on `crates/drop_code`. Addresses are those of the process; functions are named by the command
 //! `addr2line`, if it exists.
 
 use stackglass_collect::tasks::LiveTasks;

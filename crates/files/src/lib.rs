@@ -39,6 +39,7 @@ pub mod folded;
 mod free_name;
 pub mod glass;
 pub mod heapsnapshot;
+mod hidden_file;
 mod import;
 pub mod jlprof;
 pub mod mem;

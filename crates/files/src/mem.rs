@@ -3,7 +3,7 @@
 //! Each line of the source follows a field of nine columns and a space. The field holds the bytes of an *instrumented* line,
 //! which has code, and `-` for all others.
 
-use crate::whole::{self, without_passing_name};
+use crate::hidden_file::{self, without_passing_name};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
@@ -81,7 +81,7 @@ pub fn write_mem(
         }
         _ => {}
     }
-    let (file, part) = whole::beside(&path, 0o666)?.into_parts();
+    let (file, part) = hidden_file::beside(&path, 0o666)?.into_parts();
     let mut out = BufWriter::new(file);
     write_lines(&text, lines, &mut out)?;
     out.flush()?;

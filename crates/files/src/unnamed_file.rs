@@ -3,7 +3,7 @@
 //! The kernel creates such a file in a folder (`O_TMPFILE`), and links it to its name at the end. Where the file system cannot,
 //! the file has a hidden name meanwhile.
 
-use crate::whole::{beside, without_passing_name};
+use crate::hidden_file::{beside, folder, hidden_name, without_passing_name};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use std::fs::File;
 use std::io;
@@ -45,7 +45,7 @@ impl UnnamedFile {
         match link(&self.file, path) {
             // Only renaming replaces a file.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let hidden = crate::whole::hidden_name(0o600)
+                let hidden = hidden_name(0o600)
                     .make_in(folder(path), |hidden| link(&self.file, hidden))
                     .map_err(without_passing_name)?;
                 let persisted = hidden.into_temp_path().persist(path);
@@ -54,11 +54,6 @@ impl UnnamedFile {
             linked => linked,
         }
     }
-}
-
-/// The folder of a file.
-pub(crate) fn folder(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn without_name(path: &Path, mode: u32) -> Option<File> {

@@ -1,6 +1,6 @@
 //! Files that appear under their name only when they are complete.
 
-use crate::unnamed_file::{UnnamedFile, folder};
+use crate::unnamed_file::UnnamedFile;
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -54,26 +54,6 @@ fn keep_mode(file: &File, replaced: &Metadata) -> io::Result<()> {
     let same_group = file.metadata()?.gid() == replaced.gid();
     let kept = if same_group { 0o777 } else { 0o707 };
     file.set_permissions(Permissions::from_mode(replaced.mode() & kept))
-}
-
-/// A file with a temporary name in the same folder. It is removed unless it gets its final name.
-pub(crate) fn beside(path: &Path, mode: u32) -> io::Result<tempfile::NamedTempFile> {
-    hidden_name(mode).tempfile_in(folder(path)).map_err(without_passing_name)
-}
-
-/// Hidden names of incomplete files.
-pub(crate) fn hidden_name(mode: u32) -> tempfile::Builder<'static, 'static> {
-    let mut names = tempfile::Builder::new();
-    names.prefix(".stackglass-").suffix(".part").permissions(Permissions::from_mode(mode));
-    names
-}
-
-/// The system's message without the temporary name, which tempfile adds.
-pub(crate) fn without_passing_name(error: io::Error) -> io::Error {
-    match error.to_string().split_once(" at path \"") {
-        Some((words, _)) => io::Error::new(error.kind(), words),
-        None => error,
-    }
 }
 
 /// The target of a path through symbolic links, so that renaming does not replace a link.

@@ -14,6 +14,7 @@
 //!
 //! A block to which pointers give different types has none.
 
+mod evidence;
 mod fit;
 mod locals;
 mod members;
@@ -21,45 +22,14 @@ mod memory;
 mod spread;
 mod vtables;
 
+pub use evidence::Evidence;
+
 use crate::blocks::{Blocks, SiteId};
-use crate::graph::{Root, Site};
+use crate::graph::input::Site;
 use crate::references::BlockType;
-use fit::Exactness;
-use stackglass_process_view::image::Image;
 use stackglass_profile::heap_graph::{AllocationStack, NodeKind};
 use stackglass_symbols::layouts::Layouts;
 use std::collections::HashMap;
-
-/// What types are inferred from.
-#[derive(Clone, Copy)]
-pub struct Evidence<'a> {
-    /// The process.
-    pub image: &'a Image,
-    /// Its live blocks.
-    pub blocks: &'a Blocks,
-    /// What the recorder knows, by the sites of blocks. Empty if allocations were not recorded. Blocks with a site other than the
-    /// first have requested sizes, the others usable sizes.
-    pub sites: &'a [Site],
-    /// Layouts of its modules.
-    pub layouts: &'a Layouts,
-    /// For each module: address in memory minus address in the file.
-    pub biases: &'a [u64],
-    /// Its variables.
-    pub roots: &'a [Root],
-}
-
-impl Evidence<'_> {
-    /// The site of a block, if the recorder knows it.
-    fn site(&self, block: usize) -> Option<&Site> {
-        let site = self.blocks.sites.get(block).filter(|site| site.0 != 0)?;
-        self.sites.get(site.0 as usize)
-    }
-
-    /// How exactly the size of a block must agree.
-    fn exactness(&self, block: usize, of_usable: Exactness) -> Exactness {
-        if self.site(block).is_some() { Exactness::Asked } else { of_usable }
-    }
-}
 
 /// Types of blocks.
 #[derive(Clone, Debug, Default)]

@@ -10,6 +10,7 @@ pub mod image;
 pub mod locals;
 mod module_files;
 pub mod modules;
+pub mod pages;
 pub mod stacks;
 pub mod threads;
 mod view;

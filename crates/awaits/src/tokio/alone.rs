@@ -7,8 +7,8 @@
 //! No order of fields is assumed, except that of a pointer to an array and its length. The lists are recognised by what is beside
 //! them in `OwnedTasks` (`runtime/task/list.rs`): the id that each of their tasks has as its owner, and the mask of their number.
 
-use crate::memory::Pages;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+use stackglass_process_view::pages::Pages;
 
 /// Offset of the owner's id in a header, which is `#[repr(C)]` (`runtime/task/core.rs`).
 const OWNER: u64 = 24;

@@ -5,14 +5,14 @@
 //! stack is tried: the state must be valid, and so must be all pointers in what is awaited. Only if one place alone fits, it is
 //! the future.
 
-use super::Process;
+use crate::found::Found;
 use crate::futures::{Form, form};
-use crate::held;
-use crate::locks::TaskHoldings;
+use crate::names::first_argument;
+use crate::process::Process;
 use crate::values::Value;
-use crate::walk::Walker;
+use crate::walker::Walker;
 use stackglass_process_view::{stacks, threads};
-use stackglass_profile::task_dump::{AwaitPoint, DumpedTask, TaskDump, TaskState};
+use stackglass_profile::task_dump::{AwaitPoint, DumpedTask, TaskState};
 use stackglass_symbols::layouts::{Shape, TypeId, is_coroutine};
 use std::ops::Range;
 
@@ -28,12 +28,7 @@ const MOST_ELEMENTS: u64 = 16;
 const LOWEST: u64 = 4096;
 
 /// Adds the future of each thread that waits in `block_on` and has none yet.
-pub(super) fn add(
-    process: &Process<'_>,
-    walker: &Walker<'_>,
-    dump: &mut TaskDump,
-    held: &mut Vec<TaskHoldings>,
-) {
+pub(super) fn add(process: &Process<'_>, walker: &Walker<'_>, found: &mut Found) {
     let types = future_types(walker);
     let parks = parks(process);
     if types.is_empty() || parks.is_empty() {
@@ -42,7 +37,7 @@ pub(super) fn add(
     let mut missing = 0;
     for thread in threads::stacks(process.image, process.modules) {
         let tid = process.image.threads[thread.index].tid;
-        let is_known = dump.tasks.iter().any(|task| task.state == TaskState::BlockOn(tid));
+        let is_known = found.dump.tasks.iter().any(|task| task.state == TaskState::BlockOn(tid));
         let is_of_process = process.tids.is_empty() || process.tids.contains(&tid);
         if is_known || !is_of_process {
             continue;
@@ -61,10 +56,8 @@ pub(super) fn add(
         if !walked.stack.iter().any(|frame| matches!(frame.point, AwaitPoint::Await(_))) {
             continue;
         }
-        let holdings = held::holdings(walker, future);
-        let needs = walked.needs;
-        held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop: None, needs });
-        dump.tasks.push(DumpedTask {
+        found.hold(walker, future, None, walked.needs);
+        found.dump.tasks.push(DumpedTask {
             state: TaskState::BlockOn(tid),
             name: walked.stack.first().map_or_else(|| "".into(), |frame| frame.function.clone()),
             stack: walked.stack,
@@ -77,7 +70,7 @@ pub(super) fn add(
             1 => "one future of `block_on` is".to_owned(),
             count => format!("{count} futures of `block_on` are"),
         };
-        dump.remarks.push(format!("{what} not shown: optimized code does not tell where"));
+        found.dump.remarks.push(format!("{what} not shown: optimized code does not tell where"));
     }
 }
 
@@ -103,24 +96,6 @@ fn future_types(walker: &Walker<'_>) -> Vec<TypeId> {
         types.extend(found.filter(|found| !types.contains(found)));
     }
     types
-}
-
-/// `F` of `block_on<F, S>`.
-pub(super) fn first_argument(name: &str) -> &str {
-    let Some((_, arguments)) = name.split_once('<') else { return "" };
-    let mut depth = 0usize;
-    let bytes = arguments.as_bytes();
-    for (at, byte) in bytes.iter().enumerate() {
-        match byte {
-            b'<' | b'(' | b'[' => depth += 1,
-            // `->` is no bracket.
-            b'>' if at > 0 && bytes[at - 1] == b'-' => {}
-            b'>' | b',' if depth == 0 => return &arguments[..at],
-            b'>' | b')' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    ""
 }
 
 /// The only place in a range of a stack that fits. A future that another one awaits is part of it.
@@ -231,24 +206,5 @@ impl Check<'_, '_> {
             }
             _ => values.pages.word(value.address & !7).is_some(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::first_argument;
-
-    #[test]
-    fn arguments_of_functions() {
-        assert_eq!(
-            first_argument("block_on<app::main::{async_block_env#0}>"),
-            "app::main::{async_block_env#0}"
-        );
-        assert_eq!(
-            first_argument("poll<app::f::{async_fn_env#0}<(u8, u8), fn(u8) -> B>, S>"),
-            "app::f::{async_fn_env#0}<(u8, u8), fn(u8) -> B>"
-        );
-        assert_eq!(first_argument("block_on"), "");
-        assert_eq!(first_argument("block_on<"), "");
     }
 }

@@ -4,16 +4,21 @@
 //! where the runtimes have their lists. A look then only follows these lists and walks the futures of some tasks.
 
 use super::cells::{Cells, Stage, TaskCell, Vtables, kind};
+use super::headers::Headers;
 use super::lists::{self, Scheduler};
-use super::{Headers, Process, add, polling, roots, sweep, task_name, vtables};
+use super::{polling, roots, sweep, task};
+use crate::found::Found;
 use crate::futures::Futures;
-use crate::memory::Pages;
+use crate::process::Process;
+use crate::task_names::task_name;
 use crate::values::{Value, Values};
-use crate::walk::{Walked, Walker};
+use crate::walk::Walked;
+use crate::walker::Walker;
 use crate::wrapped::{self, WrappedLook};
 use foldhash::{HashMap, HashSet, HashSetExt};
+use stackglass_process_view::pages::Pages;
 use stackglass_process_view::stacks::StackFrame;
-use stackglass_profile::task_dump::{DumpedTask, TaskDump, TaskState};
+use stackglass_profile::task_dump::{DumpedTask, TaskState};
 use stackglass_symbols::layouts::TypeId;
 use std::ops::Range;
 use std::sync::Arc;
@@ -84,7 +89,7 @@ impl TaskLooks {
         let Process { image, modules, layouts, .. } = *process;
         let values = Values { layouts, pages: Pages::new(image) };
         let cells = Cells::find(&values, modules);
-        let vtables = vtables(layouts, modules);
+        let vtables = process.vtables();
         let types = Futures::new(layouts);
         let walker = Walker::new(&values, &types, &vtables, cells.headers);
         let poll_codes = poll_codes(process, &walker);
@@ -150,12 +155,12 @@ impl TaskLooks {
             }
             let rest = headers.split_off(alive.min(most));
             let mut look = TaskLook { alive, ..TaskLook::default() };
-            let mut dump = TaskDump::default();
+            let mut found = Found::default();
             let mut running = Vec::new();
             for header in headers {
-                let count = dump.tasks.len();
-                add(walker, cells, header, None, &mut dump, None);
-                if dump.tasks.get(count).is_some_and(|task| task.state == TaskState::Running) {
+                let count = found.dump.tasks.len();
+                task::add(walker, cells, header, None, &mut found);
+                if found.dump.tasks.get(count).is_some_and(|task| task.state == TaskState::Running) {
                     running.push((count, header));
                 }
             }
@@ -165,19 +170,19 @@ impl TaskLooks {
                     rest.iter().filter_map(|header| cells.at(walker.values, *header)?.stage(walker.values));
                 for stage in futures {
                     if let Stage::Running(future) = stage {
-                        walker.wrapped.borrow_mut().claim_unseen(walker.values, future);
+                        found.wrapped.claim_unseen(walker.values, future);
                     }
                 }
             }
             let root = |(tid, RootFuture(future)): &(u32, RootFuture)| {
                 let walked = walker.walk(*future);
-                walker.wrapped.borrow_mut().claim(walker.values, usize::MAX, *future, &walked.wrapped);
+                found.wrapped.claim(walker.values, usize::MAX, *future, &walked.wrapped);
                 let is_suspended = walked.stack.iter().any(roots::is_suspended);
                 is_suspended.then(|| roots::task(*tid, walked))
             };
             look.roots = of_threads.iter().map(root).collect();
-            look.wrapped = wrapped::look(process.wrapped, walker, &mut dump.tasks, most, below);
-            look.tasks = dump.tasks.into_iter().map(|task| SeenTask { task, polled: None }).collect();
+            look.wrapped = wrapped::look(process.wrapped, walker, &mut found, most, below);
+            look.tasks = found.dump.tasks.into_iter().map(|task| SeenTask { task, polled: None }).collect();
             for poll in polling::find(walker.values, &cells.headers, process.modules, frames, &running) {
                 look.tasks[poll.task].polled = Some((poll.thread, poll.frame));
             }

@@ -7,11 +7,12 @@
 //! the list says that it has none. Functions of `spawn_blocking` are in no list; one counts if a thread's stack says that it runs.
 
 use super::alone::Alone;
-use super::block_on::first_argument;
 use super::cells::{constant_words, state_of};
+use super::headers::Headers;
 use super::polling::{self, Poll};
-use super::{Headers, Process, sweep};
-use crate::names;
+use super::sweep;
+use crate::names::{self, first_argument};
+use crate::process::Process;
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt};
 use stackglass_process_view::stacks::StackFrame;

@@ -1,12 +1,12 @@
 //! The futures of `block_on`: local variables on the stacks of threads.
 
-use super::Process;
 use super::cells::Cells;
-use crate::held;
-use crate::locks::TaskHoldings;
+use crate::found::Found;
+use crate::process::Process;
 use crate::values::Value;
-use crate::walk::{Walked, Walker};
-use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, DumpedTask, TaskDump, TaskState};
+use crate::walk::Walked;
+use crate::walker::Walker;
+use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, DumpedTask, TaskState};
 use stackglass_symbols::layouts::{LocalPlace, is_coroutine};
 use std::collections::HashSet;
 
@@ -52,16 +52,13 @@ pub(super) fn add(
     process: &Process<'_>,
     walker: &Walker<'_>,
     (cells, headers): (&Cells<'_>, &[u64]),
-    dump: &mut TaskDump,
-    held: &mut Vec<TaskHoldings>,
+    found: &mut Found,
 ) {
     for (root, mut walked) in find(process, walker, cells, headers) {
-        let holdings = held::holdings(walker, root.future);
-        let needs = std::mem::take(&mut walked.needs);
-        held.push(TaskHoldings { task: dump.tasks.len(), holdings, drop: None, needs });
-        walker.wrapped.borrow_mut().claim(walker.values, dump.tasks.len(), root.future, &walked.wrapped);
+        found.hold(walker, root.future, None, std::mem::take(&mut walked.needs));
+        found.claim(walker.values, root.future, &walked.wrapped);
         let tid = process.tids.get(root.thread).copied().unwrap_or(0);
-        dump.tasks.push(task(tid, walked));
+        found.dump.tasks.push(task(tid, walked));
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::cells::{Cells, state_of};
 use super::root_names;
-use crate::walk::Walker;
+use crate::walker::Walker;
 use stackglass_profile::task_dump::{AwaitSource, DumpedTask, TaskState};
 
 /// Instead of the function of a task that nothing names.

@@ -1,10 +1,11 @@
 //! Futures in which there is no coroutine: what a task waits for.
 
-use super::{Place, Walk, is_wrapper};
+use super::{Place, Walk};
 use crate::futures::{Form, Part, form};
 use crate::needs::{Content, Kind};
 use crate::values::Value;
-use crate::{hidden, join_set, names, wrapped};
+use crate::walker::is_box;
+use crate::{hidden, join_set, names, wrapper};
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, WaitTarget};
 use stackglass_symbols::layouts::Shape;
 
@@ -16,16 +17,16 @@ impl Walk<'_, '_> {
         for _ in 0..8 {
             let layout = values.layout(value.type_id);
             let inner = match &layout.shape {
-                _ if wrapped::is_wrapper(&layout.name) => {
+                _ if wrapper::is_wrapper(&layout.name) => {
                     self.note_wrapper(value);
                     values.field(value, "future")
                 }
                 _ if form(values.layouts, value.type_id) == Form::Dynamic => self.walker.dynamic(value),
-                Shape::Struct(fields) if is_wrapper(&layout.name) => {
+                Shape::Struct(fields) if is_box(&layout.name) => {
                     let large = fields.iter().find(|field| values.layout(field.type_id).size > 0);
                     large.and_then(|field| value.part(field))
                 }
-                Shape::Pointer { .. } if is_wrapper(&layout.name) || layout.name.starts_with("&mut ") => {
+                Shape::Pointer { .. } if is_box(&layout.name) || layout.name.starts_with("&mut ") => {
                     values.target(value)
                 }
                 _ => None,

@@ -3,11 +3,14 @@
 //! The process is not frozen: the caller checks that the task has waited all the time, and discards the result if not.
 
 use crate::futures::Futures;
-use crate::memory::Pages;
-use crate::tokio::{Headers, Process, name_of, vtables};
+use crate::process::Process;
+use crate::task_names::name_of;
+use crate::tokio::headers::Headers;
 use crate::values::{Value, Values};
-use crate::walk::{Walked, Walker};
+use crate::walk::Walked;
+use crate::walker::Walker;
 use foldhash::HashMap;
+use stackglass_process_view::pages::Pages;
 use stackglass_profile::task_dump::DumpedTask;
 use stackglass_symbols::layouts::{Layouts, TypeId};
 
@@ -22,7 +25,7 @@ impl WrappedLooks {
     /// Finds what stays the same.
     pub fn new(process: &Process<'_>) -> WrappedLooks {
         WrappedLooks {
-            vtables: vtables(process.layouts, process.modules),
+            vtables: process.vtables(),
             futures: HashMap::default(),
             headers: Headers::new(process.layouts),
         }

@@ -3,8 +3,8 @@
 use super::groups;
 use super::table_file::TableFile;
 use crate::Recorder;
-use crate::launch::Program;
 use crate::launch::own_allocator::Executables;
+use crate::launch::program::Program;
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::process::is_alive;
 use stackglass_profile::{MemoryPoint, Nanos};

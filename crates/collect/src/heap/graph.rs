@@ -1,7 +1,9 @@
 //! From a frozen process to a graph in a sink.
 
+use super::error::HeapError;
+use super::options::TakeOptions;
 use super::recorded::{self, Recorded, Table};
-use super::{HeapError, TakeOptions, interpreters, memory};
+use super::{interpreters, memory};
 use stackglass_heapgraph::blocks::{Blocks, glibc};
 use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
 use stackglass_heapgraph::typing::{self, Evidence};

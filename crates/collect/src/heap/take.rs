@@ -1,37 +1,19 @@
 //! From a running process to a file.
 
+use super::error::HeapError;
 use super::graph::{self, SiteFrames};
-use super::{HeapError, memory};
+use super::memory;
+use super::options::TakeOptions;
 use crate::image;
 use stackglass_attach::frozen::{self, FreezeError, FrozenProcess, Pause};
 use stackglass_files::heapsnapshot::{self, AssembleOptions, HeapSnapshotError, PartsWriter};
 use stackglass_heapgraph::graph::Totals;
 use stackglass_procfs::ImageKey;
-use stackglass_symbols::Options;
 use std::path::Path;
 use std::time::Instant;
 
 /// Attempts more for a process that executes another program meanwhile.
 const EXEC_ATTEMPTS: u32 = 10;
-
-/// How a heap snapshot is taken.
-#[derive(Clone, Debug, Default)]
-pub struct TakeOptions {
-    /// Give all nodes the size 1, so that retained sizes are numbers of nodes.
-    pub all_one: bool,
-    /// Name strings by their text. Without it, no contents of the program are in the snapshot.
-    pub with_texts: bool,
-    /// Leave the four part files, with the output as their prefix, instead of one file.
-    pub streaming: bool,
-    /// Make one node of all blocks of one type that one block holds and that hold nothing.
-    pub group_small: bool,
-    /// Read the process itself, which stays stopped meanwhile, instead of a copy.
-    pub stop: bool,
-    /// Interrupt system calls of the process, which may then return early.
-    pub interrupt_calls: bool,
-    /// How names and layouts are found.
-    pub symbols: Options,
-}
 
 /// What a heap snapshot contains, and what it cost.
 #[derive(Clone, Debug, Default)]

@@ -8,9 +8,13 @@
 //! profiles of their threads, which are sampled as in any recording.
 
 use super::drain::Drain;
+use super::error::LaunchError;
 use super::heap_at::HeapAt;
+use super::library::Library;
+use super::linked_crate::links_the_crate;
+use super::options::Options;
+use super::sampler::Sampler;
 use super::stream_file::PeekableImage;
-use super::{LaunchError, Library, Options};
 use crate::Recorder;
 use crate::attached::descendants::Descendants;
 use crate::outside::Outside;
@@ -21,12 +25,8 @@ use stackglass_attach::access::may_trace_children;
 use stackglass_attach::choice::RISK;
 use stackglass_attach::perf_refused::PerfRefused;
 use stackglass_attach::probe;
-use stackglass_procfs::elf_names::section_contains;
 use stackglass_profile::Nanos;
-use stackglass_wire::{AGENT_SYMBOL, TASKS_SYMBOL};
-use std::fs::File;
 use std::os::fd::RawFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -40,17 +40,6 @@ const FILLING: f64 = 0.1;
 /// Limits of sampling by ptrace, for messages.
 const APPROXIMATE: &str =
     "shares of short bursts are approximate, what lives for a few milliseconds is not seen";
-
-/// How a started program is sampled.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sampler {
-    /// The kernel takes stacks by perf events; nothing runs inside the program.
-    Perf,
-    /// This process stops each running thread briefly by ptrace; nothing runs inside the program.
-    Ptrace,
-    /// The preload library takes stacks, on a thread inside the program.
-    Preload,
-}
 
 /// Why a profile by wall time is one of threads, where the program's file is not the reason.
 const NOT_TRACED: &str = "its tasks may not be read here, so this is a profile of threads";
@@ -334,28 +323,5 @@ impl Backend {
             Backend::Tasks(tasks) => tasks.looks.as_mut().map(WallTime::notes).unwrap_or_default(),
             _ => Vec::new(),
         }
-    }
-}
-
-/// Whether a program links the crate `stackglass`, which contains the name of the preload library.
-pub(crate) fn links_the_crate(program: &Path) -> bool {
-    let Ok(file) = File::open(program) else { return false };
-    // This command contains the name as well, together with the library.
-    let same = |other: std::fs::Metadata| {
-        file.metadata().is_ok_and(|meta| (meta.dev(), meta.ino()) == (other.dev(), other.ino()))
-    };
-    if std::fs::metadata("/proc/self/exe").is_ok_and(same) {
-        return false;
-    }
-    section_contains(file, ".rodata", &[AGENT_SYMBOL.to_bytes(), TASKS_SYMBOL.to_bytes()])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn other_programs_do_not_link_the_crate() {
-        assert!(!links_the_crate(Path::new("/bin/sh")) && !links_the_crate(Path::new("/etc/passwd")));
     }
 }

@@ -5,20 +5,21 @@
 //! the library inside the program waits at its end until its heap has been read.
 
 mod kept;
+mod options;
 mod peak;
+mod program;
 
 pub(super) use kept::KeptSnapshots;
+pub use options::{HeapAt, HeapAtOptions, SaveSnapshot, SnapshotSummary};
 
-use crate::allocations::table_file::TableFile;
 use crate::recording::Observer;
 use crate::session::bus_guard::GuardedMap;
 use kept::Snapshot;
 use peak::PeakJob;
+use program::{NOT_WAITED, ProgramTables, program_of};
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_procfs::clock::monotonic;
-use stackglass_wire::heap::HEAP_FILE_PREFIX;
 use stackglass_wire::{HEAP_BEING_READ, HEAP_NOT_READ, HEAP_TO_BE_READ, SESSION_FILE, SessionPage};
-use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -32,45 +33,6 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_millis(20);
 /// Time between two checks whether an awaited snapshot is done.
 const WAIT: Duration = Duration::from_millis(2);
-
-/// Why there is no snapshot if the program did not wait for one.
-const NOT_WAITED: &str = "the program did not end by exit, its allocations are not recorded, or it has a \
-    sanitizer or a filter of system calls; \
-    other programs that it starts have none either";
-
-/// When a snapshot is taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HeapAt {
-    /// When the program ends by `exit` or by returning from `main`.
-    Exit,
-    /// When live bytes reach a new maximum; the last snapshot is kept.
-    Peak,
-    /// When Stackglass receives this signal, which the program then does not get.
-    Signal(i32),
-}
-
-/// What a snapshot contains.
-#[derive(Clone, Debug)]
-pub struct SnapshotSummary {
-    /// Bytes of all live blocks.
-    pub bytes: u64,
-    /// Numbers for the user, in one line.
-    pub text: String,
-}
-
-/// Makes a snapshot of a frozen process, or says why there is none.
-pub type SaveSnapshot = fn(FrozenProcess, &Path) -> Result<SnapshotSummary, String>;
-
-/// Snapshots during a recording.
-#[derive(Clone, Debug)]
-pub struct HeapAtOptions {
-    /// When.
-    pub at: HeapAt,
-    /// A file for the last snapshot, which replaces an older one. `None`: snapshots are kept inside the recording.
-    pub output: Option<PathBuf>,
-    /// Makes the file of a snapshot.
-    pub save: SaveSnapshot,
-}
 
 /// The snapshots of one program.
 pub(super) struct HeapSnapshots {
@@ -247,47 +209,4 @@ fn take(pid: u32, save: SaveSnapshot, file: PathBuf) -> Result<Snapshot, String>
     let program = program_of(&copy);
     let summary = save(copy, &file)?;
     Ok(Snapshot { file, clock, program, text: summary.text })
-}
-
-/// The name and id of the process that was copied: a script is one, and the programs that it starts are others.
-fn program_of(copy: &FrozenProcess) -> String {
-    let name = copy.threads().first().map_or("", |thread| &thread.name);
-    format!("{name} (process {})", copy.pid())
-}
-
-/// The tables of the program: those of the image that it executed last.
-struct ProgramTables {
-    name: OsString,
-    file: TableFile,
-}
-
-impl ProgramTables {
-    /// Opens newer tables, if there are any. Returns whether there are tables.
-    fn find_newest(tables: &mut Option<ProgramTables>, pid: u32, folder: &Path) -> bool {
-        let prefix = format!("{HEAP_FILE_PREFIX}{pid}-");
-        let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
-        let newest = names
-            .filter(|name| name.to_string_lossy().starts_with(&prefix))
-            // Names end in a number.
-            .max_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
-        if let Some(name) = newest.filter(|name| tables.as_ref().is_none_or(|known| known.name != *name))
-            && let Some(file) = TableFile::open(&folder.join(&name))
-        {
-            *tables = Some(ProgramTables { name, file });
-        }
-        tables.is_some()
-    }
-
-    /// Whether the program has called `exit`. It then waits, if the session page says so.
-    fn has_ended(&self) -> bool {
-        self.file.tables().page().ended.load(Acquire) != 0
-    }
-
-    fn live_bytes(&self) -> u64 {
-        self.file.tables().page().live_bytes().load(Relaxed).max(0) as u64
-    }
-
-    fn peak_bytes(&self) -> u64 {
-        self.file.tables().page().peak_bytes().load(Relaxed).max(0) as u64
-    }
 }

@@ -1,6 +1,6 @@
 //! What is said about programs whose own allocator is not seen.
 
-use super::Program;
+use super::program::Program;
 use super::takeover::{self, Takeover};
 use stackglass_symbols::{LinkedAllocator, linked_allocator};
 use std::collections::HashSet;

@@ -4,12 +4,15 @@
 //! The program is always waited for.
 
 use super::backend::Backend;
+use super::error::LaunchError;
 use super::heap_at::HeapSnapshots;
+use super::library::Library;
+use super::options::Options;
 use super::start::{self, Child};
 use super::stream_peeks::StreamPeeks;
 use super::takeover::Takeover;
 use super::unsampled::CpuTimes;
-use super::{LaunchError, Library, Options, own_allocator, stolen_time, unaccounted_cpu};
+use super::{own_allocator, stolen_time, unaccounted_cpu};
 use crate::allocations::AllocationSettings;
 use crate::allocations::drain::AllocationDrain;
 use crate::recording::machine::machine;

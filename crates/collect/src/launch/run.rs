@@ -4,12 +4,14 @@
 //! checks the count a few times a second and samples the program from outside. SIGUSR1 to this process is a request as well,
 //! of which the program sees nothing. It passes other signals on and ends with the program's exit status.
 
+use super::error::LaunchError;
+use super::library::Library;
+use super::options::Options;
 use super::outside_peeks::OutsidePeeks;
 use super::peek_counts::RequestPage;
 use super::record::{fill_page, pass_on};
 use super::start::{self, Child};
 use super::takeover::Takeover;
-use super::{LaunchError, Library, Options};
 use crate::allocations::{AllocationSettings, asked};
 use crate::peeks::handler;
 use crate::recording::Observer;

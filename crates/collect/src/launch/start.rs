@@ -3,7 +3,8 @@
 
 use super::environment::Environment;
 use super::inherited;
-use super::{Options, Program};
+use super::options::Options;
+use super::program::Program;
 use crate::session::Session;
 use crate::session::signals::Signals;
 use stackglass_procfs::process::descends_from;

@@ -4,7 +4,7 @@
 //! recording covers less than that, the figure is not stored as its total. A remark gives the figure and the reason
 //! for the difference.
 
-use super::Options;
+use super::options::Options;
 use stackglass_profile::{Nanos, Recording};
 
 /// CPU time for starting and ending a program that needs no remark, ns.
@@ -47,7 +47,7 @@ pub fn remark(reasons: &[&str], kernel: Nanos, sampler_cpu: Nanos, recording: &R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::Program;
+    use crate::launch::program::Program;
     use stackglass_profile::{ProcessIndex, Thread};
     use std::time::Duration;
 

@@ -5,7 +5,7 @@
 //! stack. So the time that is left over is split among the stacks that are left over, in proportion to what these stand for.
 //! Each thread gets exactly the time that it ran.
 
-use super::thread::Stack;
+use super::stack::Stack;
 use crate::recording::recorder::Recorder;
 use foldhash::HashMap;
 use stackglass_profile::{Cut, Nanos, Sample, StackId, State, ThreadNumber};

@@ -11,14 +11,12 @@
 //!
 //! A CPU on which the program has not run for seconds is sampled at a quarter of the rate, for the sake of others.
 
-use super::events::Events;
+use super::events::{Events, TIMERS};
 use stackglass_perf::attributes::{PERIODS, SHORTEST_PERIOD};
 use stackglass_procfs::clock::monotonic;
 use stackglass_sampling::Random;
 use std::time::Duration;
 
-/// Timers of each CPU.
-pub(super) const TIMERS: usize = 4;
 /// Delays until a timer that has started gets a period within the range: the first one expires once in them.
 const START: u64 = 2;
 /// Steps of this part of a range spread evenly over it.

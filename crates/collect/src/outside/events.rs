@@ -10,7 +10,6 @@
 //! a separate ring, so that many samples displace no thread events. Inherited events begin with the program's exec. CPUs that are
 //! sampled as a whole have several events that sample, which share a ring ([`cpu_periods`](super::cpu_periods)).
 
-use super::cpu_periods::TIMERS;
 use stackglass_perf::attributes::{
     self, Attributes, EVERY_THREAD, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, flags,
     sample, set_enabled,
@@ -23,6 +22,8 @@ use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+/// Timers of each CPU that is sampled as a whole.
+pub(super) const TIMERS: usize = 4;
 /// Bytes of stack that the kernel copies with each sample. With the rest it fills the largest possible record.
 pub(super) const DUMP: usize = 63 << 10;
 /// Bytes of a ring of thread events.

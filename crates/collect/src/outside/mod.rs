@@ -23,6 +23,7 @@ mod process;
 mod process_table;
 mod sleepers;
 mod sleeps;
+mod stack;
 mod thread;
 mod time;
 mod walking;

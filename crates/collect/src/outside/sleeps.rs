@@ -5,7 +5,7 @@
 //! 10 ms is seen five times as often as one that sleeps for 2 ms. So time that was not seen belongs to the stacks of seen sleeps
 //! *of the same length*, and a seen sleep counts for the others by its chance.
 
-use super::thread::Stack;
+use super::stack::Stack;
 
 /// Sleeps shorter than this, ns, may fall between two drains.
 const BRIEF: u64 = 50_000_000;

@@ -9,19 +9,12 @@
 use super::alike::{Alike, Owed};
 use super::burst_start::BurstStart;
 use super::sleeps::Sleeps;
+use super::stack::Stack;
 use super::time::{Phase, SwitchCost, ThreadTime};
 use crate::recording::recorder::Recorder;
 use stackglass_procfs::threads::Files;
 use stackglass_profile::{Cut, Nanos, Sample, StackId, State, ThreadNumber};
 use stackglass_wire::{ThreadId, ThreadName, cut};
-
-/// A stack of the recording.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Stack {
-    pub id: StackId,
-    /// Why the stack is incomplete, 0 if it is complete.
-    pub cut: u8,
-}
 
 /// A stack that was taken while the thread ran.
 #[derive(Clone, Copy, Debug)]

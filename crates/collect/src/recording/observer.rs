@@ -1,6 +1,6 @@
 //! What a recording reports to the command while it grows.
 
-use super::Progress;
+use super::progress::Progress;
 use crate::peeks::PeekPart;
 use crate::peeks::responder::Responder;
 use stackglass_files::Totals;

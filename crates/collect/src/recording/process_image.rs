@@ -5,8 +5,8 @@
 //! may then belong to another function.
 
 use super::address_space::{AddressSpace, MappedRange};
+use super::recorder::Recorder;
 use super::waits::{HeldSample, HeldSamples, WaitAnswers};
-use crate::Recorder;
 use crate::task_stacks::flatten::AwaitStack;
 use foldhash::HashMap;
 use foldhash::fast::RandomState;

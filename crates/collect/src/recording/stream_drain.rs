@@ -1,8 +1,10 @@
 //! Reads one stream of events into a recording: the file of a guest, the stream of an attached process, or that of the
 //! own process. Malformed events and lost ones lead to the same remarks in all three.
 
+use super::grants;
+use super::process_image::ProcessImage;
+use super::recorder::Recorder;
 use super::waits::WaitAnswers;
-use super::{ProcessImage, Recorder, grants};
 use stackglass_profile::Stacks;
 #[cfg(feature = "launch")]
 use stackglass_profile::{Nanos, ProcessIndex};

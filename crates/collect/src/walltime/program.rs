@@ -3,7 +3,7 @@
 //!
 //! Types are in debug information, which is only searched for their names here. Reading it takes much longer.
 
-use crate::launch::links_the_crate;
+use crate::launch::linked_crate::links_the_crate;
 use object::{Object, ObjectSection, ReadCache};
 use stackglass_procfs::elf_names;
 use stackglass_profile::Module;

@@ -1,6 +1,6 @@
 //! Reads a recording with merged samples, for reports. Memory grows with the distinct stacks, not with the duration.
 
-use super::ReadError;
+use super::error::ReadError;
 use super::reader::{Completeness, GlassReader};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;

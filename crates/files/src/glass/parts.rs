@@ -1,8 +1,8 @@
 //! Reads everything but samples from a complete recording, by its index.
 
-use super::ReadError;
 use super::bytes::Source;
 use super::chunk::{self, CHUNK_HEADER, FILE_HEADER, Found, LAST, Tag};
+use super::error::ReadError;
 use super::index::{Index, Totals};
 use super::reader::{Completeness, GlassReader};
 use stackglass_profile::Recording;

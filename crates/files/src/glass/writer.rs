@@ -6,10 +6,11 @@
 use super::bytes::Body;
 use super::chunk::{self, LAST, NO_PROCESS, Packer, Tag};
 use super::error::WriteError;
+use super::index::{Index, Totals};
 use super::samples::SampleWriter;
 use super::tables::{self, TextWriter};
-use super::{Totals, allocations, index::Index, names, tasks};
-use crate::whole;
+use super::{allocations, names, tasks};
+use crate::{hidden_file, whole};
 use stackglass_profile::{
     AllocationGroup, Allocations, Nanos, Process, Recording, RecordingInfo, Sample, Task, Thread,
 };
@@ -79,7 +80,7 @@ impl GlassWriter {
         let (file, part) = match special {
             Some(file) => (file, None),
             None => {
-                let (file, part) = whole::beside(&path, 0o600).map_err(create_error)?.into_parts();
+                let (file, part) = hidden_file::beside(&path, 0o600).map_err(create_error)?.into_parts();
                 (file, Some(part))
             }
         };
@@ -519,7 +520,7 @@ pub fn write(path: impl AsRef<Path>, recording: &Recording) -> Result<Totals, Wr
     if !is_ours_or_free(&path).map_err(create_error)? {
         return Err(WriteError::NotOurs { path });
     }
-    let part = whole::beside(&path, 0o600).map_err(create_error)?.into_temp_path();
+    let part = hidden_file::beside(&path, 0o600).map_err(create_error)?.into_temp_path();
     // Dropping the temporary file removes it.
     let renamed = |error| match error {
         WriteError::Create { source, .. } => create_error(source),

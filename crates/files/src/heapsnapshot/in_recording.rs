@@ -1,7 +1,7 @@
 //! Heap snapshots inside recordings, so that time, allocations and heap of one run stay together.
 
 use super::error::{Fault, HeapSnapshotError};
-use super::read::read_from;
+use super::read::single;
 use crate::glass::heap_snapshots::{self, SnapshotBytes, StoredSnapshot};
 use crate::whole::write_whole_at_most;
 use stackglass_profile::heap_graph::HeapGraph;
@@ -88,7 +88,7 @@ pub(super) fn read_last(path: &Path, file: &File) -> Result<HeapGraph, HeapSnaps
 
 fn read_bytes(file: &File, snapshot: &StoredSnapshot) -> Result<HeapGraph, Fault> {
     // Its size is not checked before: arrays grow as they are read.
-    read_from(SnapshotBytes::new(file, snapshot)?, u64::MAX)
+    single::read(SnapshotBytes::new(file, snapshot)?, u64::MAX)
 }
 
 fn open(path: &Path) -> Result<File, HeapSnapshotError> {

@@ -16,9 +16,11 @@ mod group_names;
 mod in_recording;
 mod json;
 mod json_text;
+mod limits;
 mod meta;
 mod part_files;
 mod part_strings;
+mod parts;
 mod parts_writer;
 mod read;
 
@@ -27,13 +29,7 @@ pub use assemble::{AssembleOptions, Assembled, assemble, assemble_to, assemble_w
 pub use error::HeapSnapshotError;
 pub use group_names::grouped_blocks;
 pub use in_recording::{add_to_recording, extract, extract_to, read_stored, stored_snapshots};
+pub use limits::{CONTINUED, MOST_NODES};
 pub use part_files::cleanup;
 pub use parts_writer::PartsWriter;
 pub use read::{read, read_bytes};
-
-/// The highest number of nodes: readers keep seven times the number of a node in 32 bits.
-pub const MOST_NODES: u32 = u32::MAX / 7;
-
-/// Name of the edges from a block of 4 GiB or more to the nodes that carry the rest of its size. Numbers of more than 32
-/// bits wrap in viewers.
-pub const CONTINUED: &str = "(continued)";

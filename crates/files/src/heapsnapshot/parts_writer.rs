@@ -1,11 +1,12 @@
 //! Writes a heap graph to four part files, while it is found.
 
 use super::allocation_stacks::Stacks;
-use super::assemble::{AssembleOptions, Assembled, Parts};
+use super::assemble::{AssembleOptions, Assembled};
 use super::error::HeapSnapshotError;
+use super::limits::{MOST_NODES, too_many_nodes};
 use super::meta::Meta;
-use super::part_files::{self, EdgeRecord, NodeRecord};
-use super::{MOST_NODES, part_files::part};
+use super::part_files::{self, EdgeRecord, NodeRecord, part};
+use super::parts::Parts;
 use crate::unnamed_file::UnnamedFile;
 use foldhash::{HashMap, HashMapExt};
 use stackglass_profile::heap_graph::{
@@ -253,8 +254,4 @@ impl HeapGraphSink for PartsWriter {
         self.edge_count += 1;
         Ok(())
     }
-}
-
-pub(super) fn too_many_nodes() -> String {
-    format!("more than {MOST_NODES} nodes, which no reader of such files can hold")
 }

@@ -4,7 +4,8 @@
 //! variables account for all of them, a word on a stack is no owner: it is left over, or borrows from one of those.
 
 use super::edges::{Edges, OWNS, WEAK};
-use super::{Input, RootKind};
+use super::input::Input;
+use super::roots::RootKind;
 use crate::blocks::BlockIndex;
 use crate::references::BlockType;
 use foldhash::HashMap;

@@ -4,9 +4,11 @@
 //! the right size. Words that are no pointers by layout, and pointers that do not fit, give *weak* edges: they are shown, but
 //! hold nothing. Memory of unknown type is scanned: each aligned word that is an address in a block is an edge.
 
+use super::input::Input;
 use super::names::Names;
 use super::owned::{self, Owned};
-use super::{Input, Root};
+use super::roots::Root;
+use super::words::words;
 use crate::blocks::BlockIndex;
 use crate::blocks::lookup::Lookup;
 use crate::references::{self, BlockType, EdgeName, Hold, Pointers, Reference, References};
@@ -346,9 +348,4 @@ const NAMED_ELEMENTS: u64 = 1000;
 
 fn clamped(index: u64) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
-}
-
-/// The aligned words of memory that begins at a multiple of 8.
-pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
-    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
 }

@@ -1,8 +1,9 @@
 //! Writes nodes and edges in their final order: the root, groups of roots, roots, then blocks by address.
 
 use super::edges::{Edges, OWNS, Text, WEAK};
+use super::input::Input;
 use super::reach::Unreached;
-use super::{Input, RootKind};
+use super::roots::RootKind;
 use crate::references;
 use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NameId, NodeIndex, NodeKind, UNREACHABLE};
 

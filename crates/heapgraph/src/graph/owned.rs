@@ -2,8 +2,8 @@
 //!
 //! Owners are found in variables, in blocks, among local variables, and among the words of stacks by their shape.
 
-use super::Input;
-use super::edges::words;
+use super::input::Input;
+use super::words::words;
 use crate::blocks::BlockIndex;
 use crate::blocks::lookup::Lookup;
 use crate::references::{self, BlockType, Extent, Hold, Reference, References, Usage};

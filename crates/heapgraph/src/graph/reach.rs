@@ -9,7 +9,8 @@
 //! reaches. A second walk in reverse order keeps those that no later start reaches.
 
 use super::edges::{Edges, OWNS, WEAK};
-use super::{Input, RootKind};
+use super::input::Input;
+use super::roots::RootKind;
 use crate::blocks::BlockIndex;
 
 /// Makes edges of stacks and registers weak where their targets are held otherwise. Returns the owners of unreached blocks.

@@ -1,7 +1,6 @@
 //! From layouts to the places of pointers.
 
-use super::Hold;
-use super::models;
+use super::reference::Hold;
 use super::slots::{Case, Compiled, Count, Counted, Kind, Op, Repeat, Slot, Switch};
 use super::slots::{count, each_slot, have_lengths, holding, within};
 use stackglass_symbols::layouts::{BlockType, Field, Layout, Layouts, Shape, TypeId, Variant};
@@ -14,18 +13,22 @@ const MAX_DEPTH: usize = 192;
 /// Places of one type, at most. A type with more is incomplete.
 const MAX_PLACES: usize = 4096;
 
+/// The places of a container, if it is a known one.
+pub(super) type Model = fn(&mut Compiler<'_>, TypeId, &Layout) -> Option<Compiled>;
+
 /// Compiles types, each once.
 #[derive(Debug)]
 pub(super) struct Compiler<'a> {
     pub layouts: &'a Layouts,
+    model: Model,
     done: HashMap<TypeId, Arc<Compiled>>,
     /// Types that are being compiled now: no value contains itself.
     open: HashSet<TypeId>,
 }
 
 impl<'a> Compiler<'a> {
-    pub fn new(layouts: &'a Layouts) -> Compiler<'a> {
-        Compiler { layouts, done: HashMap::new(), open: HashSet::new() }
+    pub fn new(layouts: &'a Layouts, model: Model) -> Compiler<'a> {
+        Compiler { layouts, model, done: HashMap::new(), open: HashSet::new() }
     }
 
     /// The places of a type.
@@ -60,7 +63,7 @@ impl<'a> Compiler<'a> {
                 let slot = pointer(self.layouts, layout, *target);
                 Compiled { ops: slot.map(Op::Slot).into_iter().collect(), ..Compiled::default() }
             }
-            Shape::Struct(fields) => (models::model(self, id, layout))
+            Shape::Struct(fields) => (self.model)(self, id, layout)
                 .or_else(|| self.fat_pointer(layout, fields))
                 .unwrap_or_else(|| self.fields(layout, fields)),
             Shape::Array { element, count } => self.array(layout, *element, *count),

@@ -1,6 +1,7 @@
 //! What a layout comes to: the places of a value that hold pointers, found once for a type.
 
-use super::{Extent, Hold};
+use super::reference::{Extent, Hold};
+use super::tables::GROUP;
 use stackglass_symbols::layouts::{BlockType, TypeId};
 use std::ops::RangeInclusive;
 
@@ -20,9 +21,6 @@ pub(super) struct Compiled {
     /// Where a C++ object holds the pointer to its vtable.
     pub vptr: Option<u64>,
 }
-
-/// Where control bytes of a hash table begin is a multiple of this.
-pub(super) const GROUP: u64 = 16;
 
 impl Compiled {
     /// How many elements to look at in so many bytes; `None` if they have no pointers.

@@ -625,7 +625,7 @@ fn a_large_block_has_in_pieces_the_pointers_that_it_has_whole() {
 /// hashbrown's `capacity_to_buckets`, and what it allocates for them.
 #[test]
 fn sizes_of_hash_tables() {
-    use super::{buckets_for, table_bytes};
+    use super::tables::{buckets_for, table_bytes};
     let needed = [
         (0, 0),
         (1, 4),

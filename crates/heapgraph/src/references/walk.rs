@@ -1,8 +1,9 @@
 //! Lists the pointers of one value in memory by the places of its type.
 
-use super::slots::{Compiled, Condition, Count, Counted, GROUP, Kind, Op, Repeat, Slot, Switch, push_name};
+use super::reference::{EdgeName, Extent, Hold, Reference, Usage};
+use super::slots::{Compiled, Condition, Count, Counted, Kind, Op, Repeat, Slot, Switch, push_name};
+use super::tables::{GROUP, buckets_for};
 use super::vtables::Vtables;
-use super::{EdgeName, Extent, Hold, Reference, Usage, buckets_for};
 use stackglass_process_view::image::Image;
 use stackglass_symbols::layouts::BlockType;
 use std::fmt::Write;

@@ -3,7 +3,7 @@
 //! A block gets the type that a pointer says if the sizes agree. If pointers say different types, the whole spread is repeated
 //! without that block, since the types of other blocks may come from the wrong one.
 
-use super::Evidence;
+use super::evidence::Evidence;
 use super::fit::{Exactness, begins_with, fits, is_size_of};
 use super::members::Members;
 use super::memory::BlockMemory;

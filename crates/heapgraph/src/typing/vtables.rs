@@ -1,6 +1,6 @@
 //! Types of blocks by pointers to vtables: in C++ objects, and beside pointers of Rust's `Box<dyn Trait>`.
 
-use super::Evidence;
+use super::evidence::Evidence;
 use super::fit::{Exactness, is_size_of};
 use super::memory::BlockMemory;
 use crate::blocks::lookup::Lookup;

@@ -5,7 +5,8 @@
 //! has been read for a long time.
 
 use super::kept::Snapshot;
-use super::{NOT_WAITED, ProgramTables, SaveSnapshot, SnapshotSummary, program_of};
+use super::options::{SaveSnapshot, SnapshotSummary};
+use super::program::{NOT_WAITED, ProgramTables, program_of};
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::process;

@@ -1,7 +1,7 @@
 //! Threads that have gone to sleep: the stack of each is read at most once for each sleep.
 
 use super::super::sleepers;
-use super::super::thread::Stack;
+use super::super::stack::Stack;
 use super::super::time::Phase;
 use super::super::walking::Walked;
 use super::{ProcessTable, READS, announce, some_of};

@@ -3,65 +3,13 @@
 //! A *leaf* is a node without edges. It joins a group if exactly one edge keeps it alive. Weak edges to it then lead to the
 //! group. Counts of edges are taken over from the first reading; two more readings find the groups and their sizes.
 
-use super::check::Found;
-use super::{LARGEST, Parts};
+use super::found::Found;
+use super::groups::{GONE, Group, Groups};
 use crate::heapsnapshot::error::Fault;
 use crate::heapsnapshot::group_names::group_name;
+use crate::heapsnapshot::limits::LARGEST;
+use crate::heapsnapshot::parts::Parts;
 use foldhash::{HashMap, HashMapExt};
-
-/// A group of at least two leaves.
-pub(super) struct Group {
-    /// The row of its first member, which it replaces.
-    row: u32,
-    name: u32,
-    pub members: u32,
-    pub self_size: u64,
-    /// Unused bytes of its members.
-    pub unused: u32,
-    /// The stack that allocated all of them. `None` before the first one.
-    pub stack: Option<u32>,
-    /// Index of its name in [`Groups::names`].
-    pub own_name: u32,
-}
-
-/// All groups of a snapshot.
-#[derive(Default)]
-pub(super) struct Groups {
-    /// By row.
-    pub groups: Vec<Group>,
-    /// Of each node: the row in the file, of the group for members of a group. The highest bit marks members that are not
-    /// written.
-    rows: Vec<u32>,
-    /// Nodes that are not written.
-    pub gone: u64,
-    /// Names of groups.
-    pub names: Vec<String>,
-}
-
-const GONE: u32 = 1 << 31;
-
-impl Groups {
-    /// The row of a node in the file, and whether the node itself is written.
-    #[inline]
-    pub(super) fn row(&self, row: u32) -> (u32, bool) {
-        let new = self.rows.get(row as usize).copied().unwrap_or(0);
-        (new & !GONE, new & GONE == 0)
-    }
-
-    /// The group that this node stands for. Rows must be asked for in order; `next` is the next group.
-    #[inline]
-    pub(super) fn at(&self, row: u32, next: &mut usize) -> Option<&Group> {
-        let group = self.groups.get(*next).filter(|group| group.row == row)?;
-        *next += 1;
-        Some(group)
-    }
-
-    /// What the root is called, so that whoever opens the snapshot sees what was done.
-    pub(super) fn remark(&self) -> String {
-        let (leaves, groups) = (self.gone + self.groups.len() as u64, self.groups.len());
-        format!("(root; {leaves} small blocks are shown as {groups} nodes, such as \"2 × TYPE\")")
-    }
-}
 
 /// A bit for each node.
 struct Bits(Vec<u64>);

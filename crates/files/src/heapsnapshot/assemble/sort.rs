@@ -1,9 +1,10 @@
 //! Edges in any order, written in the order of the nodes where they begin.
 
-use super::check::Found;
+use super::found::Found;
+use super::stop::Stop;
 use super::text::{EdgeText, Text, WrittenEdge};
-use super::{Parts, Stop};
 use crate::heapsnapshot::error::Fault;
+use crate::heapsnapshot::parts::Parts;
 
 /// Edges of twelve bytes that are sorted at once, or half as many as there are nodes, if that is more.
 const SORTED_AT_ONCE: usize = 4 << 20;

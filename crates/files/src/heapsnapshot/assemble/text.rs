@@ -1,11 +1,13 @@
 //! The text of a snapshot.
 
-use super::check::Found;
+use super::found::Found;
 use super::ids::Ids;
-use super::{LARGEST, Parts, Stop};
+use super::stop::Stop;
 use crate::heapsnapshot::error::HeapSnapshotError;
+use crate::heapsnapshot::json_text;
+use crate::heapsnapshot::limits::{CONTINUED, LARGEST};
 use crate::heapsnapshot::part_files::EdgeRecord;
-use crate::heapsnapshot::{CONTINUED, json_text};
+use crate::heapsnapshot::parts::Parts;
 use std::io::Write;
 use std::path::Path;
 

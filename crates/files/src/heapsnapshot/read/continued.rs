@@ -1,7 +1,7 @@
 //! Blocks of 4 GiB or more are divided into several nodes in a file, since viewers have 32 bits for a size. A graph has room for
 //! all of it: they become one node again.
 
-use super::super::CONTINUED;
+use super::super::limits::CONTINUED;
 use stackglass_profile::heap_graph::HeapGraph;
 
 /// Joins the nodes of such blocks. A graph whose blocks are not divided in this way is unchanged.

@@ -1,8 +1,7 @@
 //! Reads a snapshot from four part files.
 
-use super::super::assemble::Parts;
 use super::super::error::{Fault, HeapSnapshotError};
-use super::push_unused;
+use super::super::parts::Parts;
 use stackglass_profile::heap_graph::{AllocationStack, HeapGraph, NameId, NodeIndex};
 use std::path::Path;
 
@@ -83,4 +82,16 @@ fn edges(parts: &Parts, counts: Vec<u32>, graph: &mut HeapGraph) -> Result<(), F
     next.insert(0, 0);
     graph.first_edges = next;
     Ok(())
+}
+
+/// Adds the unused bytes of the last node. The column is empty as long as no node has any.
+#[inline]
+fn push_unused(graph: &mut HeapGraph, bytes: u64) {
+    if bytes > 0 && graph.unused.is_empty() {
+        graph.unused.reserve_exact(graph.names.capacity());
+        graph.unused.resize(graph.len() - 1, 0);
+    }
+    if bytes > 0 || !graph.unused.is_empty() {
+        graph.unused.push(bytes.min(u32::MAX.into()) as u32);
+    }
 }

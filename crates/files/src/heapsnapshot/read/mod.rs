@@ -3,15 +3,14 @@
 mod continued;
 mod from_parts;
 mod groups;
-mod single;
+pub(super) mod single;
 
-use super::error::{Fault, HeapSnapshotError};
+use super::error::HeapSnapshotError;
 use super::in_recording;
 use super::part_files::{EDGES, METADATA, NODES, STRINGS, part};
 use crate::glass::heap_snapshots::is_recording;
 use stackglass_profile::heap_graph::HeapGraph;
 use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +32,7 @@ pub fn read(path: &Path) -> Result<HeapGraph, HeapSnapshotError> {
     }
     let meta = file.metadata().map_err(HeapSnapshotError::system("open", path))?;
     let size = if meta.is_file() { meta.len() } else { u64::MAX };
-    read_from(file, size).map_err(|fault| fault.of(path))
+    single::read(file, size).map_err(|fault| fault.of(path))
 }
 
 /// As [`read`], of a `.heapsnapshot` in memory.
@@ -41,12 +40,7 @@ pub fn read(path: &Path) -> Result<HeapGraph, HeapSnapshotError> {
 /// # Errors
 /// As [`read`].
 pub fn read_bytes(bytes: &[u8]) -> Result<HeapGraph, HeapSnapshotError> {
-    read_from(bytes, bytes.len() as u64).map_err(|fault| fault.of(Path::new("the snapshot")))
-}
-
-/// Reads a single file. `size` bounds the number of bytes in it.
-pub(super) fn read_from(input: impl Read, size: u64) -> Result<HeapGraph, Fault> {
-    single::read(input, size)
+    single::read(bytes, bytes.len() as u64).map_err(|fault| fault.of(Path::new("the snapshot")))
 }
 
 /// The prefix of part files, if a path is such a prefix or one of the files.
@@ -60,16 +54,4 @@ fn prefix_of(path: &Path) -> Option<PathBuf> {
         return part(&prefix, METADATA).exists().then_some(prefix);
     }
     (!path.exists() && part(path, METADATA).exists()).then(|| path.to_owned())
-}
-
-/// Adds the unused bytes of the last node. The column is empty as long as no node has any.
-#[inline]
-fn push_unused(graph: &mut HeapGraph, bytes: u64) {
-    if bytes > 0 && graph.unused.is_empty() {
-        graph.unused.reserve_exact(graph.names.capacity());
-        graph.unused.resize(graph.len() - 1, 0);
-    }
-    if bytes > 0 || !graph.unused.is_empty() {
-        graph.unused.push(bytes.min(u32::MAX.into()) as u32);
-    }
 }

@@ -16,7 +16,7 @@ const RESERVED: usize = 1 << 20;
 const MOST_BYTES: u64 = 1 << 63;
 
 /// Reads a snapshot from at most `size` bytes.
-pub(super) fn read(input: impl Read, size: u64) -> Result<HeapGraph, Fault> {
+pub(in crate::heapsnapshot) fn read(input: impl Read, size: u64) -> Result<HeapGraph, Fault> {
     let mut reader = Reader {
         json: Scanner::new(input),
         size,

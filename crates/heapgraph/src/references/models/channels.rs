@@ -1,8 +1,8 @@
 //! Channels of `std::sync::mpsc` and crossbeam: a slot's state tells whether it holds a message.
 
 use super::find::{initialized, number};
-use crate::references::Hold;
 use crate::references::compile::{Compiler, field};
+use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Condition, If, Op, each_slot, holding, within};
 use stackglass_symbols::layouts::{Field, Layout, Shape};
 

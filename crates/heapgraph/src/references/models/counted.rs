@@ -1,7 +1,7 @@
 //! `Rc`, `Arc`, `Weak` and boxes with an allocator: pointers that own, or share, their target.
 
-use crate::references::Hold;
 use crate::references::compile::{Compiler, field};
+use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Condition, If, Op, holding, within};
 use stackglass_symbols::layouts::{Layout, Shape};
 

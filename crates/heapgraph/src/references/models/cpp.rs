@@ -1,15 +1,16 @@
 //! Containers of libstdc++ and libc++. Nodes of libstdc++ are declared as their base, so their type is found by name.
 
+mod declared;
 mod libcxx;
 mod nodes;
 mod pointers;
 mod vectors;
 
 use super::find::argument;
-use crate::references::Hold;
 use crate::references::compile::Compiler;
-use crate::references::slots::{Compiled, Kind, Op, Slot};
-use stackglass_symbols::layouts::{BlockType, Layout, Layouts, TypeId};
+use crate::references::reference::Hold;
+use crate::references::slots::Compiled;
+use stackglass_symbols::layouts::{Layout, TypeId};
 
 /// The places of a container.
 pub(super) fn model(
@@ -48,17 +49,4 @@ fn buffer(compiler: &mut Compiler<'_>, layout: &Layout) -> Option<Compiled> {
     let value = argument(layout, "_Tp")?;
     let compiled = compiler.compile(value);
     (compiled.size <= layout.size).then(|| (*compiled).clone())
-}
-
-/// The type `name<arguments>`, as GCC writes it.
-fn instance(layouts: &Layouts, name: &str, arguments: &str) -> Option<TypeId> {
-    let space = if arguments.ends_with('>') { " " } else { "" };
-    layouts
-        .by_name(&format!("{name}<{arguments}{space}>"))
-        .or_else(|| layouts.by_name(&format!("{name}<{arguments}>")))
-}
-
-fn slot(name: &str, pointer: u64, hold: Hold, contains: Option<TypeId>, kind: Kind) -> Op {
-    let contains = contains.map(BlockType::One);
-    Op::Slot(Slot { name: name.into(), base: 0, pointer, hold, contains, text: false, kind })
 }

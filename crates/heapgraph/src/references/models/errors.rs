@@ -1,7 +1,7 @@
 //! `std::io::Error` on 64-bit machines: a pointer with a tag in its low bits.
 
-use crate::references::Hold;
 use crate::references::compile::{Compiler, field};
+use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Kind, Op, Slot};
 use stackglass_symbols::layouts::{BlockType, Layout};
 

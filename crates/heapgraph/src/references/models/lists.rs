@@ -1,7 +1,7 @@
 //! `LinkedList`: each node is owned by the one before it.
 
-use crate::references::Hold;
 use crate::references::compile::{Compiler, field};
+use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, holding, within};
 use stackglass_symbols::layouts::{Layout, Shape};
 

@@ -1,8 +1,8 @@
 //! Hash tables and B-trees of Rust: their control bytes and lengths tell which slots hold entries.
 
 use super::find::{argument, initialized, named, number, plain, thin_pointer};
-use crate::references::Hold;
 use crate::references::compile::{Compiler, base, field, name_of};
+use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Count, Kind, Op, Repeat, Slot, holding, within};
 use stackglass_symbols::layouts::{BlockType, Field, Layout, Layouts, Shape, TypeId};
 

@@ -1,8 +1,8 @@
 //! `smallvec::SmallVec` 1.x: its capacity tells whether the elements lie in the value.
 
 use super::find::{argument, number, thin_pointer};
-use crate::references::Hold;
 use crate::references::compile::{Compiler, field};
+use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Condition, Count, If, Kind, Op, Repeat, Slot};
 use stackglass_symbols::layouts::{BlockType, Field, Layout, Layouts, Shape};
 

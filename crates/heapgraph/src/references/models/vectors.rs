@@ -1,8 +1,8 @@
 //! `Vec`, `VecDeque` and what is made of them. Only the owner of a buffer knows which of its elements are initialized.
 
 use super::find::{argument, named, number, thin_pointer};
-use crate::references::Hold;
 use crate::references::compile::{Compiler, field};
+use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Kind, Op, Slot, each_slot};
 use stackglass_symbols::layouts::{BlockType, Layout, Shape};
 

@@ -3,8 +3,8 @@
 
 use super::super::find::{argument, named, number};
 use super::vectors::{owner, pointer};
-use crate::references::Hold;
 use crate::references::compile::{Compiler, field};
+use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Condition, If, Kind, Op, holding, within};
 use stackglass_symbols::layouts::{BlockType, Layout, Layouts, Shape};
 

@@ -1,10 +1,10 @@
 //! Trees, hash tables and lists of nodes.
 
 use super::super::find::{argument, named};
+use super::declared::{instance, slot};
 use super::vectors::pointer;
-use super::{instance, slot};
-use crate::references::Hold;
 use crate::references::compile::{Compiler, field, name_of};
+use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Kind, Op, within};
 use stackglass_symbols::layouts::{BlockType, Layout, TypeId};
 

@@ -1,8 +1,9 @@
 //! Smart pointers, and values that may not be there: `std::optional`, `std::variant`, `std::function`.
 
 use super::super::find::{argument, named, plain};
-use super::{Hold, slot};
+use super::declared::slot;
 use crate::references::compile::{Compiler, base, field};
+use crate::references::reference::Hold;
 use crate::references::slots::{Case, Compiled, Condition, If, Kind, Op, Switch, holding, within};
 use stackglass_symbols::layouts::{BlockType, Layout, Shape, TypeId};
 

@@ -1,8 +1,8 @@
 //! `std::string`, `std::vector` and `std::deque`.
 
 use super::super::find::{argument, named, number, thin_pointer};
-use crate::references::Hold;
 use crate::references::compile::{Compiler, field};
+use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Kind, Op, Slot};
 use stackglass_symbols::layouts::{BlockType, Layout, Layouts};
 

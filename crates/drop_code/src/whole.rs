@@ -1,11 +1,13 @@
 //! Whole functions, as the compiler makes them to drop futures.
 
-use super::{Drops, MOST, Patch, Release, Watched};
-use crate::memory::Pages;
+use crate::code::Code;
+use crate::drops::MOST;
+use crate::{Drops, Patch, Release, Watched};
 use foldhash::{HashMap, HashMapExt};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use stackglass_process_view::image::{Image, Memory};
+use stackglass_process_view::pages::Pages;
 use stackglass_symbols::layouts::KnownFunction;
 use std::cell::{Cell, RefCell};
 
@@ -43,17 +45,15 @@ fn releases(
     let memory = Box::new(Bytes(vec![(VALUE, value), (CODE, code)]));
     let image = Image { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory };
     let pages = Pages::new(&image);
-    let drops = Drops {
+    let code = Code {
         pages: &pages,
         functions: HashMap::from_iter([(RELEASE, KnownFunction::Release)]),
         slots: HashMap::new(),
         modules: std::iter::once(CODE..CODE + 0x1000).collect(),
-        has_both: true,
         decoded: RefCell::default(),
-        left: Cell::new(MOST),
-        thread_local: None,
-        stops: RefCell::default(),
     };
+    let drops =
+        Drops { code, has_both: true, left: Cell::new(MOST), thread_local: None, stops: RefCell::default() };
     let found = drops.of_changed(CODE, VALUE, &Watched::default(), patches);
     (found.releases, found.is_whole)
 }

@@ -1,11 +1,12 @@
 //! The processor is the oracle: random instructions are executed by it and by the interpreter, and the results compared.
+#![allow(unsafe_code)]
 
-use super::instructions::{Flow, execute};
-use super::machine::{Machine, Register};
-use crate::memory::Pages;
 use iced_x86::code_asm::*;
 use iced_x86::{Decoder, DecoderOptions};
+use stackglass_drop_code::instructions::{Flow, execute};
+use stackglass_drop_code::machine::{Machine, Register};
 use stackglass_process_view::image::{Image, Memory};
+use stackglass_process_view::pages::Pages;
 
 /// Cases of each instruction.
 const CASES: u64 = 300;

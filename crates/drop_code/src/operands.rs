@@ -1,21 +1,21 @@
 //! Operands of instructions: registers or parts of them, memory, constants, and the stack.
 
-use super::machine::{Flags, Machine, Step, Stop};
+use crate::machine::{Flags, Machine, Step, Stop};
 use iced_x86::{Code, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 /// The lowest bytes.
-pub(super) fn cut(value: u64, size: usize) -> u64 {
+pub(crate) fn cut(value: u64, size: usize) -> u64 {
     if size >= 8 { value } else { value & ((1 << (size * 8)) - 1) }
 }
 
 /// The lowest bytes, with their sign.
-pub(super) fn extended(value: u64, size: usize) -> i64 {
+pub(crate) fn extended(value: u64, size: usize) -> i64 {
     let unused = 64 - 8 * size.clamp(1, 8) as u32;
     ((value << unused) as i64) >> unused
 }
 
 /// Bytes of an operand.
-pub(super) fn size(code: &Instruction, operand: u32) -> usize {
+pub(crate) fn size(code: &Instruction, operand: u32) -> usize {
     match (operand < code.op_count()).then(|| code.op_kind(operand)) {
         Some(OpKind::Register) => code.op_register(operand).size(),
         Some(OpKind::Memory) => code.memory_size().size(),
@@ -23,15 +23,15 @@ pub(super) fn size(code: &Instruction, operand: u32) -> usize {
     }
 }
 
-pub(super) fn number(register: Register) -> Option<usize> {
+pub(crate) fn number(register: Register) -> Option<usize> {
     register.is_gpr().then(|| register.full_register().number())
 }
 
-pub(super) fn is_high(register: Register) -> bool {
+pub(crate) fn is_high(register: Register) -> bool {
     matches!(register, Register::AH | Register::CH | Register::DH | Register::BH)
 }
 
-pub(super) fn accumulator(size: usize) -> Register {
+pub(crate) fn accumulator(size: usize) -> Register {
     match size {
         1 => Register::AL,
         2 => Register::AX,
@@ -40,11 +40,11 @@ pub(super) fn accumulator(size: usize) -> Register {
     }
 }
 
-pub(super) fn register(machine: &Machine<'_>, register: Register) -> Option<u64> {
+pub(crate) fn register(machine: &Machine<'_>, register: Register) -> Option<u64> {
     machine.registers[number(register)?].part(usize::from(is_high(register)), register.size().min(8))
 }
 
-pub(super) fn set_register(machine: &mut Machine<'_>, register: Register, value: Option<u64>) {
+pub(crate) fn set_register(machine: &mut Machine<'_>, register: Register, value: Option<u64>) {
     let Some(number) = number(register) else { return };
     // Writing the lower half makes the upper half zero.
     if register.size() == 4 {
@@ -54,7 +54,7 @@ pub(super) fn set_register(machine: &mut Machine<'_>, register: Register, value:
 }
 
 /// The address of an operand in memory.
-pub(super) fn address(machine: &Machine<'_>, code: &Instruction, operand: u32) -> Option<u64> {
+pub(crate) fn address(machine: &Machine<'_>, code: &Instruction, operand: u32) -> Option<u64> {
     code.virtual_address(operand, 0, |register, _, _| match register {
         Register::FS => machine.thread_local,
         Register::GS => None,
@@ -63,7 +63,7 @@ pub(super) fn address(machine: &Machine<'_>, code: &Instruction, operand: u32) -
     })
 }
 
-pub(super) fn read(machine: &Machine<'_>, code: &Instruction, operand: u32) -> Step<Option<u64>> {
+pub(crate) fn read(machine: &Machine<'_>, code: &Instruction, operand: u32) -> Step<Option<u64>> {
     match code.op_kind(operand) {
         OpKind::Register => Ok(register(machine, code.op_register(operand))),
         OpKind::Memory => match address(machine, code, operand) {
@@ -76,7 +76,7 @@ pub(super) fn read(machine: &Machine<'_>, code: &Instruction, operand: u32) -> S
     }
 }
 
-pub(super) fn is_immediate(kind: OpKind) -> bool {
+pub(crate) fn is_immediate(kind: OpKind) -> bool {
     use OpKind as K;
     matches!(
         kind,
@@ -91,7 +91,7 @@ pub(super) fn is_immediate(kind: OpKind) -> bool {
     )
 }
 
-pub(super) fn write(
+pub(crate) fn write(
     machine: &mut Machine<'_>,
     code: &Instruction,
     operand: u32,
@@ -110,7 +110,7 @@ pub(super) fn write(
     }
 }
 
-pub(super) fn read_wide(machine: &Machine<'_>, code: &Instruction, operand: u32) -> Step<Option<u128>> {
+pub(crate) fn read_wide(machine: &Machine<'_>, code: &Instruction, operand: u32) -> Step<Option<u128>> {
     match code.op_kind(operand) {
         OpKind::Register if code.op_register(operand).is_xmm() => {
             Ok(machine.vectors[code.op_register(operand).number() & 15])
@@ -127,7 +127,7 @@ pub(super) fn read_wide(machine: &Machine<'_>, code: &Instruction, operand: u32)
 }
 
 /// Writes a vector. `movq` and `movd` write the lowest 8 or 4 bytes, and zeros above them in a register.
-pub(super) fn write_wide(
+pub(crate) fn write_wide(
     machine: &mut Machine<'_>,
     code: &Instruction,
     operand: u32,
@@ -156,27 +156,27 @@ pub(super) fn write_wide(
     }
 }
 
-pub(super) fn push(machine: &mut Machine<'_>, value: Option<u64>) -> Step<()> {
+pub(crate) fn push(machine: &mut Machine<'_>, value: Option<u64>) -> Step<()> {
     let top = machine.register(4).and_then(|top| top.checked_sub(8)).ok_or(Stop)?;
     machine.set_register(4, Some(top));
     machine.store(top, 8, value.map(u128::from))
 }
 
-pub(super) fn pop(machine: &mut Machine<'_>) -> Step<Option<u64>> {
+pub(crate) fn pop(machine: &mut Machine<'_>) -> Step<Option<u64>> {
     let top = machine.register(4).ok_or(Stop)?;
     machine.set_register(4, top.checked_add(8));
     Ok(machine.load(top, 8)?.map(|value| value as u64))
 }
 
 /// Where a jump or call leads, and the constant address of the word that says so.
-pub(super) fn target(machine: &Machine<'_>, code: &Instruction) -> Step<(u64, Option<u64>)> {
+pub(crate) fn target(machine: &Machine<'_>, code: &Instruction) -> Step<(u64, Option<u64>)> {
     let target = read(machine, code, 0)?.ok_or(Stop)?;
     let is_constant = code.op_kind(0) == OpKind::Memory && code.is_ip_rel_memory_operand();
     Ok((target, is_constant.then(|| code.ip_rel_memory_address())))
 }
 
 /// An instruction whose results are not known.
-pub(super) fn forget(machine: &mut Machine<'_>, code: &Instruction) -> Step<()> {
+pub(crate) fn forget(machine: &mut Machine<'_>, code: &Instruction) -> Step<()> {
     if code.code() == Code::INVALID || code.is_string_instruction() {
         return Err(Stop);
     }

@@ -3,8 +3,8 @@
 //! The results of instructions that are not listed are not known. A jump that depends on something unknown ends the
 //! interpretation, as does a store to an unknown address.
 
-use super::machine::{Flags, Machine, Step, Stop};
-use super::operands::{
+use crate::machine::{Flags, Machine, Step, Stop};
+use crate::operands::{
     accumulator, address, cut, extended, forget, pop, push, read, read_wide, set_register, size, target,
     write, write_wide,
 };
@@ -16,22 +16,29 @@ const RDX: usize = 2;
 
 /// Where the code continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Flow {
+pub enum Flow {
+    /// Behind the instruction.
     Next,
-    /// `slot` is the address of the word that held the target, if it is a constant.
+    /// Elsewhere.
     Jump {
+        /// Where.
         target: u64,
+        /// The address of the word that held the target, if it is a constant.
         slot: Option<u64>,
     },
+    /// In a function, and later behind the instruction.
     Call {
+        /// The function.
         target: u64,
+        /// The address of the word that held the target, if it is a constant.
         slot: Option<u64>,
     },
+    /// Where the caller continues.
     Return,
 }
 
 /// Executes an instruction.
-pub(super) fn execute(machine: &mut Machine<'_>, code: &Instruction) -> Step<Flow> {
+pub fn execute(machine: &mut Machine<'_>, code: &Instruction) -> Step<Flow> {
     use Mnemonic as M;
     let size = size(code, 0);
     match code.mnemonic() {
@@ -367,11 +374,11 @@ fn both(left: Option<u64>, right: Option<u64>) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::machine::Register as Value;
     use super::*;
-    use crate::memory::Pages;
+    use crate::machine::Register as Value;
     use iced_x86::{Decoder, DecoderOptions};
     use stackglass_process_view::image::{Image, Memory};
+    use stackglass_process_view::pages::Pages;
 
     struct Nothing;
 

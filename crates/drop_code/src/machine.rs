@@ -2,25 +2,30 @@
 //!
 //! Each value is known or not. What is not known never becomes known by a guess.
 
-use crate::memory::Pages;
 use foldhash::{HashMap, HashMapExt};
+use stackglass_process_view::pages::Pages;
 
 /// Addresses that no process has: the stack of the interpreted code.
-pub(super) const STACK_TOP: u64 = 0x4000_0000_0000_0000;
+pub(crate) const STACK_TOP: u64 = 0x4000_0000_0000_0000;
 const STACK_SIZE: u64 = 1 << 20;
 
 /// The code cannot be followed further.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Stop;
+pub struct Stop;
 
-pub(super) type Step<T> = Result<T, Stop>;
+/// What a step of the interpretation has, or that it cannot be made.
+pub type Step<T> = Result<T, Stop>;
 
 /// Flags of the processor that decide jumps.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Flags {
+pub struct Flags {
+    /// The result is zero.
     pub zero: Option<bool>,
+    /// Its highest bit is set.
     pub sign: Option<bool>,
+    /// It does not fit as a number without sign.
     pub carry: Option<bool>,
+    /// It does not fit as a number with a sign.
     pub overflow: Option<bool>,
 }
 
@@ -29,7 +34,7 @@ type Word = (u64, u8);
 
 /// A general register, and which of its bytes are known.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Register {
+pub struct Register {
     value: u64,
     known: u8,
 }
@@ -54,12 +59,14 @@ impl Register {
     }
 }
 
-pub(super) struct Machine<'a> {
+/// The state of the processor, and the memory as the code sees it.
+pub struct Machine<'a> {
     pages: &'a Pages<'a>,
     /// General registers by their number.
     pub registers: [Register; 16],
     /// Vector registers of 128 bits by their number.
     pub vectors: [Option<u128>; 16],
+    /// Flags.
     pub flags: Flags,
     /// Begin of the thread-local storage.
     pub thread_local: Option<u64>,
@@ -70,6 +77,7 @@ pub(super) struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
+    /// A machine of which nothing is known but the memory of the process.
     pub fn new(pages: &'a Pages<'a>, thread_local: Option<u64>) -> Machine<'a> {
         Machine {
             pages,

@@ -2,7 +2,7 @@
 
 /// Permits that are given back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Release {
+pub struct Release {
     /// Address of the semaphore.
     pub semaphore: u64,
     /// Number of permits.
@@ -11,15 +11,15 @@ pub(crate) struct Release {
 
 /// What the drop of a task does.
 #[derive(Default)]
-pub(crate) struct Dropped {
+pub struct Dropped {
     /// Permits that it gives back.
     pub releases: Vec<Release>,
     /// Semaphores that it closes.
-    pub(super) closed: Vec<u64>,
+    pub(crate) closed: Vec<u64>,
     /// Words that are asked for and changed, as they are at the end, or before something is left out.
-    pub(super) words: Vec<(u64, u64)>,
+    pub(crate) words: Vec<(u64, u64)>,
     /// Semaphores in which it changes something.
-    pub(super) touched: Vec<u64>,
+    pub(crate) touched: Vec<u64>,
     /// All of its code was followed.
     pub is_whole: bool,
 }

@@ -3,15 +3,16 @@
 //! A page that is used again stays: those of vtables and runtimes are read once, however many tasks lie on pages of their own.
 //! Pages are kept in two generations. A full young one becomes the old one, whose pages are dropped unless they are used.
 
+use crate::image::Image;
 use foldhash::HashMap;
-use stackglass_process_view::image::Image;
 use std::cell::RefCell;
 
 const PAGE: u64 = 4096;
 /// Most pages of a generation: 16 MiB.
 const MOST: usize = 4096;
 
-pub(crate) struct Pages<'a> {
+/// The memory of a process, of which pages are kept.
+pub struct Pages<'a> {
     image: &'a Image,
     kept: RefCell<Kept>,
 }
@@ -48,10 +49,12 @@ impl Kept {
 }
 
 impl<'a> Pages<'a> {
+    /// Nothing is read yet.
     pub fn new(image: &'a Image) -> Pages<'a> {
         Pages { image, kept: RefCell::default() }
     }
 
+    /// The process.
     pub fn image(&self) -> &'a Image {
         self.image
     }
@@ -91,7 +94,7 @@ impl<'a> Pages<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_process_view::image::Memory;
+    use crate::image::Memory;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

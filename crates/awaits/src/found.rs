@@ -1,0 +1,56 @@
+//! The tasks of a process that are found so far, with all that refers to them by their index.
+//!
+//! Each way to find tasks adds to it: the lists of runtimes, `block_on`, wrapped futures. What belongs to a task is added before the
+//! task itself: [`claim`](Found::claim), [`hold`](Found::hold). At last, [`with_locks`](Found::with_locks) compares all of them.
+
+use crate::holdings::TaskHoldings;
+use crate::needs::Needs;
+use crate::values::{Value, Values};
+use crate::walker::Walker;
+use crate::wrapped::known::Known;
+use crate::{deadlocks, held, locks};
+use stackglass_drop_code::Drops;
+use stackglass_profile::task_dump::TaskDump;
+
+/// What is found.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// The tasks, and their runtimes.
+    pub dump: TaskDump,
+    /// What tasks hold and need, if it is asked for.
+    pub held: Vec<TaskHoldings>,
+    /// It is asked for.
+    pub with_holdings: bool,
+    /// Wrapped futures that are part of tasks.
+    pub wrapped: Known,
+    /// Indices of tasks that are polled, with their headers.
+    pub polled: Vec<(usize, u64)>,
+}
+
+impl Found {
+    /// Nothing is found yet in a process. What tasks hold is asked for.
+    pub fn new(pid: u32) -> Found {
+        Found { dump: TaskDump { pid, ..TaskDump::default() }, with_holdings: true, ..Found::default() }
+    }
+
+    /// Says that the next task consists of this future, in which these wrapped futures were found.
+    pub fn claim(&mut self, values: &Values<'_>, future: Value, found: &[u64]) {
+        self.wrapped.claim(values, self.dump.tasks.len(), future, found);
+    }
+
+    /// Finds what the future of the next task holds. `drop` is the function that frees the task, and the task's address.
+    pub fn hold(&mut self, walker: &Walker<'_>, future: Value, drop: Option<(u64, u64)>, needs: Needs) {
+        let holdings = held::holdings(walker, future);
+        self.held.push(TaskHoldings { task: self.dump.tasks.len(), holdings, drop, needs });
+    }
+
+    /// All tasks are found: adds who holds what, and who waits for each other.
+    pub fn with_locks(self, values: &Values<'_>, drops: &Drops<'_>) -> TaskDump {
+        let Found { mut dump, held, .. } = self;
+        let places;
+        (dump.locks, places) = locks::find(values, drops, &dump.tasks, &held);
+        let needs = held.into_iter().map(|held| (held.task, held.needs)).collect();
+        dump.deadlocks = deadlocks::find(&dump.tasks, &needs, &dump.locks, &places);
+        dump
+    }
+}

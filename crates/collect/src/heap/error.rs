@@ -1,0 +1,25 @@
+//! Why there is no heap snapshot.
+
+use stackglass_attach::frozen::FreezeError;
+use stackglass_files::heapsnapshot::HeapSnapshotError;
+use stackglass_heapgraph::blocks::glibc::NoGlibcHeap;
+
+/// Why there is no heap snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum HeapError {
+    /// The process cannot be frozen.
+    #[error(transparent)]
+    Freeze(#[from] FreezeError),
+    /// Its blocks are not known.
+    #[error(transparent)]
+    NoBlocks(#[from] NoGlibcHeap),
+    /// It ended meanwhile.
+    #[error("process {0} has ended while its heap was read")]
+    Ended(u32),
+    /// Its copy ended meanwhile.
+    #[error("the copy of process {0} ended while it was read (`heap take --stop` needs no copy)")]
+    CopyEnded(u32),
+    /// The result cannot be written.
+    #[error(transparent)]
+    Output(#[from] HeapSnapshotError),
+}

@@ -1,0 +1,236 @@
+//! The interpretation of one drop: calls, limits, known functions, and what is left out.
+//!
+//! A call that cannot be followed, as its way depends on what the kernel says, is left out. What is given back after it is held
+//! now as well: the code finds it where it is live. What is not given back may be in what was left out.
+
+use crate::code::Code;
+use crate::drop_stop::DropStop;
+use crate::dropped::{Dropped, Release};
+use crate::instructions::{Flow, execute};
+use crate::machine::{Machine, Register, STACK_TOP, Step, Stop};
+use foldhash::HashSet;
+use stackglass_symbols::layouts::KnownFunction;
+use std::cell::RefCell;
+
+/// Most instructions for one call.
+const MOST_OF_CALL: u32 = 100_000;
+/// Most calls within each other.
+const DEEPEST: usize = 200;
+/// Most places where code cannot be followed that are kept.
+const MOST_STOPS: usize = 1000;
+/// Most bytes that are copied at once.
+const MOST_COPIED: u64 = 1 << 16;
+/// Numbers of registers in which functions get their arguments (System V ABI).
+const RAX: usize = 0;
+const RDX: usize = 2;
+const RSP: usize = 4;
+const RSI: usize = 6;
+const RDI: usize = 7;
+/// Registers that functions keep: rbx, rbp, r12 to r15.
+const KEPT: [usize; 6] = [3, 5, 12, 13, 14, 15];
+/// Number of the system call `futex`, and its operation that wakes threads, without flags.
+const FUTEX: u64 = 202;
+const FUTEX_WAKE: u64 = 1;
+const FUTEX_FLAGS: u64 = 128 | 256;
+/// More permits than a semaphore has (`batch_semaphore.rs`).
+const TOO_MANY_PERMITS: u64 = 1 << 61;
+
+/// A call whose end is not reached.
+struct Frame {
+    /// Where the caller continues.
+    back: u64,
+    registers: [Register; 16],
+    changes: usize,
+    /// Instructions left at its begin.
+    left: u32,
+}
+
+/// One task.
+pub(crate) struct Run<'d, 'a> {
+    code: &'d Code<'a>,
+    stops: &'d RefCell<Vec<DropStop>>,
+    pub machine: Machine<'a>,
+    frames: Vec<Frame>,
+    pub found: Dropped,
+    words: &'d HashSet<u64>,
+    /// Instructions that may still be executed.
+    pub left: u32,
+    /// Address of the task.
+    value: u64,
+}
+
+impl<'d, 'a> Run<'d, 'a> {
+    /// A function that drops the value at an address is about to be called. `words` are asked for, `left` is the number of
+    /// instructions that may be executed.
+    pub fn new(
+        code: &'d Code<'a>,
+        stops: &'d RefCell<Vec<DropStop>>,
+        thread_local: Option<u64>,
+        words: &'d HashSet<u64>,
+        left: u32,
+        value: u64,
+    ) -> Run<'d, 'a> {
+        let mut machine = Machine::new(code.pages, thread_local);
+        // Functions keep the registers of their caller, whatever these are.
+        KEPT.into_iter().for_each(|number| machine.registers[number] = Register::of(0));
+        machine.registers[RDI] = Register::of(value);
+        machine.registers[RSP] = Register::of(STACK_TOP - 4096);
+        let found = Dropped { is_whole: true, ..Dropped::default() };
+        Run { code, stops, machine, frames: Vec::new(), found, words, left, value }
+    }
+
+    /// Follows the function until it returns.
+    pub fn all(&mut self, function: u64) {
+        // The return address of the first function is nowhere.
+        let mut next = self.call(function, 0).ok();
+        while let Some(at) = next {
+            next = match self.step(at) {
+                Ok(next) => next,
+                Err(Stop) => {
+                    self.note_stop(at);
+                    self.leave_out()
+                }
+            };
+        }
+    }
+
+    fn note_stop(&self, at: u64) {
+        let mut stops = self.stops.borrow_mut();
+        if stops.len() >= MOST_STOPS {
+            return;
+        }
+        let begin = self.frames.last().map_or(0, |frame| frame.left);
+        let why = match self.code.decoded(at) {
+            _ if self.left == 0 || begin - self.left > MOST_OF_CALL => "too many instructions".to_owned(),
+            _ if self.frames.len() >= DEEPEST => "too many calls within each other".to_owned(),
+            Ok(code) => format!("{:?}", code.code()),
+            Err(Stop) => "not in the code of the program".to_owned(),
+        };
+        let backs = self.frames.iter().rev().map(|frame| frame.back);
+        stops.push(DropStop { task: self.value, addresses: std::iter::once(at).chain(backs).collect(), why });
+    }
+
+    /// Executes the instruction at an address, and returns where the code continues. `None` at the end.
+    fn step(&mut self, at: u64) -> Step<Option<u64>> {
+        let begin = self.frames.last().map_or(0, |frame| frame.left);
+        if self.left == 0 || begin - self.left > MOST_OF_CALL {
+            return Err(Stop);
+        }
+        self.left -= 1;
+        if let Some(known) = self.code.functions.get(&at) {
+            self.known(*known)?;
+            return Ok(self.back());
+        }
+        let code = self.code.decoded(at)?;
+        let slot_of = |slot: Option<u64>| slot.and_then(|slot| self.code.slots.get(&slot)).copied();
+        match execute(&mut self.machine, &code)? {
+            Flow::Next => Ok(Some(code.next_ip())),
+            Flow::Jump { target, slot } => match slot_of(slot) {
+                Some(known) => {
+                    self.known(known)?;
+                    Ok(self.back())
+                }
+                None => Ok(Some(target)),
+            },
+            Flow::Call { target, slot } => match slot_of(slot) {
+                Some(known) => {
+                    self.known(known)?;
+                    Ok(Some(code.next_ip()))
+                }
+                None => self.call(target, code.next_ip()).map(Some),
+            },
+            Flow::Return => Ok(self.back()),
+        }
+    }
+
+    fn call(&mut self, target: u64, back: u64) -> Step<u64> {
+        if self.frames.len() >= DEEPEST {
+            return Err(Stop);
+        }
+        let (registers, changes) = (self.machine.registers, self.machine.changes());
+        let top = self.machine.register(RSP).and_then(|top| top.checked_sub(8)).ok_or(Stop)?;
+        self.machine.set_register(RSP, Some(top));
+        self.machine.store(top, 8, Some(u128::from(back)))?;
+        self.frames.push(Frame { back, registers, changes, left: self.left });
+        Ok(target)
+    }
+
+    /// Ends the innermost call.
+    fn back(&mut self) -> Option<u64> {
+        let frame = self.frames.pop()?;
+        self.machine.registers[RSP] = frame.registers[RSP];
+        (!self.frames.is_empty()).then_some(frame.back)
+    }
+
+    /// Reads the words that are asked for, as long as they are certain.
+    pub fn read_words(&mut self) {
+        if !self.found.is_whole {
+            return;
+        }
+        let written = self.machine.written().filter(|(address, _)| self.words.contains(address));
+        self.found.words = written.filter_map(|(address, value)| Some((address, value?))).collect();
+    }
+
+    /// Ends the innermost call as if it had not been there.
+    fn leave_out(&mut self) -> Option<u64> {
+        self.read_words();
+        self.found.is_whole = false;
+        let frame = self.frames.pop()?;
+        self.machine.take_back(frame.changes);
+        self.machine.registers = frame.registers;
+        self.machine.forget_changed();
+        // Without instructions, the calls around it end as well.
+        (!self.frames.is_empty()).then_some(frame.back)
+    }
+
+    /// What a known function does.
+    fn known(&mut self, function: KnownFunction) -> Step<()> {
+        let [first, second, third] = [RDI, RSI, RDX].map(|number| self.machine.register(number));
+        match function {
+            KnownFunction::Release => {
+                let (semaphore, permits) = first.zip(second).ok_or(Stop)?;
+                if permits >= TOO_MANY_PERMITS {
+                    return Err(Stop);
+                }
+                if permits > 0 {
+                    self.found.releases.push(Release { semaphore, permits });
+                }
+            }
+            KnownFunction::Close => self.found.closed.push(first.ok_or(Stop)?),
+            // Waking other threads changes no memory.
+            KnownFunction::SystemCall => {
+                let is_wake = third.is_some_and(|operation| operation & !FUTEX_FLAGS == FUTEX_WAKE);
+                if first != Some(FUTEX) || !is_wake {
+                    return Err(Stop);
+                }
+            }
+            KnownFunction::Write => {}
+            KnownFunction::Free | KnownFunction::Descriptor => {}
+            KnownFunction::Copy => {
+                let (to, from) = first.zip(second).ok_or(Stop)?;
+                let count = third.filter(|count| *count <= MOST_COPIED).ok_or(Stop)?;
+                self.left = self.left.saturating_sub(count as u32);
+                self.machine.copy(to, from, count)?;
+            }
+            KnownFunction::Fill => {
+                let (to, count) = first.zip(third).ok_or(Stop)?;
+                let count = Some(count).filter(|count| *count <= MOST_COPIED).ok_or(Stop)?;
+                self.left = self.left.saturating_sub(count as u32);
+                let byte = second.map(|byte| u128::from(byte as u8));
+                for at in 0..count {
+                    self.machine.store(to.checked_add(at).ok_or(Stop)?, 1, byte)?;
+                }
+            }
+        }
+        self.machine.forget_changed();
+        match function {
+            KnownFunction::Copy | KnownFunction::Fill => self.machine.set_register(RAX, first),
+            // A descriptor of a live task is open, so it can be closed.
+            KnownFunction::Descriptor | KnownFunction::SystemCall => self.machine.set_register(RAX, Some(0)),
+            // All is written.
+            KnownFunction::Write => self.machine.set_register(RAX, third),
+            _ => {}
+        }
+        Ok(())
+    }
+}
