@@ -1,6 +1,10 @@
-//! Pixels, tags, palettes and pictures of random graphs.
+//! Flame graphs: their boxes, colours and bits, pages, and still pictures.
 
+mod contrast;
+mod dispatch;
 mod graphs;
 mod palettes;
 mod pixels;
 mod png_pictures;
+mod spans;
+mod svg;

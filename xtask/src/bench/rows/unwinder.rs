@@ -14,7 +14,7 @@ const INSTRUCTIONS: f64 = 1e6;
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut nextest =
         cargo(&["nextest", "run", "--release", "-p", "stackglass-unwind", "--run-ignored", "all"]);
-    nextest.args(["--no-capture", "-E", "binary(shadow_stack) | binary(oracle_rows)"]);
+    nextest.args(["--no-capture", "-E", "binary(shadow_stack) | test(/^oracle_rows::/)"]);
     if let Some(ripgrep) = &setup.peers.ripgrep {
         nextest.env("STACKGLASS_RG", ripgrep);
     }
@@ -70,6 +70,6 @@ fn figure(line: &str) -> Option<Figure> {
     let (path, rows) = line.trim().split_once(": ")?;
     let (rows, wrong) = (rows.split_once(" rows")?.0.parse().ok()?, number_before(" different")?);
     let file = path.rsplit('/').next().unwrap_or(path);
-    let file = if file.starts_with("oracle_rows") { "the test program" } else { file };
+    let file = if file.starts_with("walks-") { "the test program" } else { file };
     Some(all(format!("rows of {file} against the oracle"), rows, wrong))
 }

@@ -1,13 +1,11 @@
 //! Damaged and hostile unwind tables, stacks and registers: no panic, no endless loop, no read outside of the module, and
 //! never more frames than fit.
 
-mod support;
-
+use crate::support::FileImage;
 use proptest::prelude::*;
 use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
 use stackglass_unwind::{Module, ModuleMemory, Register, Registers, Scratch, StackMemory, Walker};
 use std::cell::Cell;
-use support::FileImage;
 
 const DATA: u64 = 0x10_0000;
 const CODE: u64 = 0x20_0000;

@@ -1,6 +1,6 @@
 //! Part files, and what is assembled of them.
 
-use crate::structure::{Label, Snapshot, check, check_bytes};
+use super::structure::{Label, Snapshot, check, check_bytes};
 use stackglass_files::heapsnapshot::{
     AssembleOptions, CONTINUED, PartsWriter, assemble, assemble_to, assemble_with, cleanup, grouped_blocks,
     read,

@@ -4,5 +4,5 @@ mod others;
 mod parts;
 mod recordings;
 mod round_trip;
-#[path = "../support/heapsnapshot.rs"]
+#[path = "../../support/heapsnapshot.rs"]
 mod structure;

@@ -2,30 +2,26 @@
 //! of proportion to them. An allocator that counts watches every read here.
 //! The inputs that the fuzz targets begin with, or have failed on, are read in every run.
 
-#[path = "../../../fuzz/checks/folded.rs"]
+#[path = "../../../../fuzz/checks/folded.rs"]
 mod folded;
-#[path = "../../../fuzz/checks/glass.rs"]
+#[path = "../../../../fuzz/checks/glass.rs"]
 mod glass;
-#[path = "../../../fuzz/checks/heap_parts.rs"]
+#[path = "../../../../fuzz/checks/heap_parts.rs"]
 mod heap_parts;
-#[path = "../../../fuzz/checks/heapsnapshot.rs"]
+#[path = "../../../../fuzz/checks/heapsnapshot.rs"]
 mod heapsnapshot;
-#[path = "../../../fuzz/checks/jlprof.rs"]
+#[path = "../../../../fuzz/checks/jlprof.rs"]
 mod jlprof;
-#[path = "../../../fuzz/checks/memory.rs"]
-mod memory;
-#[path = "../../../fuzz/checks/perf_script.rs"]
+#[path = "../../../../fuzz/checks/perf_script.rs"]
 mod perf_script;
-#[path = "support/mod.rs"]
-mod support;
 
-use memory::bounded;
+use crate::memory::{self, bounded};
+use crate::support::*;
 use proptest::prelude::*;
 use stackglass_files::{Completeness, GlassReader, GlassWriter, read_from, read_merged, read_tables};
 use std::io::Write;
 use std::path::Path;
 use std::sync::LazyLock;
-use support::*;
 
 /// Memory for each byte of the file at most, and what reading anything takes.
 const TIMES: usize = 128;

@@ -1,8 +1,5 @@
 //! `.glass` files: what is written is what is read, whole or cut, and nothing hostile does harm.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod cuts;
 mod names_of_files;
 mod parts;

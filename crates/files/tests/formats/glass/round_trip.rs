@@ -1,6 +1,6 @@
 //! A recording written in any number of steps is read back in full.
 
-use super::support::*;
+use crate::support::*;
 use proptest::prelude::*;
 use stackglass_files::{
     Completeness, GlassReader, GlassWriter, read, read_merged, read_merged_from, read_rows, read_rows_from,

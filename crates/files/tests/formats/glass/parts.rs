@@ -1,6 +1,6 @@
 //! What a recording says besides its samples is read without them, by the index.
 
-use super::support::*;
+use crate::support::*;
 use proptest::prelude::*;
 use stackglass_files::{Completeness, GlassReader, GlassWriter, read, read_tables};
 use std::fs;

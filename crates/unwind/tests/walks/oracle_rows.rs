@@ -3,15 +3,13 @@
 //! gimli is an independent reader of the same format, used by most Rust tools. The short rule is compared too; for that,
 //! gimli evaluates the linker's PLT expression.
 
-mod support;
-
+use crate::support::FileImage;
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, LittleEndian, RegisterRule, UnwindContext, UnwindSection, X86_64,
 };
 use stackglass_unwind::Scratch;
 use stackglass_unwind::rules::{Cfa, Rule, Saved};
 use std::path::{Path, PathBuf};
-use support::FileImage;
 
 #[derive(Default, Debug)]
 struct Count {

@@ -1,14 +1,12 @@
 //! Whatever a program writes into its file, the launcher neither panics nor grows beyond its bound.
 
-mod support;
-
+use crate::support::{DAMAGED, Guest, LOST, MALFORMED, WORDS};
 use proptest::prelude::*;
 use stackglass_collect::Recorder;
 use stackglass_collect::launch::drain::Drain;
 use stackglass_profile::RecordingInfo;
 use std::path::Path;
 use std::sync::atomic::Ordering::*;
-use support::{DAMAGED, Guest, LOST, MALFORMED, WORDS};
 
 /// Reads a session folder as the launcher does, and looks at what came of it.
 fn drain(folder: &Path) -> Recorder {

@@ -1,13 +1,11 @@
 //! The backward decoder of call instructions compared with a forward one (iced-x86), for every call of whole programs.
 
-mod support;
-
+use crate::support::FileImage;
 use gimli::{BaseAddresses, EhFrame, LittleEndian, UnwindSection};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind, Register};
 use stackglass_unwind::ModuleMemory;
 use stackglass_unwind::call_site::{Call, LONGEST, before};
 use std::path::Path;
-use support::FileImage;
 
 /// Calls, calls decoded differently, and instruction boundaries that look like a call without being one.
 #[derive(Default, Debug)]

@@ -1,6 +1,6 @@
 //! Heap snapshots inside recordings.
 
-use crate::others::{V8, shown};
+use super::others::{V8, shown};
 use stackglass_files::heapsnapshot::{add_to_recording, extract, read, read_stored, stored_snapshots};
 use stackglass_files::{GlassWriter, read_tables, write};
 use stackglass_profile::{Nanos, Process, Recording, RecordingInfo};

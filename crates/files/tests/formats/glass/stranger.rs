@@ -1,7 +1,7 @@
 //! A reader that was written by FORMAT.md alone, in another language, reads the same: the layout is
 //! what the page says, and the page says enough.
 
-use super::support::*;
+use crate::support::*;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -134,7 +134,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_reader_made_from_the_description_reads_the_same() {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/glass/stranger.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats/glass/stranger.py");
     let can = Command::new("python3").args(["-c", "import ctypes; ctypes.CDLL('libzstd.so.1')"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
         eprintln!("not run: python3 or libzstd is missing");

@@ -1,6 +1,6 @@
 //! Where recordings go: rights, what is replaced and what is left alone, which is the latest.
 
-use super::support::*;
+use crate::support::*;
 use stackglass_files::{GlassWriter, ReadError, WriteError, latest, read, write};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

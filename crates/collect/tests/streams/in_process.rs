@@ -1,12 +1,10 @@
 //! The crate's way: a stream in this process, read on demand and by a thread.
 
-mod support;
-
+use crate::support::{DAMAGED, Guest, LOST, MALFORMED, name};
 use stackglass_collect::in_process::Collector;
 use stackglass_procfs::clock;
 use stackglass_profile::RecordingInfo;
 use stackglass_wire::{Event, State, ThreadId};
-use support::{DAMAGED, Guest, LOST, MALFORMED, name};
 
 fn sample(at: u64, frames: &[u64]) -> Event<'_> {
     Event::Sample { thread: ThreadId(1), at, time: 10, task: 0, state: State::Awake, cut: 0, hits: 1, frames }

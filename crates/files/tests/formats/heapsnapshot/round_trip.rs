@@ -1,7 +1,7 @@
 //! Any graph reads the same after every way through files.
 
-use crate::parts::part;
-use crate::structure::{Label, Snapshot, check};
+use super::parts::part;
+use super::structure::{Label, Snapshot, check};
 use proptest::prelude::*;
 use stackglass_files::heapsnapshot::{
     AssembleOptions, PartsWriter, assemble, assemble_with, grouped_blocks, read,

@@ -1,14 +1,9 @@
 //! Long recordings: what reading one takes grows with its distinct stacks, not with its samples.
 
-#[path = "../../../fuzz/checks/memory.rs"]
-mod memory;
-#[path = "support/mod.rs"]
-mod support;
-
-use memory::peak;
+use crate::memory::peak;
+use crate::support::*;
 use stackglass_files::{Completeness, GlassWriter, read, read_merged, read_tables};
 use std::path::Path;
-use support::*;
 
 const STACKS: u64 = 4000;
 

@@ -1,6 +1,6 @@
 //! A file cut anywhere is read up to its last whole chunk; a damaged one up to the damage.
 
-use super::support::*;
+use crate::support::*;
 use stackglass_files::{Completeness, GlassWriter, ReadError, read_from};
 use stackglass_profile::{AllocationSampling, Recording};
 
