@@ -15,7 +15,7 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
 
 /// The command line of the runner.
 pub fn runner(arguments: &[&str]) -> Result<Command> {
-    let tools = Tools::build(false)?;
+    let tools = Tools::with_tests()?;
     let mut runner = cargo(&["run", "--quiet", "-p", "whole-programs", "--bin", "effects", "--"]);
     runner.args(arguments).env("STACKGLASS_BIN", &tools.stackglass);
     Ok(runner)

@@ -3,6 +3,7 @@
 use crate::run::{cargo, succeeds, target_folder};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
+use std::process::Command;
 
 /// The command, the programs that it is tried on, and the checker, built with one profile.
 pub struct Tools {
@@ -17,31 +18,25 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Builds them, with the release profile or not.
-    pub fn build(release: bool) -> Result<Tools> {
-        let mut build = cargo(&[
-            "build",
-            "--quiet",
-            "-p",
-            "stackglass",
-            "-p",
-            "workloads",
-            "-p",
-            "truth",
-            "-p",
-            "awaits",
-            "-p",
-            "awaits-lines",
-            "-p",
-            "awaits-wrapped",
-        ]);
-        if release {
-            build.arg("--release");
+    /// Builds them with the release profile, as users have them.
+    pub fn release() -> Result<Tools> {
+        let packages = ["stackglass", "workloads", "truth", "awaits", "awaits-lines", "awaits-wrapped"];
+        let packages = packages.iter().flat_map(|package| ["-p", package]);
+        Tools::build(cargo(&["build", "--quiet", "--release"]).args(packages), "release")
+    }
+
+    /// Builds them together with all tests, which use the same libraries: chosen alone, they would have other features, and all would be
+    /// compiled twice.
+    pub fn with_tests() -> Result<Tools> {
+        let targets = ["--workspace", "--bins", "--tests", "--examples"];
+        Tools::build(cargo(&["build", "--quiet"]).args(targets), "debug")
+    }
+
+    fn build(build: &mut Command, profile: &str) -> Result<Tools> {
+        if !succeeds(build)? {
+            bail!("the command, the workloads or the tests do not build");
         }
-        if !succeeds(&mut build)? {
-            bail!("the command or the workloads do not build");
-        }
-        let folder = target_folder().join(if release { "release" } else { "debug" });
+        let folder = target_folder().join(profile);
         Ok(Tools {
             stackglass: folder.join("stackglass"),
             workloads: folder.join("workloads"),

@@ -122,7 +122,7 @@ fn recordings_samples_of_julia_and_perf_are_drawn() {
 #[test]
 fn events_of_perf_are_not_added_up() {
     let place = Place::new();
-    fs::write(place.file("p.txt"), include_str!("../../files/tests/perf_script/events.txt")).unwrap();
+    fs::write(place.file("p.txt"), include_str!("../../files/tests/formats/perf_script/events.txt")).unwrap();
     let output = place.run(["flamegraph", "p.txt", "--colors", "kind", "-o", "p.svg"]);
     let message = text(&output.stderr);
     assert!(

@@ -51,7 +51,7 @@ impl Setup {
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let peers = Peers::find(peers);
         peers.remarks.iter().for_each(|remark| eprintln!("{remark}"));
-        Ok(Setup { tools: Tools::build(true)?, peers, quick, folder })
+        Ok(Setup { tools: Tools::release()?, peers, quick, folder })
     }
 
     /// A temporary file.

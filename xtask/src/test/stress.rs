@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// Three checks: the program's checks of itself, its exit status, and the recording.
 pub fn run(extent: Extent) -> Result<Tally> {
-    let tools = Tools::build(false)?;
+    let tools = Tools::with_tests()?;
     let file = target_folder().join("stress.glass");
     let seconds = if extent == Extent::Full { "120" } else { "20" };
     let mut record = Command::new(&tools.stackglass);

@@ -11,7 +11,7 @@ const FULL_CASES: &str = "20000";
 /// All tests of the workspace; those marked `long: …` only in a full run.
 pub fn tests(extent: Extent) -> Result<Tally> {
     install_nextest()?;
-    let tools = Tools::build(false)?;
+    let tools = Tools::with_tests()?;
     let mut nextest = cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "slow"]);
     nextest.args(["--hide-progress-bar", "--final-status-level", "flaky"]);
     nextest.env("AWAITS_BIN", &tools.awaits);

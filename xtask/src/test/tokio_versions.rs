@@ -20,7 +20,7 @@ const TESTS: &str = "test(/^await_stacks::.*(all_shapes|local_set|deadlocks)/)";
 /// The tests of all shapes with each version.
 pub fn run(extent: Extent) -> Result<Tally> {
     let versions = if extent == Extent::Full { VERSIONS } else { &VERSIONS[..1] };
-    let tools = Tools::build(false)?;
+    let tools = Tools::with_tests()?;
     let mut tally = Tally::default();
     for version in versions {
         eprintln!("tokio {version}");
