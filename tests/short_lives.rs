@@ -40,24 +40,36 @@ fn is_of_cpus(recording: &Recording) -> bool {
 }
 
 /// The sum of all threads is the kernel's count, and no thread has more CPU time than its life.
+///
+/// An ordinary user's events end before the thread does, and their end costs the kernel time: some 45 µs a thread in a virtual machine, more
+/// than a fifth of a life of 100 µs. The sum then has at least what the program measured, and the rest is a row of its own.
 #[track_caller]
-fn has_the_kernels_time(recording: &Recording) {
+fn has_the_kernels_time(outcome: &Outcome, recording: &Recording) {
     let kernel = recording.info.kernel_cpu.expect("the kernel has counted").0;
     let sum: u64 = recording.threads.iter().map(|thread| thread.cpu.0).sum();
     assert!(sum <= kernel + kernel / 20 + 10_000_000, "{sum} ns of {kernel}");
     let lost = recording.info.remarks.iter().any(|remark| remark.contains("of what threads did were lost"));
-    assert!(lost || sum + kernel / 5 + 10_000_000 >= kernel, "{sum} ns of {kernel}");
+    let is_whole = sum + kernel / 5 + 10_000_000 >= kernel;
+    let is_told = || !is_of_cpus(recording) && outcome.says("[unaccounted]");
+    assert!(lost || is_whole || is_told(), "{sum} ns of {kernel}: {}", outcome.stderr);
+    let measured = 1000 * own_account(outcome).iter().sum::<f64>() as u64;
+    assert!(lost || sum >= measured, "{sum} ns, and the program measured {measured}");
     for thread in &recording.threads {
         let life = thread.end.map_or(u64::MAX, |end| end.0 - thread.start.0 + CLOSE);
         assert!(thread.cpu.0 <= life, "{thread:?} ran longer than it lived");
     }
 }
 
+/// CPU time of `first` and `second` by the program's own clock, µs.
+fn own_account(outcome: &Outcome) -> Vec<f64> {
+    outcome.stdout.split_whitespace().map(|number| number.parse().unwrap()).collect()
+}
+
 /// The share of `first` is that of the program's own account.
 #[track_caller]
 fn has_the_true_share(outcome: &Outcome) {
     let seen = outcome.seen("lives");
-    let truth: Vec<f64> = outcome.stdout.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let truth = own_account(outcome);
     let share = truth[0] / (truth[0] + truth[1]);
     let of = |name: &str| seen.functions.get(name).copied().unwrap_or(0) as f64;
     let (first, second) = (of("first"), of("second"));
@@ -76,7 +88,7 @@ fn five_hundred_threads_at_once() {
     for as_nobody in [false, true] {
         if let Some(outcome) = run(&["at-once", "500", "1300"], as_nobody) {
             assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
-            has_the_kernels_time(&outcome.recording());
+            has_the_kernels_time(&outcome, &outcome.recording());
         }
     }
 }
@@ -88,7 +100,7 @@ fn lives_of_any_length_have_their_share() {
             let Some(outcome) = run(&life, as_nobody) else { continue };
             assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
             let recording = outcome.recording();
-            has_the_kernels_time(&recording);
+            has_the_kernels_time(&outcome, &recording);
             if is_of_cpus(&recording) {
                 has_the_true_share(&outcome);
             } else {
@@ -104,7 +116,7 @@ fn loops_as_long_as_the_period_have_their_share() {
         let outcome = run(&["loop", turn, "700"], false).expect("this user");
         assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
         let recording = outcome.recording();
-        has_the_kernels_time(&recording);
+        has_the_kernels_time(&outcome, &recording);
         if is_of_cpus(&recording) {
             has_the_true_share(&outcome);
         }
