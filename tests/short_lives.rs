@@ -41,8 +41,8 @@ fn is_of_cpus(recording: &Recording) -> bool {
 
 /// The sum of all threads is the kernel's count, and no thread has more CPU time than its life.
 ///
-/// An ordinary user's events end before the thread does, and their end costs the kernel time: some 45 µs a thread in a virtual machine, more
-/// than a fifth of a life of 100 µs. The sum then has at least what the program measured, and the rest is a row of its own.
+/// An ordinary user's events end before the thread does, and their end costs the kernel time: some 45 µs a thread in a virtual machine. For
+/// threads of 100 µs, that is a fifth of all time. The sum then has at least what the program measured, and the rest is a row of its own.
 #[track_caller]
 fn has_the_kernels_time(outcome: &Outcome, recording: &Recording) {
     let kernel = recording.info.kernel_cpu.expect("the kernel has counted").0;
