@@ -134,36 +134,28 @@ impl<'a> Machine<'a> {
     /// Loads up to 16 bytes. `None` if some of them are not known.
     pub fn load(&self, address: u64, size: usize) -> Step<Option<u128>> {
         let (mut value, mut is_known) = (0u128, true);
-        let mut done = 0;
-        while done < size.min(16) {
-            let at = address.checked_add(done as u64).ok_or(Stop)?;
-            let within = (at % 8) as usize;
-            let count = (8 - within).min(size - done);
-            let (word, known) = self.word(at & !7)?;
+        for piece in pieces(address, size) {
+            let Piece { at, within, done, count } = piece?;
+            let (word, known) = self.word(at)?;
             let mask = byte_mask(within, count);
             is_known &= known & mask == mask;
             let part = u128::from(word >> (within * 8)) & ones(count);
             value |= part << (done * 8);
-            done += count;
         }
         Ok(is_known.then_some(value))
     }
 
     /// Stores up to 16 bytes.
     pub fn store(&mut self, address: u64, size: usize, value: Option<u128>) -> Step<()> {
-        let mut done = 0;
-        while done < size.min(16) {
-            let at = address.checked_add(done as u64).ok_or(Stop)?;
-            let within = (at % 8) as usize;
-            let count = (8 - within).min(size - done);
-            let (word, known) = self.word(at & !7)?;
+        for piece in pieces(address, size) {
+            let Piece { at, within, done, count } = piece?;
+            let (word, known) = self.word(at)?;
             let mask = byte_mask(within, count);
             let bits = (ones(count) as u64) << (within * 8);
             let part = ((value.unwrap_or(0) >> (done * 8)) as u64) << (within * 8) & bits;
             let known = if value.is_some() { known | mask } else { known & !mask };
-            let before = self.written.insert(at & !7, (word & !bits | part, known));
-            self.undo.push((at & !7, before));
-            done += count;
+            let before = self.written.insert(at, (word & !bits | part, known));
+            self.undo.push((at, before));
         }
         Ok(())
     }
@@ -190,6 +182,36 @@ impl<'a> Machine<'a> {
         self.vectors = [None; 16];
         self.flags = Flags::default();
     }
+}
+
+/// The bytes of a value that lie in one word.
+struct Piece {
+    /// Address of the word.
+    at: u64,
+    /// Index of the first of these bytes in the word.
+    within: usize,
+    /// Bytes of the value before them.
+    done: usize,
+    count: usize,
+}
+
+/// The pieces of up to 16 bytes at an address, in order. The error is an address beyond the last.
+fn pieces(address: u64, size: usize) -> impl Iterator<Item = Step<Piece>> {
+    let (mut done, size) = (0, size.min(16));
+    std::iter::from_fn(move || {
+        if done >= size {
+            return None;
+        }
+        let Some(at) = address.checked_add(done as u64) else {
+            done = size;
+            return Some(Err(Stop));
+        };
+        let within = (at % 8) as usize;
+        let count = (8 - within).min(size - done);
+        let piece = Piece { at: at & !7, within, done, count };
+        done += count;
+        Some(Ok(piece))
+    })
 }
 
 fn byte_mask(first: usize, count: usize) -> u8 {

@@ -209,12 +209,7 @@ fn sample_file(steps: &[Step]) -> Vec<u8> {
     let path = folder.path().join("x.glass");
     let mut recording = beginning("prog");
     let mut writer = GlassWriter::create(&path, &recording.info).unwrap();
-    for step in steps {
-        apply(&mut recording, step);
-        if matches!(step, Step::Flush) {
-            writer.append(&recording).unwrap();
-        }
-    }
+    grow(&mut writer, &mut recording, steps);
     end(&mut recording, 3);
     writer.finish(&recording).unwrap();
     std::fs::read(path).unwrap()

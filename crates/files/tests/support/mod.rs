@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 use proptest::prelude::*;
+use stackglass_files::GlassWriter;
 use stackglass_profile::symbols::{Language, Missing, ModuleNote};
 use stackglass_profile::{
     AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, Cut, End,
@@ -159,6 +160,19 @@ pub fn step() -> impl Strategy<Value = Step> {
 /// Many steps.
 pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step(), 0..60)
+}
+
+/// Writes the recording as its recorder would; returns what it was at the last flush.
+pub fn grow(writer: &mut GlassWriter, recording: &mut Recording, steps: &[Step]) -> Recording {
+    let mut flushed = recording.clone();
+    for step in steps {
+        apply(recording, step);
+        if matches!(step, Step::Flush) {
+            writer.append(recording).unwrap();
+            flushed = recording.clone();
+        }
+    }
+    flushed
 }
 
 /// Lets a step happen.

@@ -48,7 +48,7 @@ impl Groups {
         Some(group)
     }
 
-    /// What the root is called, so that whoever opens the snapshot sees what was done.
+    /// The name of the root, which tells readers of the snapshot that small blocks are grouped.
     pub(super) fn remark(&self) -> String {
         let (leaves, groups) = (self.gone + self.groups.len() as u64, self.groups.len());
         format!("(root; {leaves} small blocks are shown as {groups} nodes, such as \"2 × TYPE\")")

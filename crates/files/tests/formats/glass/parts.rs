@@ -12,12 +12,7 @@ proptest! {
         let path = folder.path().join("x.glass");
         let mut recording = beginning("prog");
         let mut writer = GlassWriter::create(&path, &recording.info).unwrap();
-        for step in &steps {
-            apply(&mut recording, step);
-            if matches!(step, Step::Flush) {
-                writer.append(&recording).unwrap();
-            }
-        }
+        grow(&mut writer, &mut recording, &steps);
         end(&mut recording, seed);
         writer.finish(&recording).unwrap();
         let mut bytes = fs::read(&path).unwrap();

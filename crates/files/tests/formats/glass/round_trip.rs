@@ -9,19 +9,6 @@ use stackglass_files::{
 use stackglass_profile::{Nanos, Recording, Sample, StackId, State, ThreadNumber};
 use std::collections::HashMap;
 
-/// Writes the recording as its recorder would; returns what it was at the last flush.
-fn grow(writer: &mut GlassWriter, recording: &mut Recording, steps: &[Step]) -> Recording {
-    let mut flushed = recording.clone();
-    for step in steps {
-        apply(recording, step);
-        if matches!(step, Step::Flush) {
-            writer.append(recording).unwrap();
-            flushed = recording.clone();
-        }
-    }
-    flushed
-}
-
 proptest! {
     #[test]
     fn in_steps_or_at_once(steps in steps(), seed: u64) {

@@ -105,12 +105,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         let path = folder.join(format!("{number}.glass"));
         let mut recording = beginning("prog");
         let mut writer = GlassWriter::create(&path, &recording.info).unwrap();
-        for step in &steps {
-            apply(&mut recording, step);
-            if matches!(step, Step::Flush) {
-                writer.append(&recording).unwrap();
-            }
-        }
+        grow(&mut writer, &mut recording, &steps);
         if number % 4 != 0 {
             end(&mut recording, number);
             writer.finish(&recording).unwrap();
