@@ -5,14 +5,14 @@
 //! `select!` one ([`Needs`]). Timers, input, and all that is not understood may happen at any time.
 //!
 //! So first all that can go on is found, and what can go on because of it, until nothing changes. The other tasks never go on: the
-//! cycles among them are deadlocks. A lock is given back when the future that holds it can go on ([`Places`]), or a future around that.
+//! cycles among them are deadlocks. A lock is given back when the future that holds it can go on ([`HoldingBranches`]), or a future around that.
 //! If it is not known which future of a task holds it, any of them may. A deadlock is certain only if no future of the holder can go
 //! on, and if the guard is in one of them: elsewhere, code that goes on may reach it by another pointer.
 
 mod progress;
 
+use crate::holding_branch::HoldingBranches;
 use crate::needs::Needs;
-use crate::places::Places;
 use foldhash::{HashMap, HashMapExt};
 use progress::Progress;
 use stackglass_profile::task_dump::{Deadlock, DumpedTask, Lock, WaitTarget};
@@ -34,13 +34,13 @@ pub(crate) fn find(
     tasks: &[DumpedTask],
     needs: &HashMap<usize, Needs>,
     locks: &[Lock],
-    places: &Places,
+    branches: &HoldingBranches,
 ) -> Vec<Deadlock> {
     let mut is_taken = vec![false; tasks.len()];
     let mut found = Vec::new();
     let mut left = MOST_STEPS;
     for is_certain in [true, false] {
-        let needs = Progress::new(tasks, needs, locks, places, is_certain).unmet();
+        let needs = Progress::new(tasks, needs, locks, branches, is_certain).unmet();
         let groups = groups(&needs);
         for start in 0..tasks.len() {
             let is_in = |task: usize| groups[task] == groups[start] && !is_taken[task];
@@ -166,13 +166,13 @@ mod tests {
         }
 
         fn find(&self, locks: &[Lock]) -> Vec<Deadlock> {
-            find(&self.0, &self.1, locks, &Places::default())
+            find(&self.0, &self.1, locks, &HoldingBranches::default())
         }
 
-        /// The tasks of each deadlock, with places of holders: lock, task, future.
-        fn found(&self, locks: &[Lock], places: &[(u64, usize, NodeId)]) -> Vec<(Vec<usize>, bool)> {
-            let places = places.iter().map(|(lock, task, at)| ((*lock, *task), *at)).collect();
-            let found = find(&self.0, &self.1, locks, &places).into_iter();
+        /// The tasks of each deadlock, with branches of holders: lock, task, future.
+        fn found(&self, locks: &[Lock], branches: &[(u64, usize, NodeId)]) -> Vec<(Vec<usize>, bool)> {
+            let branches = branches.iter().map(|(lock, task, at)| ((*lock, *task), *at)).collect();
+            let found = find(&self.0, &self.1, locks, &branches).into_iter();
             found.map(|deadlock| (deadlock.tasks, deadlock.is_certain)).collect()
         }
     }
@@ -293,14 +293,14 @@ mod tests {
     fn branches_of_one_task_against_each_other() {
         let branches: &[(NodeId, Kind)] = &[(0, All), (1, All), (1, All), (2, mutex(10)), (3, mutex(20))];
         let locks = [held(10, 0), held(20, 0)];
-        let places = [(10, 0, 3), (20, 0, 2)];
+        let branches = [(10, 0, 3), (20, 0, 2)];
         let case = Case::new(&[branches]);
-        assert_eq!(case.found(&locks, &places), [(vec![0], true)]);
+        assert_eq!(case.found(&locks, &branches), [(vec![0], true)]);
         assert_eq!(case.found(&locks, &[]), [(vec![0], true)]);
         // Beside them, a third branch goes on. It holds none of the locks, but may reach what the others hold.
         let with_third = [branches, &[(1, Open)]].concat();
         let case = Case::new(&[&with_third]);
-        assert_eq!(case.found(&locks, &places), [(vec![0], false)]);
+        assert_eq!(case.found(&locks, &branches), [(vec![0], false)]);
         assert!(case.find(&locks).is_empty());
         // All are given up after a time.
         let case = Case::new(&[&[(0, Any), (1, All), (1, Open), (2, mutex(10)), (2, mutex(20))]]);

@@ -8,7 +8,7 @@ use crate::needs::Needs;
 use crate::values::{Value, Values};
 use crate::walker::Walker;
 use crate::wrapped::known::Known;
-use crate::{deadlocks, held, locks};
+use crate::{deadlocks, lock_guards, locks};
 use stackglass_drop_code::Drops;
 use stackglass_profile::task_dump::TaskDump;
 
@@ -40,17 +40,17 @@ impl Found {
 
     /// Finds what the future of the next task holds. `drop` is the function that frees the task, and the task's address.
     pub fn hold(&mut self, walker: &Walker<'_>, future: Value, drop: Option<(u64, u64)>, needs: Needs) {
-        let holdings = held::holdings(walker, future);
+        let holdings = lock_guards::holdings(walker, future);
         self.held.push(TaskHoldings { task: self.dump.tasks.len(), holdings, drop, needs });
     }
 
     /// All tasks are found: adds who holds what, and who waits for each other.
     pub fn with_locks(self, values: &Values<'_>, drops: &Drops<'_>) -> TaskDump {
         let Found { mut dump, held, .. } = self;
-        let places;
-        (dump.locks, places) = locks::find(values, drops, &dump.tasks, &held);
+        let branches;
+        (dump.locks, branches) = locks::find(values, drops, &dump.tasks, &held);
         let needs = held.into_iter().map(|held| (held.task, held.needs)).collect();
-        dump.deadlocks = deadlocks::find(&dump.tasks, &needs, &dump.locks, &places);
+        dump.deadlocks = deadlocks::find(&dump.tasks, &needs, &dump.locks, &branches);
         dump
     }
 }

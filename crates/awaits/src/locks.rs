@@ -4,9 +4,9 @@
 //! ([`Drops`]): what it gives back, the task holds. Where this code cannot be followed, the description counts, and the holder is
 //! not certain. A mutex with a free permit has no holder.
 
-use crate::held::SEMAPHORE;
+use crate::holding_branch::{self, HoldingBranches};
 use crate::holdings::{Held, TaskHoldings};
-use crate::places::{self, Places};
+use crate::lock_guards::SEMAPHORE;
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt};
 use stackglass_drop_code::{Dropped, Drops, Watched};
@@ -27,7 +27,7 @@ pub(crate) fn find(
     drops: &Drops<'_>,
     tasks: &[DumpedTask],
     held: &[TaskHoldings],
-) -> (Vec<Lock>, Places) {
+) -> (Vec<Lock>, HoldingBranches) {
     let mut locks = waited_for(tasks);
     described(&mut locks, tasks, held, &mutex_offsets(values.layouts));
     let offset = permits_offset(values.layouts);
@@ -39,8 +39,8 @@ pub(crate) fn find(
     }
     let mut certainty = Certainty::new(values, drops, &locks, held);
     certainty.apply(&mut locks, tasks);
-    let places = certainty.places(values, &locks);
-    (locks.into_values().collect(), places)
+    let branches = certainty.holding_branches(values, &locks);
+    (locks.into_values().collect(), branches)
 }
 
 fn waited_for(tasks: &[DumpedTask]) -> BTreeMap<u64, Lock> {
@@ -169,8 +169,8 @@ impl<'c, 'a> Certainty<'c, 'a> {
     }
 
     /// The futures of tasks with branches that certainly hold something.
-    fn places(&self, values: &Values<'_>, locks: &BTreeMap<u64, Lock>) -> Places {
-        let mut found = Places::default();
+    fn holding_branches(&self, values: &Values<'_>, locks: &BTreeMap<u64, Lock>) -> HoldingBranches {
+        let mut found = HoldingBranches::default();
         for lock in locks.values() {
             let state = self.states.get(&lock.address).copied();
             for holder in lock.holders.iter().filter(|holder| holder.is_certain) {
@@ -185,11 +185,11 @@ impl<'c, 'a> Certainty<'c, 'a> {
                     continue;
                 }
                 let partial = self.partial(holder.task, lock);
-                let place = places::find(values, needs, &guards, &mut |patches| {
+                let branch = holding_branch::find(values, needs, &guards, &mut |patches| {
                     let dropped = self.drops.of_changed(*function, *address, &self.watched, patches);
                     holds(&dropped, lock, state, partial) == Some(true)
                 });
-                found.extend(place.map(|place| ((lock.address, holder.task), place)));
+                found.extend(branch.map(|branch| ((lock.address, holder.task), branch)));
             }
         }
         found

@@ -7,7 +7,7 @@ use crate::futures::{Form, Part, form};
 use crate::needs::{Content, Kind, Needs, NodeId};
 use crate::values::{Value, Values};
 use crate::walker::{AWAITED, Walker, is_box};
-use crate::{hidden, joins, names, wrapper};
+use crate::{joins, names, opaque_futures, wrapper};
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, WaitTarget};
 use stackglass_symbols::layouts::Shape;
 use std::cell::{Cell, RefCell};
@@ -139,8 +139,8 @@ impl<'a> Walk<'a, '_> {
             for part in [value, delay].into_iter().flatten() {
                 self.future(part, place, out);
             }
-        } else if name.starts_with(hidden::SHARED) {
-            match hidden::shared_future(values, value) {
+        } else if name.starts_with(opaque_futures::SHARED) {
+            match opaque_futures::shared_future(values, value) {
                 Some(Ok(future)) => {
                     let mut frame = self.leaf(value, place);
                     frame.point = AwaitPoint::Leaf;

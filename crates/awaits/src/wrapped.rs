@@ -20,7 +20,7 @@ use crate::needs::Needs;
 use crate::values::{Value, Values};
 use crate::walker::Walker;
 use crate::wrapper::WRAPPER;
-use crate::{held, names};
+use crate::{lock_guards, names};
 use foldhash::{HashMap, HashSet, HashSetExt};
 use known::Known;
 use stackglass_profile::task_dump::{
@@ -199,7 +199,7 @@ fn read(walker: &Walker<'_>, task: &WrappedTask, with_holdings: bool) -> Option<
         }
     }
     (dumped.stack, dumped.waits) = (walked.stack, walked.waits);
-    let holdings = with_holdings.then(|| (held::holdings(walker, future), walked.needs));
+    let holdings = with_holdings.then(|| (lock_guards::holdings(walker, future), walked.needs));
     Some((dumped, holdings, walked.wrapped))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::message;
-use stackglass_collect::allocations::{AllocationSettings, asked};
+use stackglass_collect::allocations::{AllocationSettings, on_request};
 use stackglass_profile::{AllocationSampling, Recording};
 use std::io::IsTerminal;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) fn record(
     }
     let writer = concat!("stackglass ", env!("CARGO_PKG_VERSION")).into();
     let mut recording =
-        asked::record(pid, AllocationSettings { sampling }, duration, writer).map_err(Failure::new)?;
+        on_request::record(pid, AllocationSettings { sampling }, duration, writer).map_err(Failure::new)?;
     stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
     if let Some(output) = output {
         stackglass_files::write(output, &recording).map_err(Failure::new)?;

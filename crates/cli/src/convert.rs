@@ -9,7 +9,7 @@ use crate::states_flag::StateFlags;
 use crate::values::one_of;
 use clap::Args;
 use stackglass_files::heapsnapshot::{self, HeapSnapshotError};
-use stackglass_files::{folded, jlprof, write_whole_at_most};
+use stackglass_files::{folded, jlprof, write_atomically_with_mode};
 use stackglass_profile::{Recording, State};
 use stackglass_report::allocation_queries::TypeLeaf;
 use stackglass_report::numbers::duration_text;
@@ -265,11 +265,11 @@ fn to_file(input: Input, kind: Kind, path: &Path, mode: u32) -> Result<(), Failu
             stackglass_files::write(path, &recording(input)?).map_err(Failure::new)?;
             return Ok(());
         }
-        Kind::Jlprof => write_whole_at_most(path, mode, |out| write_jlprof(&input, out)),
+        Kind::Jlprof => write_atomically_with_mode(path, mode, |out| write_jlprof(&input, out)),
         // Output of perf is only read: no flag and no extension selects it.
         Kind::Folded | Kind::PerfScript => {
             let recording = recording(input)?;
-            write_whole_at_most(path, mode, |out| folded::write_to(out, &recording))
+            write_atomically_with_mode(path, mode, |out| folded::write_to(out, &recording))
         }
     };
     written.map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))

@@ -199,7 +199,7 @@ fn draw(
     }
     // A still has one view, which shows what is gone as well.
     let (union, both) = (difference.union(), format!("{unit}, before and now together"));
-    let written = stackglass_files::write_whole(output, |out| match format {
+    let written = stackglass_files::write_atomically(output, |out| match format {
         Format::Html => Page::new(title)
             .unit(unit)
             .paint(difference.paint())

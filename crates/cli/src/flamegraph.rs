@@ -179,7 +179,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             drawing.write(flags, format, &mut out)?;
             out.flush()?;
         }
-        false => stackglass_files::write_whole(&output, |out| drawing.write(flags, format, out))
+        false => stackglass_files::write_atomically(&output, |out| drawing.write(flags, format, out))
             .map_err(|error| Failure::new(format!("cannot write {}: {error}", output.display())))?,
     }
     if !stream {

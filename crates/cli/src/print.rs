@@ -102,7 +102,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     };
     let layout = Layout::of_file(flags.layout.cols);
     let mut failed = None;
-    let written = stackglass_files::write_whole(output, |out| {
+    let written = stackglass_files::write_atomically(output, |out| {
         show(input, &layout, out).map_err(|error| match error {
             ReportError::Io(error) => error,
             error => {

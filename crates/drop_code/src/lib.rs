@@ -13,6 +13,8 @@
 #![deny(missing_docs)]
 
 mod code;
+#[cfg(test)]
+mod compiled_drops;
 mod drop_stop;
 mod dropped;
 mod drops;
@@ -20,8 +22,6 @@ pub mod instructions;
 pub mod machine;
 mod operands;
 mod run;
-#[cfg(test)]
-mod whole;
 
 pub use drop_stop::DropStop;
 pub use dropped::{Dropped, Release};

@@ -3,7 +3,7 @@
 //! They contain only names: files, lines, threads and times are lost. A count may mean samples, microseconds or bytes. It
 //! is kept as hits.
 
-use crate::whole::write_whole;
+use crate::atomic_write::write_atomically;
 use foldhash::HashMap;
 use stackglass_profile::{
     Frame, Location, LocationId, Nanos, Process, ProcessIndex, Recording, Sample, StackId, State, Thread,
@@ -208,7 +208,7 @@ fn add(recording: &mut Recording, stack: StackId, mut count: u64) {
 /// # Errors
 /// The system's errors.
 pub fn write(path: impl AsRef<Path>, recording: &Recording) -> io::Result<()> {
-    write_whole(path.as_ref(), |out| write_to(out, recording))
+    write_atomically(path.as_ref(), |out| write_to(out, recording))
 }
 
 /// As [`write()`], to any writer.

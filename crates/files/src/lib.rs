@@ -35,6 +35,7 @@
 //! Files are untrusted. Readers check counts against the remaining size before they allocate memory, do not recurse by the
 //! depth of the input, and do not panic. Errors say what is wrong at which offset.
 
+mod atomic_write;
 pub mod folded;
 mod free_name;
 pub mod glass;
@@ -45,12 +46,11 @@ pub mod jlprof;
 pub mod mem;
 pub mod perf_script;
 mod unnamed_file;
-mod whole;
 
+pub use atomic_write::{write_atomically, write_atomically_with_mode};
 pub use free_name::claim_free_name;
 pub use glass::{
     Completeness, GlassReader, GlassWriter, ReadError, Totals, WriteError, latest, read, read_from,
     read_merged, read_merged_from, read_rows, read_rows_from, read_tables, write,
 };
 pub use import::recording_of;
-pub use whole::{write_whole, write_whole_at_most};

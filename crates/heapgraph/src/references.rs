@@ -3,7 +3,7 @@
 //! A value of a known type is followed by its layout ([`stackglass_symbols::layouts`]). Containers of the standard
 //! libraries are followed by what they mean: elements behind the length of a `Vec` or in empty slots of a table hold nothing.
 
-mod beside;
+mod buffer_owner;
 mod compile;
 mod large;
 mod models;

@@ -2,10 +2,10 @@
 //! have an allocation site only.
 //!
 //! Some types are known: the recorder has those of blocks, debug information those of variables, and vtable pointers identify
-//! objects. From there, types spread along pointers, as far as the sizes of blocks agree:
+//! objects. From there, types propagate along pointers, as far as the sizes of blocks agree:
 //!
 //! 1. What the recorder says.
-//! 2. `spread`: owning pointers of variables, and C++ objects by their vtables.
+//! 2. `propagation`: owning pointers of variables, and C++ objects by their vtables.
 //! 3. `locals`: owning pointers of local variables on stacks, as far as they look valid.
 //! 4. `vtables`: `Box<dyn Trait>` in blocks that have no type yet.
 //! 5. Pointers of C. They own by convention only, so that all of them count.
@@ -19,7 +19,7 @@ mod fit;
 mod locals;
 mod members;
 mod memory;
-mod spread;
+mod propagation;
 mod vtables;
 
 pub use evidence::Evidence;
@@ -48,12 +48,12 @@ pub struct Typing {
 
 /// Whether a block of a known type can be what a pointer claims.
 pub(crate) fn agree(layouts: &Layouts, known: BlockType, claimed: BlockType) -> bool {
-    spread::merge(layouts, known, claimed) == Some(known)
+    propagation::merge(layouts, known, claimed) == Some(known)
 }
 
 /// Infers types of blocks.
 pub fn infer(evidence: Evidence<'_>) -> Typing {
-    let (contents, conflicts) = spread::spread(evidence);
+    let (contents, conflicts) = propagation::propagate(evidence);
     let mut typing = Typing { contents, conflicts, ..Typing::default() };
     for (index, contains) in typing.contents.iter().enumerate() {
         let size = evidence.blocks.size(index);

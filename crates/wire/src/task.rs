@@ -8,11 +8,11 @@
 //! The table holds the names of tasks that were created before sampling started, and of waiting tasks. All zeros is an empty
 //! pool, which is what a forked child sees (`MADV_WIPEONFORK`).
 
-mod outside;
+mod remote;
 
 use crate::event::pack;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence, fence};
-pub use outside::{POOL_BYTES, PoolHead, ReadEntry};
+pub use remote::{POOL_BYTES, PoolHead, ReadEntry};
 
 /// Most threads that poll at a time.
 pub const CELLS: usize = 32 * 1024;

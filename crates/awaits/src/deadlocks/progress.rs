@@ -3,8 +3,8 @@
 //! What is left when nothing changes any more never goes on.
 
 use super::Need;
+use crate::holding_branch::HoldingBranches;
 use crate::needs::{Kind, Needs, NodeId};
-use crate::places::Places;
 use foldhash::{HashMap, HashMapExt};
 use stackglass_profile::task_dump::{DumpedTask, Holder, Lock, SharedKind, TaskState, WaitTarget};
 
@@ -47,7 +47,7 @@ impl<'s> Progress<'s> {
         tasks: &'s [DumpedTask],
         needs: &'s HashMap<usize, Needs>,
         locks: &'s [Lock],
-        places: &Places,
+        branches: &HoldingBranches,
         is_certain: bool,
     ) -> Progress<'s> {
         let (mut first, mut task_of, mut of_task) = (Vec::new(), Vec::new(), Vec::new());
@@ -76,7 +76,7 @@ impl<'s> Progress<'s> {
             is_certain,
         };
         search.count_parts();
-        search.connect(locks, places);
+        search.connect(locks, branches);
         search.spread();
         search
     }
@@ -102,7 +102,7 @@ impl<'s> Progress<'s> {
     }
 
     /// Notes what each future waits for. Those that wait for nothing can go on.
-    fn connect(&mut self, locks: &[Lock], places: &Places) {
+    fn connect(&mut self, locks: &[Lock], branches: &HoldingBranches) {
         let numbered = self.tasks.iter().enumerate().filter(|(_, task)| task.id != 0);
         let by_id: HashMap<u64, usize> = numbered.map(|(index, task)| (task.id, index)).collect();
         let by_address: HashMap<u64, &Lock> = locks.iter().map(|lock| (lock.address, lock)).collect();
@@ -131,16 +131,16 @@ impl<'s> Progress<'s> {
                         // A guard may have been moved to where other branches of the task find it: what is certain needs all
                         // of them to wait.
                         let is_certain = self.is_certain;
-                        let place = |task| places.get(&(address, task)).copied().filter(|_| !is_certain);
-                        let of_lock = |holder: &Holder| (holder.task, place(holder.task));
+                        let branch = |task| branches.get(&(address, task)).copied().filter(|_| !is_certain);
+                        let of_lock = |holder: &Holder| (holder.task, branch(holder.task));
                         let blockers = blockers.into_iter().flatten().map(of_lock);
                         let before = partial.get(&address).into_iter().flatten();
                         let before = before.filter(|before| **before != (task, id));
                         let before = before.map(|(task, id)| (*task, Some(*id)));
-                        for (holder, place) in blockers.chain(before) {
+                        for (holder, branch) in blockers.chain(before) {
                             let hold = *holds
-                                .entry((address, holder, place))
-                                .or_insert_with(|| self.hold(holder, place));
+                                .entry((address, holder, branch))
+                                .or_insert_with(|| self.hold(holder, branch));
                             self.holds[hold].waiters.push(number);
                             self.blockers.entry(number).or_default().push(hold);
                             self.missing[number] += 1;
@@ -170,12 +170,12 @@ impl<'s> Progress<'s> {
         found
     }
 
-    /// Adds what a task holds, at a place if that is known.
-    fn hold(&mut self, task: usize, place: Option<NodeId>) -> usize {
+    /// Adds what a task holds, in a branch if that is known.
+    fn hold(&mut self, task: usize, branch: Option<NodeId>) -> usize {
         let hold = self.holds.len();
         self.holds.push(Hold { task, is_released: false, waiters: Vec::new() });
         let nodes = self.needs[task].map_or(&[][..], |needs| &needs.nodes);
-        match place.filter(|place| *place < nodes.len()) {
+        match branch.filter(|branch| *branch < nodes.len()) {
             // It is released by each future around it as well.
             Some(mut at) => loop {
                 self.released_by.entry(self.first[task] + at).or_default().push(hold);

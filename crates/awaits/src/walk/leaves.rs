@@ -5,7 +5,7 @@ use crate::futures::{Form, Part, form};
 use crate::needs::{Content, Kind};
 use crate::values::Value;
 use crate::walker::is_box;
-use crate::{hidden, join_set, names, wrapper};
+use crate::{join_set, names, opaque_futures, wrapper};
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, WaitTarget};
 use stackglass_symbols::layouts::Shape;
 
@@ -63,7 +63,8 @@ impl Walk<'_, '_> {
         }
         let function = self.walker.name(value.type_id);
         let is_hidden = self.walker.types.lead_to(Part::Hidden, value.type_id);
-        let why = is_hidden.then(|| hidden::place(values, self.walker.types, value.type_id)).flatten();
+        let why =
+            is_hidden.then(|| opaque_futures::place(values, self.walker.types, value.type_id)).flatten();
         let point = why.map_or(AwaitPoint::Leaf, AwaitPoint::Lost);
         AwaitFrame { function, point, children: Vec::new(), is_race: false }
     }

@@ -2,15 +2,15 @@
 //!
 //! [`groups`] reads the tables of one process. [`drain`] finds the tables of all processes of a session, follows their live bytes
 //! over time, and reads each once, when its process has ended.
-//! [`asked`] records for a while in a program that was started with `stackglass run`.
+//! [`on_request`] records for a while in a program that was started with `stackglass run`.
 
-#[cfg(feature = "launch")]
-pub mod asked;
 #[cfg(feature = "launch")]
 pub mod drain;
 pub mod groups;
 #[cfg(feature = "launch")]
 pub mod live;
+#[cfg(feature = "launch")]
+pub mod on_request;
 mod settings;
 #[cfg(feature = "launch")]
 pub(crate) mod table_file;

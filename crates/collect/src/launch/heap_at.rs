@@ -4,17 +4,17 @@
 //! A snapshot is taken on a separate thread, so that samples are still read. The copy of a program ends with the program. So
 //! the library inside the program waits at its end until its heap has been read.
 
-mod kept;
+mod added_snapshots;
 mod options;
 mod peak;
 mod program;
 
-pub(super) use kept::KeptSnapshots;
+pub(super) use added_snapshots::AddedSnapshots;
 pub use options::{HeapAt, HeapAtOptions, SaveSnapshot, SnapshotSummary};
 
 use crate::recording::Observer;
 use crate::session::bus_guard::GuardedMap;
-use kept::Snapshot;
+use added_snapshots::Snapshot;
 use peak::PeakJob;
 use program::{NOT_WAITED, ProgramTables, program_of};
 use stackglass_attach::frozen::{self, FrozenProcess};
@@ -48,7 +48,7 @@ pub(super) struct HeapSnapshots {
     begun: u32,
     /// When the program reached its end and began to wait.
     waits_since: Option<Instant>,
-    kept: KeptSnapshots,
+    kept: AddedSnapshots,
 }
 
 struct Job {
@@ -62,7 +62,7 @@ impl HeapSnapshots {
     pub(super) fn new(options: HeapAtOptions, pid: u32, folder: &Path, recording: &Path) -> HeapSnapshots {
         let page = File::options().read(true).write(true).open(folder.join(SESSION_FILE));
         let page = page.and_then(|file| GuardedMap::new(file.as_fd(), size_of::<SessionPage>())).ok();
-        let kept = KeptSnapshots::new(recording, options.output.is_none());
+        let kept = AddedSnapshots::new(recording, options.output.is_none());
         let mut snapshots = HeapSnapshots {
             options,
             pid,
@@ -151,7 +151,7 @@ impl HeapSnapshots {
 
     /// Waits for a snapshot that is being taken, and lets the program end. What is returned can be added to the recording when
     /// that is complete.
-    pub(super) fn finish(mut self, observer: &mut dyn Observer) -> KeptSnapshots {
+    pub(super) fn finish(mut self, observer: &mut dyn Observer) -> AddedSnapshots {
         self.end_job(observer);
         self.set_wait(HEAP_NOT_READ);
         if self.begun == 0 && self.options.at == HeapAt::Exit {

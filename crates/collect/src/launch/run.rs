@@ -12,7 +12,7 @@ use super::peek_counts::RequestPage;
 use super::record::{fill_page, pass_on};
 use super::start::{self, Child};
 use super::takeover::Takeover;
-use crate::allocations::{AllocationSettings, asked};
+use crate::allocations::{AllocationSettings, on_request};
 use crate::peeks::handler;
 use crate::recording::Observer;
 use crate::session::Session;
@@ -91,7 +91,7 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
             peeks.receive(pid, count);
         }
         peeks.advance(observer);
-        asked::turn_off_if_abandoned(session.page());
+        on_request::turn_off_if_abandoned(session.page());
     }
 }
 

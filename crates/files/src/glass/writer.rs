@@ -10,7 +10,7 @@ use super::index::{Index, Totals};
 use super::samples::SampleWriter;
 use super::tables::{self, TextWriter};
 use super::{allocations, names, tasks};
-use crate::{hidden_file, whole};
+use crate::{atomic_write, hidden_file};
 use stackglass_profile::{
     AllocationGroup, Allocations, Nanos, Process, Recording, RecordingInfo, Sample, Task, Thread,
 };
@@ -71,9 +71,9 @@ impl GlassWriter {
     pub fn create(path: impl AsRef<Path>, info: &RecordingInfo) -> Result<GlassWriter, WriteError> {
         let asked = path.as_ref();
         let create_error = |source| WriteError::Create { path: asked.to_owned(), source };
-        let special = whole::special(asked).map_err(create_error)?;
+        let special = atomic_write::special(asked).map_err(create_error)?;
         let regular = special.is_none();
-        let path = whole::resolve(asked);
+        let path = atomic_write::resolve(asked);
         if regular && !is_ours_or_free(&path).map_err(create_error)? {
             return Err(WriteError::NotOurs { path });
         }
@@ -513,10 +513,10 @@ fn is_ours_or_free(path: &Path) -> io::Result<bool> {
 pub fn write(path: impl AsRef<Path>, recording: &Recording) -> Result<Totals, WriteError> {
     let path = path.as_ref();
     let create_error = |source| WriteError::Create { path: path.to_owned(), source };
-    if whole::special(path).map_err(create_error)?.is_some() {
+    if atomic_write::special(path).map_err(create_error)?.is_some() {
         return GlassWriter::create(path, &recording.info)?.finish(recording);
     }
-    let path = whole::resolve(path);
+    let path = atomic_write::resolve(path);
     if !is_ours_or_free(&path).map_err(create_error)? {
         return Err(WriteError::NotOurs { path });
     }

@@ -2,8 +2,8 @@
 
 use super::error::{Fault, HeapSnapshotError};
 use super::read::single;
+use crate::atomic_write::write_atomically_with_mode;
 use crate::glass::heap_snapshots::{self, SnapshotBytes, StoredSnapshot};
-use crate::whole::write_whole_at_most;
 use stackglass_profile::heap_graph::HeapGraph;
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -102,7 +102,7 @@ fn replace(
     read: &Path,
 ) -> Result<(), HeapSnapshotError> {
     let mut fault = None;
-    let written = write_whole_at_most(path, 0o600, |out| {
+    let written = write_atomically_with_mode(path, 0o600, |out| {
         fill(out).map_err(|found| match found {
             Fault::System(error) => error,
             found => {

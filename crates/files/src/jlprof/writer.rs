@@ -2,7 +2,7 @@
 
 use super::graph::GraphNode;
 use super::layout::{BYTE_ORDER, END, GRAPH, MAGIC, NODE, SAMPLES};
-use crate::whole::write_whole;
+use crate::atomic_write::write_atomically;
 use stackglass_profile::{Data, Dictionary, Frame, Recording};
 use std::borrow::Borrow;
 use std::io::{self, Write};
@@ -14,7 +14,9 @@ use std::path::Path;
 /// The system's errors.
 pub fn write(path: impl AsRef<Path>, data: &Data, dictionary: &Dictionary) -> io::Result<()> {
     let words = data.words();
-    write_whole(path.as_ref(), |out| write_to(out, words.len() as u64, words.iter().copied(), dictionary))
+    write_atomically(path.as_ref(), |out| {
+        write_to(out, words.len() as u64, words.iter().copied(), dictionary)
+    })
 }
 
 /// Writes a recording. Its samples are expanded to words on the fly, so that memory does not grow with them. The file has
@@ -24,7 +26,9 @@ pub fn write(path: impl AsRef<Path>, data: &Data, dictionary: &Dictionary) -> io
 /// The system's errors.
 pub fn write_recording(path: impl AsRef<Path>, recording: &Recording) -> io::Result<()> {
     let dictionary = recording.dictionary();
-    write_whole(path.as_ref(), |out| write_to(out, recording.words_len(), recording.words(), &dictionary))
+    write_atomically(path.as_ref(), |out| {
+        write_to(out, recording.words_len(), recording.words(), &dictionary)
+    })
 }
 
 /// Writes `count` words and a dictionary, its addresses ascending.
@@ -72,7 +76,7 @@ pub fn write_graph<F: Borrow<Frame>>(
     path: impl AsRef<Path>,
     nodes: impl IntoIterator<Item = GraphNode<F>>,
 ) -> io::Result<()> {
-    write_whole(path.as_ref(), |out| write_graph_to(out, nodes))
+    write_atomically(path.as_ref(), |out| write_graph_to(out, nodes))
 }
 
 /// As [`write_graph`], to any writer.

@@ -298,7 +298,7 @@ fn words_that_are_not_as_many_as_announced_leave_no_file() {
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.jlprof");
-    let full = stackglass_files::write_whole(&path, |out| {
+    let full = stackglass_files::write_atomically(&path, |out| {
         write_to(out, 1, [1], &Dictionary::new())?;
         Err(std::io::ErrorKind::StorageFull.into())
     });

@@ -124,7 +124,7 @@ pub(super) fn owned(
                     continue;
                 }
                 let (words, at) = words_beside(image, root.range.clone(), address);
-                let extent = references.extent_beside(content, blocks.size(index), &words, at, image);
+                let extent = references.extent_from_owner(content, blocks.size(index), &words, at, image);
                 if let Some(extent) = extent
                     && let Some(elements) = extent.elements
                 {

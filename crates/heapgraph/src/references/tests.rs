@@ -505,7 +505,7 @@ fn owners_are_recognized_beside_words_without_types() {
     let contains = BlockType::Elements(pair);
     let extent = |elements, first| Extent { elements: Some(elements), first, capacity: Some(8) };
     let beside = |types: &Types, words: &[u64], at| {
-        References::new(&types.layouts).extent_beside(contains, 128, words, at, &image())
+        References::new(&types.layouts).extent_from_owner(contains, 128, words, at, &image())
     };
     // Capacity, pointer, length.
     assert_eq!(beside(&types, &[8, BUFFER, 5, 3], 1), Some(extent(5, 0)));

@@ -7,7 +7,7 @@
 //! References and pointers in variables lead to further values, mostly in outer frames. These count as variables do.
 
 use super::fit::{Exactness, fits};
-use super::spread::{Pointer, Soundness, Source, Spread, Trust};
+use super::propagation::{Pointer, Propagation, Soundness, Source, Trust};
 use crate::references::{BlockType, Extent, Hold, Reference};
 use crate::window::Window;
 use foldhash::{HashMap, HashSet};
@@ -28,7 +28,7 @@ struct Claim {
     text: bool,
 }
 
-impl Spread<'_> {
+impl Propagation<'_> {
     /// Spreads the types of local variables.
     pub(super) fn locals(&mut self, trust: Trust) {
         let (claims, pointers) = self.claims();

@@ -65,9 +65,9 @@ fn receive(parts: &mut Parts, hit: Hit, header: &SampleHeader, frames: &[u64], c
     let thread = parts.threads.get(index);
     let Some(timers) = thread.timers.as_mut().filter(|timers| !timers.is_blocked) else { return };
     if hit.timer == HitTimer::User {
-        timers.places.push(is_at_end);
+        timers.releases.push(is_at_end);
     }
-    let is_call = is_at_end && !timers.places.are_releases();
+    let is_call = is_at_end && !timers.releases.are_releases();
     shared.count(Counter::StacksRunning);
     if header.cut != 0 {
         shared.count(Counter::Cut);

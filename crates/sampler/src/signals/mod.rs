@@ -2,8 +2,8 @@
 
 pub(crate) mod call_ends;
 pub(crate) mod hits;
+pub(crate) mod mask_releases;
 pub(crate) mod pending;
-pub(crate) mod places;
 pub(crate) mod receive;
 pub(crate) mod send;
 pub(crate) mod stack_bounds;

@@ -9,7 +9,7 @@
 //! ticks. Where a filter might not allow timers, or the kernel has none that spare calls, running threads are signalled.
 
 use crate::parts::Parts;
-use crate::signals::places::Places;
+use crate::signals::mask_releases::MaskReleases;
 use crate::signals::send;
 use crate::threads::folder::ThreadFolder;
 use crate::threads::table::ThreadTable;
@@ -91,7 +91,7 @@ pub struct ThreadTimers {
     /// The tick at which it was last seen to run.
     ran_at: u64,
     /// Where the stacks of the frequent timer were taken.
-    pub(crate) places: Places,
+    pub(crate) releases: MaskReleases,
 }
 
 /// Which threads have timers. All zeros is none, and none is allowed.
@@ -228,7 +228,7 @@ fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
         seems_blocked: false,
         is_blocked: false,
         ran_at: tick,
-        places: Places::default(),
+        releases: MaskReleases::default(),
     });
     parts.timers.threads[place] = u32::from(index.0) + 1;
     Ok(())
@@ -284,8 +284,8 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
                 if open(parts, index, signal).is_ok()
                     && let Some(timers) = &mut parts.threads.get(index).timers
                 {
-                    let ThreadTimers { share, silent, check_at, places, .. } = silent;
-                    *timers = ThreadTimers { share, silent, check_at, places, ..*timers };
+                    let ThreadTimers { share, silent, check_at, releases, .. } = silent;
+                    *timers = ThreadTimers { share, silent, check_at, releases, ..*timers };
                 }
                 return;
             }

@@ -4,7 +4,7 @@
 //! replaces the last one. A copy is read when the program ends, when no higher peak has come for a while, or when no copy
 //! has been read for a long time.
 
-use super::kept::Snapshot;
+use super::added_snapshots::Snapshot;
 use super::options::{SaveSnapshot, SnapshotSummary};
 use super::program::{NOT_WAITED, ProgramTables, program_of};
 use stackglass_attach::frozen::{self, FrozenProcess};

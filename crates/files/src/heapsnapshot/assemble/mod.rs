@@ -17,7 +17,7 @@ use super::error::HeapSnapshotError;
 use super::limits::{MOST_NODES, too_many_nodes};
 use super::meta::{GROUPS, Meta, UNUSED};
 use super::parts::Parts;
-use crate::whole::write_whole_at_most;
+use crate::atomic_write::write_atomically_with_mode;
 use found::Found;
 use std::io::{self, Write};
 use std::path::Path;
@@ -85,7 +85,7 @@ impl Parts {
     /// Writes the snapshot `out`, which appears when it is complete.
     pub(super) fn write(&self, out: &Path, options: AssembleOptions) -> Result<Assembled, HeapSnapshotError> {
         let mut result = Err(HeapSnapshotError::invalid(out, "not written"));
-        let written = write_whole_at_most(out, 0o600, |file| {
+        let written = write_atomically_with_mode(out, 0o600, |file| {
             result = self.assemble(out, file, options);
             match result {
                 Ok(_) => Ok(()),

@@ -14,15 +14,18 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// The errors of `fill` or the system. No file is left behind.
-pub fn write_whole(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-    write_whole_at_most(path, 0o666, fill)
+pub fn write_atomically(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
+    write_atomically_with_mode(path, 0o666, fill)
 }
 
-/// As [`write_whole`], with this mode, without the umask, for a new file.
+/// As [`write_atomically`], with this mode, without the umask, for a new file.
 ///
 /// # Errors
-/// As [`write_whole`].
-pub fn write_whole_at_most(
+/// As [`write_atomically`].
+pub fn write_atomically_with_mode(
     path: &Path,
     mode: u32,
     fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,

@@ -6,7 +6,7 @@
 //! is interpreted again.
 //!
 //! A branch may also borrow the guard from the function around it, and drop it. So no word of the branches may lead to the variable
-//! that has the guard. Further pointers are not followed, and a guard that was moved is still described where it was: so a place
+//! that has the guard. Further pointers are not followed, and a guard that was moved is still described where it was: so a branch
 //! only makes a deadlock *possible*. What is certain does not use it.
 
 use crate::needs::{Content, Kind, Needs, NodeId};
@@ -30,7 +30,7 @@ const POLL_FN: &str = "core::future::poll_fn::PollFn<";
 
 /// By the address of a lock and the index of a task: the innermost future that holds it, as far as can be seen. It gives the lock back
 /// when it goes on, or when a future around it goes on. Without an entry, any future of the task may.
-pub(crate) type Places = HashMap<(u64, usize), NodeId>;
+pub(crate) type HoldingBranches = HashMap<(u64, usize), NodeId>;
 
 /// Finds the future that holds something. `guards` are the addresses of its guards, as far as they are described. `holds` is asked
 /// whether the task still holds it with changes of its memory.

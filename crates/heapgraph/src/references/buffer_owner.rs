@@ -13,7 +13,7 @@ impl References<'_> {
     ///
     /// The words beside it must be a capacity that is the size of the block, and a length up to that. `None` if no type of the program
     /// fits, or several that differ.
-    pub fn extent_beside(
+    pub fn extent_from_owner(
         &mut self,
         contains: BlockType,
         size: u64,

@@ -20,7 +20,7 @@ pub(super) struct Snapshot {
 }
 
 /// The snapshots of a recording.
-pub(in crate::launch) struct KeptSnapshots {
+pub(in crate::launch) struct AddedSnapshots {
     recording: PathBuf,
     /// They are kept inside the recording.
     are_inside: bool,
@@ -29,9 +29,9 @@ pub(in crate::launch) struct KeptSnapshots {
     waited: Duration,
 }
 
-impl KeptSnapshots {
-    pub(super) fn new(recording: &Path, are_inside: bool) -> KeptSnapshots {
-        KeptSnapshots {
+impl AddedSnapshots {
+    pub(super) fn new(recording: &Path, are_inside: bool) -> AddedSnapshots {
+        AddedSnapshots {
             recording: recording.to_owned(),
             are_inside,
             snapshots: Vec::new(),

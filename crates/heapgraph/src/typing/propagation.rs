@@ -1,6 +1,6 @@
-//! Spreads types along pointers.
+//! Propagates types along pointers.
 //!
-//! A block gets the type that a pointer says if the sizes agree. If pointers say different types, the whole spread is repeated
+//! A block gets the type that a pointer says if the sizes agree. If pointers say different types, the whole propagation is repeated
 //! without that block, since the types of other blocks may come from the wrong one.
 
 use super::evidence::Evidence;
@@ -25,7 +25,7 @@ const LONGEST_TEXT: u64 = 64 << 10;
 const LEAST_STRUCT: u64 = 20;
 
 /// The types of all blocks, and the number of those to which pointers give different types.
-pub(super) fn spread(evidence: Evidence<'_>) -> (Vec<Option<BlockType>>, u64) {
+pub(super) fn propagate(evidence: Evidence<'_>) -> (Vec<Option<BlockType>>, u64) {
     let lookup = Lookup::new(evidence.blocks);
     let members = Members::new(evidence.layouts);
     let vtables = Vtables::new(evidence.layouts, evidence.biases);
@@ -34,9 +34,9 @@ pub(super) fn spread(evidence: Evidence<'_>) -> (Vec<Option<BlockType>>, u64) {
     let closed = conflicting.iter().filter(|closed| **closed).count();
     let mut round = 0;
     loop {
-        let mut spread = Spread::new(evidence, &lookup, &members, std::mem::take(&mut conflicting));
-        spread.all(&vtables);
-        let Spread { contents, conflicting: found, new_conflicts, .. } = spread;
+        let mut propagation = Propagation::new(evidence, &lookup, &members, std::mem::take(&mut conflicting));
+        propagation.all(&vtables);
+        let Propagation { contents, conflicting: found, new_conflicts, .. } = propagation;
         conflicting = found;
         round += 1;
         if new_conflicts == 0 || round == MOST_ROUNDS {
@@ -90,7 +90,7 @@ pub(super) struct Pointer {
     pub extent: Extent,
 }
 
-pub(super) struct Spread<'a> {
+pub(super) struct Propagation<'a> {
     pub evidence: Evidence<'a>,
     pub lookup: &'a Lookup,
     members: &'a Members,
@@ -118,7 +118,7 @@ pub(super) struct Spread<'a> {
     has_rust: bool,
 }
 
-impl<'a> Spread<'a> {
+impl<'a> Propagation<'a> {
     fn new(evidence: Evidence<'a>, lookup: &'a Lookup, members: &'a Members, conflicting: Vec<bool>) -> Self {
         let layouts = evidence.layouts;
         let mut references = References::new(layouts);
