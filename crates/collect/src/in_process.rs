@@ -11,9 +11,8 @@ pub use crate::recording::waits::{WaitAnswers, WaitStacks};
 pub use await_stacks::{AwaitStacks, NoAwaitStacks};
 pub use one_tree::join_polls_and_waits;
 
-use crate::Recorder;
 use crate::recording::StreamDrain;
-use stackglass_profile::{Recording, RecordingInfo};
+use stackglass_profile::{Recorder, Recording, RecordingInfo};
 use stackglass_wire::ControlPage;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

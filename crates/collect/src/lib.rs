@@ -40,7 +40,7 @@ pub mod tasks;
 #[cfg(feature = "launch")]
 pub mod walltime;
 
-pub use recording::{ProcessImage, Recorder};
+pub use recording::ProcessImage;
 
 /// Returns freed memory to the system, if the allocator is that of glibc. Called after debug information was read
 /// inside a program. Other allocators keep the memory.

@@ -2,12 +2,11 @@
 
 use super::groups;
 use super::table_file::TableFile;
-use crate::Recorder;
 use crate::launch::own_allocator::Executables;
 use crate::launch::program::Program;
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::process::is_alive;
-use stackglass_profile::{MemoryPoint, Nanos};
+use stackglass_profile::{MemoryPoint, Nanos, Recorder};
 use stackglass_wire::heap::{HEAP_FILE_PREFIX, HeapPage, HeapTables, REFUSED_FILE_PREFIX};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};

@@ -3,13 +3,12 @@
 //! The tables with stacks and counters lie in memory that the process shares with its launcher, or in private memory. Both are read in
 //! the frozen image. A block names its counter, which names the stack that allocated it.
 
-use crate::Recorder;
 use crate::allocations::groups;
 use stackglass_heapgraph::blocks::recorded::{self, TablePlace};
 use stackglass_heapgraph::blocks::{Blocks, SiteId};
 use stackglass_process_view::image::{Image, Mapping};
 use stackglass_procfs::status::Status;
-use stackglass_profile::{Nanos, Recording, StackId};
+use stackglass_profile::{Nanos, Recorder, Recording, StackId};
 use stackglass_wire::heap::{
     COUNTERS, CounterEntry, HEAP_BYTES, HEAP_FILE_PREFIX, HeapTables, MAX_COUNTERS, MODULES, NODES,
     NodeEntry, THREADS, ThreadEntry, is_mapping_class,

@@ -26,11 +26,11 @@ mod weights;
 
 pub use record::record;
 
-use crate::Recorder;
 use crate::recording::children::Children;
 use looker::{Command, Looker, Message};
 use samples::Samples;
 use stackglass_procfs::clock;
+use stackglass_profile::Recorder;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};

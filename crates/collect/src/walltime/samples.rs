@@ -1,12 +1,11 @@
 //! From looks to samples of a recording.
 
 use super::look::{SeenStack, TaskName};
-use crate::Recorder;
 use crate::task_stacks::polled::TaskFrame;
 use foldhash::HashMap;
 use stackglass_profile::{
-    LOOKS_AT_TASKS, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Sample, State,
-    Task, TaskId, Thread, ThreadNumber,
+    LOOKS_AT_TASKS, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recorder,
+    Sample, State, Task, TaskId, Thread, ThreadNumber,
 };
 use std::sync::Arc;
 

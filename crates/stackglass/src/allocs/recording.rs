@@ -1,10 +1,9 @@
 //! From the tables of this process to a recording with names.
 
 use super::running;
-use stackglass_collect::Recorder;
 use stackglass_collect::allocations::groups::{self, Identities};
 use stackglass_heap::{LeftOut, tables};
-use stackglass_profile::{Frame, MemoryPoint, Nanos, Recording, RecordingInfo, StackId};
+use stackglass_profile::{Frame, MemoryPoint, Nanos, Recorder, Recording, RecordingInfo, StackId};
 use stackglass_wire::heap::HeapTables;
 use std::collections::HashMap;
 use std::fs;
