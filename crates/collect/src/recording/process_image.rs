@@ -5,9 +5,9 @@
 //! may then belong to another function.
 
 use super::waits::{HeldSample, HeldSamples, WaitAnswers};
-use crate::task_stacks::flatten::AwaitStack;
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
+use stackglass_inspect::task_stacks::AwaitStack;
 use stackglass_procfs::clock;
 use stackglass_profile::address_space::{AddressSpace, MappedRange};
 use stackglass_profile::{

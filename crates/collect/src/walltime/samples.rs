@@ -1,8 +1,8 @@
 //! From looks to samples of a recording.
 
-use super::look::{SeenStack, TaskName};
-use crate::task_stacks::polled::TaskFrame;
 use foldhash::HashMap;
+use stackglass_inspect::looks::{SeenStack, TaskName};
+use stackglass_inspect::task_stacks::TaskFrame;
 use stackglass_profile::{
     LOOKS_AT_TASKS, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recorder,
     Sample, State, Task, TaskId, Thread, ThreadNumber,
@@ -164,8 +164,7 @@ impl Samples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task_stacks::flatten;
-    use crate::walltime::look::TaskName;
+    use stackglass_inspect::task_stacks::flatten;
     use stackglass_profile::RecordingInfo;
 
     #[test]
