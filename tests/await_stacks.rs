@@ -172,7 +172,7 @@ fn scattered_tasks_are_read_a_few_times_each() {
     let host = Host::start(&["scattered", &TASKS.to_string(), "64"]);
     let wrong = host.wrong();
     assert!(wrong.is_empty(), "{} wrong, such as {:?}", wrong.len(), wrong[0]);
-    let mut live = stackglass_collect::tasks::LiveTasks::new(host.child.id());
+    let mut live = stackglass_inspect::tasks::LiveTasks::new(host.child.id());
     // The first answer reads types.
     live.read().expect("the tasks are read");
     let before = reads();
@@ -485,7 +485,7 @@ fn a_million_reads_of_tasks_that_never_rest() {
             format!("{}>{}>!", line("busy_left"), line("left")),
             format!("{}>{}>{}>!", line("busy_right"), line("right"), line("deep")),
         ];
-        let mut live = stackglass_collect::tasks::LiveTasks::new(host.child.id());
+        let mut live = stackglass_inspect::tasks::LiveTasks::new(host.child.id());
         let (mut seen, mut looks) = (0, 0u64);
         let mut found: HashMap<Vec<AwaitFrame>, u64> = HashMap::new();
         while seen < reads {

@@ -39,8 +39,8 @@ impl Host {
     }
 
     fn dump(&self) -> TaskDump {
-        let options = stackglass_collect::tasks::TasksOptions::default();
-        stackglass_collect::tasks::read(self.child.id(), &options).expect("the tasks are read")
+        let options = stackglass_inspect::tasks::TasksOptions::default();
+        stackglass_inspect::tasks::read(self.child.id(), &options).expect("the tasks are read")
     }
 
     fn command(&self, arguments: &[&str]) -> (String, String) {
@@ -219,7 +219,7 @@ fn peeks_and_live_views_show_tasks_of_other_executors() {
         let host = Host::start(&program, &["executors"]);
         let (text, messages) = peek_with_tasks(&host);
         assert!(text.contains(&format!(": {count} tasks (")), "{text}{messages}");
-        let mut live = stackglass_collect::tasks::LiveTasks::new(host.child.id());
+        let mut live = stackglass_inspect::tasks::LiveTasks::new(host.child.id());
         for _ in 0..2 {
             let (dump, _) = live.read().expect("the tasks are read");
             assert_eq!(dump.count(), count, "{dump:#?}");
@@ -231,7 +231,7 @@ fn peeks_and_live_views_show_tasks_of_other_executors() {
     // Tasks of tokio that are named as well count once.
     let host = Host::start(&wrapped(), &["wrapped"]);
     let (dump, _) =
-        stackglass_collect::tasks::LiveTasks::new(host.child.id()).read().expect("the tasks are read");
+        stackglass_inspect::tasks::LiveTasks::new(host.child.id()).read().expect("the tasks are read");
     assert_eq!(dump.count(), host.expected.len() + UNNAMED, "{dump:#?}");
     assert!(host.expected.iter().all(|(name, _)| named(&dump, name).len() == 1), "{dump:#?}");
 }

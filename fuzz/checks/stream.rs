@@ -3,8 +3,8 @@
 #![allow(unsafe_code, reason = "views memory as a stream")]
 
 use super::memory::bounded;
-use stackglass_collect::{ProcessImage, Recorder};
-use stackglass_profile::RecordingInfo;
+use stackglass_collect::ProcessImage;
+use stackglass_profile::{Recorder, RecordingInfo};
 use stackglass_wire::stream::{ReadError, Reader, view};
 use stackglass_wire::{CONTROL_BYTES, ControlPage};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

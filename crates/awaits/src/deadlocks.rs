@@ -293,14 +293,14 @@ mod tests {
     fn branches_of_one_task_against_each_other() {
         let branches: &[(NodeId, Kind)] = &[(0, All), (1, All), (1, All), (2, mutex(10)), (3, mutex(20))];
         let locks = [held(10, 0), held(20, 0)];
-        let branches = [(10, 0, 3), (20, 0, 2)];
+        let holding = [(10, 0, 3), (20, 0, 2)];
         let case = Case::new(&[branches]);
-        assert_eq!(case.found(&locks, &branches), [(vec![0], true)]);
+        assert_eq!(case.found(&locks, &holding), [(vec![0], true)]);
         assert_eq!(case.found(&locks, &[]), [(vec![0], true)]);
         // Beside them, a third branch goes on. It holds none of the locks, but may reach what the others hold.
         let with_third = [branches, &[(1, Open)]].concat();
         let case = Case::new(&[&with_third]);
-        assert_eq!(case.found(&locks, &branches), [(vec![0], false)]);
+        assert_eq!(case.found(&locks, &holding), [(vec![0], false)]);
         assert!(case.find(&locks).is_empty());
         // All are given up after a time.
         let case = Case::new(&[&[(0, Any), (1, All), (1, Open), (2, mutex(10)), (2, mutex(20))]]);

@@ -5,7 +5,7 @@
 
 use crate::message;
 use crate::terminal::Layout;
-use stackglass_collect::tasks::{self, TasksOptions};
+use stackglass_inspect::tasks::{self, TasksOptions};
 use stackglass_profile::task_dump::TaskDump;
 use stackglass_report::TasksText;
 use std::io;

@@ -5,7 +5,7 @@ use crate::message;
 use crate::terminal::LayoutFlags;
 use crate::values::process_id;
 use clap::Args;
-use stackglass_collect::tasks::{self, TasksOptions};
+use stackglass_inspect::tasks::{self, TasksOptions};
 use stackglass_procfs::status::process_of;
 use stackglass_report::TasksText;
 use std::io::Write;

@@ -1,19 +1,16 @@
 //! Collecting inside the profiled process itself, for the crate `stackglass`.
 //!
 //! The sampler thread writes its stream into private memory. The crate drains it from a separate thread, before it is
-//! full. For profiles by wall time, a third thread reads the await stacks of waiting tasks ([`AwaitStacks`]), and at the end
+//! full. For profiles by wall time, a third thread reads the await stacks of waiting tasks (`AwaitStacks` of the crate `inspect`), and at the end
 //! polls and waits are brought into one tree ([`join_polls_and_waits`]).
 
-mod await_stacks;
 mod one_tree;
 
-pub use crate::recording::waits::{WaitAnswers, WaitStacks};
-pub use await_stacks::{AwaitStacks, NoAwaitStacks};
+pub use crate::recording::waits::WaitAnswers;
 pub use one_tree::join_polls_and_waits;
 
-use crate::Recorder;
 use crate::recording::StreamDrain;
-use stackglass_profile::{Recording, RecordingInfo};
+use stackglass_profile::{Recorder, Recording, RecordingInfo};
 use stackglass_wire::ControlPage;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -4,9 +4,7 @@
 //! - [`launch`]: starts a program and records it. `outside` samples it with perf events; [`launch::drain`] reads the
 //!   streams of the preload library.
 //! - [`allocations`]: from the tables in which a program counts its allocations to groups.
-//! - [`heap`]: takes heap snapshots: freezes a process, finds its blocks and roots, and writes the graph.
-//! - [`tasks`]: reads the await stacks of async tasks of a frozen process.
-//! - [`walltime`]: profiles by wall time, with the await stacks of tasks.
+//! - [`walltime`]: profiles by wall time, by looks at the tasks of a process.
 //! - [`attached`]: records a process that is already running, which the crate `attach` samples.
 //! - [`in_process`]: the collector of the crate `stackglass`, inside the profiled program.
 //! - [`session`]: how a launcher and other commands find each other. [`peeks`]: requests for a report of a running process.
@@ -15,17 +13,15 @@
 //! counts towards one bound (`n` words), and malformed input leads to a remark, never to a panic. A program that
 //! truncates its stream does no harm ([`session::bus_guard`]).
 //!
-//! Names and files are the business of `symbols` and `files`, text that of `report` and `cli`.
+//! What a process holds while it stands still is read by `inspect`. Names and files are the business of `symbols` and `files`, text
+//! that of `report` and `cli`.
 #![allow(unsafe_code, reason = "system calls and shared memory")]
 
+#[cfg(feature = "launch")]
 pub mod allocations;
 #[cfg(feature = "launch")]
 pub mod attached;
 mod cut_reasons;
-mod forked_child;
-#[cfg(feature = "heap")]
-pub mod heap;
-mod image;
 pub mod in_process;
 #[cfg(feature = "launch")]
 pub mod launch;
@@ -33,14 +29,12 @@ pub mod launch;
 mod outside;
 pub mod peeks;
 pub mod recording;
-#[cfg(feature = "heap")]
+#[cfg(feature = "launch")]
 pub mod session;
-mod task_stacks;
-pub mod tasks;
 #[cfg(feature = "launch")]
 pub mod walltime;
 
-pub use recording::{ProcessImage, Recorder};
+pub use recording::ProcessImage;
 
 /// Returns freed memory to the system, if the allocator is that of glibc. Called after debug information was read
 /// inside a program. Other allocators keep the memory.

@@ -1,13 +1,14 @@
 //! The model of a profile.
 //!
 //! A [`Recording`] is what a profiled program left behind: processes, threads, modules, interned stacks and the
-//! samples that point to them. [`Symbols`] add names. [`word_buffer`] shows the same as Julia's `Profile` does.
+//! samples that point to them. A [`Recorder`] is one that grows. [`Symbols`] add names. [`word_buffer`] shows the same as Julia's `Profile` does.
 //!
 //! Recorders, files and symbolizers depend on this crate only. Trees, answers and reports are made of it in
 //! `stackglass-report`. Nothing here reads files, asks the system or knows how samples are taken.
 
 mod absorb;
 mod activity;
+pub mod address_space;
 pub mod allocations;
 mod await_frames;
 mod command;
@@ -17,6 +18,7 @@ pub mod frame;
 mod harmless;
 pub mod heap_graph;
 pub mod ids;
+pub mod recorder;
 pub mod recording;
 mod small_numbers;
 pub mod snapshots;
@@ -38,6 +40,7 @@ pub use cut::Cut;
 pub use frame::{Frame, ShortPath};
 pub use harmless::harmless;
 pub use ids::{Address, LocationId, ModuleIndex, Nanos, ProcessIndex, StackId, TaskId, ThreadNumber};
+pub use recorder::Recorder;
 pub use recording::{
     End, LOOKS_AT_TASKS, Module, Process, Recording, RecordingInfo, Sample, SampleKind, State, Thread,
 };

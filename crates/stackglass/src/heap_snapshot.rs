@@ -1,8 +1,8 @@
 //! Heap snapshots of this program: what is alive, and what holds it.
 
-use stackglass_collect::heap::output::default_output;
-use stackglass_collect::heap::own::{OwnError, take_own};
-use stackglass_collect::heap::{MOST_FRAMES, TakeOptions};
+use stackglass_inspect::heap::output::default_output;
+use stackglass_inspect::heap::own::{OwnError, take_own};
+use stackglass_inspect::heap::{MOST_FRAMES, TakeOptions};
 use stackglass_profile::{Recording, StackId};
 use stackglass_report::allocation_queries::site_frames;
 use std::cell::OnceCell;

@@ -46,7 +46,7 @@ pub use dump::{TaskDump, dump};
 pub use on_tokio::hook;
 #[cfg(feature = "tokio")]
 pub use on_tokio::spawn;
-pub use stackglass_collect::tasks::OwnTasksError as DumpError;
+pub use stackglass_inspect::tasks::OwnTasksError as DumpError;
 
 pin_project! {
     /// A future that is a separate task in profiles. [`instrument`] creates it.

@@ -3,7 +3,7 @@
 use stackglass::Recording;
 use stackglass::model::{Sample, State};
 use stackglass::task::TaskExt;
-use stackglass_collect::in_process::AwaitStacks;
+use stackglass_inspect::tasks::AwaitStacks;
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,9 +2,9 @@
 
 use super::take::take;
 use crate::message;
-use stackglass_collect::heap::TakeOptions;
-use stackglass_collect::heap::output::default_output;
 use stackglass_collect::peeks::responder::Responder;
+use stackglass_inspect::heap::TakeOptions;
+use stackglass_inspect::heap::output::default_output;
 use stackglass_report::peek::{SAVING_HEAP_SNAPSHOT, heap_snapshot_saved};
 use std::io::Write;
 use std::thread::JoinHandle;

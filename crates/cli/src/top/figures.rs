@@ -2,10 +2,9 @@
 
 use super::model::Model;
 use stackglass_attach::Stopped;
-use stackglass_collect::Recorder;
 use stackglass_collect::attached::Attached;
 use stackglass_procfs::process;
-use stackglass_profile::{End, Nanos, Recording, RecordingInfo};
+use stackglass_profile::{End, Nanos, Recorder, Recording, RecordingInfo};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Time between two refreshes.

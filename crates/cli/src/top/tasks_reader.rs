@@ -2,7 +2,7 @@
 
 use super::figures::REFRESH_INTERVAL;
 use super::tasks_model::TasksModel;
-use stackglass_collect::tasks::LiveTasks;
+use stackglass_inspect::tasks::LiveTasks;
 use stackglass_profile::task_dump::TaskDump;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};

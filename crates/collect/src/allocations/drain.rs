@@ -1,13 +1,12 @@
 //! The tables of all processes of a session: found in its folder, read when their process has ended.
 
-use super::groups;
 use super::table_file::TableFile;
-use crate::Recorder;
 use crate::launch::own_allocator::Executables;
 use crate::launch::program::Program;
+use stackglass_inspect::allocation_groups;
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::process::is_alive;
-use stackglass_profile::{MemoryPoint, Nanos};
+use stackglass_profile::{MemoryPoint, Nanos, Recorder};
 use stackglass_wire::heap::{HEAP_FILE_PREFIX, HeapPage, HeapTables, REFUSED_FILE_PREFIX};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -118,7 +117,7 @@ impl HeapFile {
             0 => monotonic(),
             end => end,
         };
-        groups::add(&tables, Nanos(end), std::mem::take(&mut self.memory.points), recorder);
+        allocation_groups::add(&tables, Nanos(end), std::mem::take(&mut self.memory.points), recorder);
     }
 }
 

@@ -4,13 +4,12 @@
 //! reads the program's tables. If this process is killed meanwhile, the launcher turns it off.
 
 use super::{AllocationSettings, drain::AllocationDrain};
-use crate::Recorder;
 use crate::recording::machine::machine;
 use crate::session::signals::Signals;
 use crate::session::{OtherSession, clearing};
 use stackglass_procfs::clock::{monotonic, realtime};
 use stackglass_procfs::process;
-use stackglass_profile::{End, Nanos, Recording, RecordingInfo};
+use stackglass_profile::{End, Nanos, Recorder, Recording, RecordingInfo};
 use stackglass_wire::{SessionPage, SessionState};
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};

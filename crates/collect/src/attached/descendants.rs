@@ -6,10 +6,10 @@
 //! missing.
 
 use super::Attached;
-use crate::Recorder;
 use stackglass_attach::{AttachMode, Driver, Stopped, leak_check};
 use stackglass_procfs::process::children;
 use stackglass_procfs::{ImageKey, Status};
+use stackglass_profile::Recorder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};

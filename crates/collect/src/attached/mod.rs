@@ -11,11 +11,10 @@ pub use peek::{OutsidePeek, peek};
 pub use record::{AttachError, Options, ends, record};
 pub(crate) use record::{info, record_as_tasks, wait};
 
-use crate::Recorder;
 use crate::recording::StreamDrain;
 use stackglass_attach::{AttachMode, Attachment, Choice, Driver, Refusal, Stopped, Stream};
 use stackglass_procfs::clock;
-use stackglass_profile::Stacks;
+use stackglass_profile::{Recorder, Stacks};
 use stackglass_wire::{Counter, ProcessState};
 use std::time::Duration;
 

@@ -4,12 +4,11 @@
 
 use super::Attached;
 use super::record::AttachError;
-use crate::Recorder;
 use crate::peeks::{PeekPart, activity};
 use crate::session::signals::Signals;
 use stackglass_attach::{AttachMode, Driver, Refusal, Stopped, access, choice};
 use stackglass_procfs::{clock, process, threads};
-use stackglass_profile::{Activity, Nanos, ProcessIndex, Recording, RecordingInfo, State};
+use stackglass_profile::{Activity, Nanos, ProcessIndex, Recorder, Recording, RecordingInfo, State};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 

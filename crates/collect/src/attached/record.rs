@@ -1,18 +1,18 @@
 //! Records a process that is already running: until Ctrl-C, the end of `--duration`, or the end of the process.
 
 use super::Attached;
+use crate::recording::Observer;
 use crate::recording::children::Children;
 use crate::recording::machine::machine;
 use crate::recording::recording_file::RecordingFile;
 use crate::recording::recording_loop::{Limits, RecordingLoop, Source, set_end};
-use crate::recording::{Observer, Recorder};
 use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
 use stackglass_attach::perf_refused::PerfRefused;
 use stackglass_attach::{AttachMode, Driver, Refusal, Stopped, access, choice};
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_procfs::{clock, process};
-use stackglass_profile::{End, Nanos, RecordingInfo};
+use stackglass_profile::{End, Nanos, Recorder, RecordingInfo};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};

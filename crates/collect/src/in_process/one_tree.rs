@@ -3,9 +3,8 @@
 //! The stack of a poll begins at the start of its thread. It is cut where the wrapper of the task polls the task's own future. The
 //! function of a task is known from its await stacks. Without await stacks, nothing changes.
 
-use crate::task_stacks::calls::{Call, Calls, Code};
-use crate::task_stacks::polled::{self, TaskFrame};
 use foldhash::HashMap;
+use stackglass_inspect::task_stacks::{Call, Calls, Code, TaskFrame, polled};
 use stackglass_profile::{
     AwaitKind, AwaitLocation, Location, LocationId, ModuleIndex, Recording, StackId, TASKS_MODULE, Task,
 };

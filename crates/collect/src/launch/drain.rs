@@ -1,10 +1,9 @@
 //! All streams of a session: found as processes create them, read, and closed when their process has ended.
 
 use super::stream_file::{PeekableImage, Refusal, StreamFile};
-use crate::Recorder;
 use foldhash::HashSet;
 use stackglass_procfs::process::is_alive;
-use stackglass_profile::Nanos;
+use stackglass_profile::{Nanos, Recorder};
 use stackglass_wire::PROCESS_FILE_PREFIX;
 use std::ffi::OsString;
 use std::fs;

@@ -11,7 +11,6 @@ mod error;
 mod heap_at;
 mod inherited;
 pub mod library;
-pub(crate) mod linked_crate;
 mod options;
 mod outside_peeks;
 pub(crate) mod own_allocator;

@@ -1,9 +1,8 @@
 //! One `p-PID-START` file of a session folder: checked, mapped and read.
 
-use crate::Recorder;
 use crate::recording::StreamDrain;
 use crate::session::bus_guard::GuardedMap;
-use stackglass_profile::{Nanos, ProcessIndex, Stacks};
+use stackglass_profile::{Nanos, ProcessIndex, Recorder, Stacks};
 use stackglass_wire::stream;
 use stackglass_wire::{CONTROL_BYTES, ProcessState};
 use std::fs::{File, OpenOptions};

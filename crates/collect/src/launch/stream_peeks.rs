@@ -8,14 +8,13 @@
 //! A signal during a peek for standard error repeats the stacks there.
 
 use super::stream_file::PeekableImage;
-use crate::Recorder;
 use crate::peeks::PeekPart;
 use crate::peeks::activity;
 use crate::peeks::request::{self, PeekDefaults};
 use crate::peeks::responder::{RequestQueue, Responder};
 use crate::recording::Observer;
 use foldhash::HashMap;
-use stackglass_profile::{Nanos, ProcessIndex};
+use stackglass_profile::{Nanos, ProcessIndex, Recorder};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};

@@ -6,9 +6,8 @@
 //! Each thread gets exactly the time that it ran.
 
 use super::stack::Stack;
-use crate::recording::recorder::Recorder;
 use foldhash::HashMap;
-use stackglass_profile::{Cut, Nanos, Sample, StackId, State, ThreadNumber};
+use stackglass_profile::{Cut, Nanos, Recorder, Sample, StackId, State, ThreadNumber};
 use stackglass_wire::cut;
 
 /// Most lives and stacks that wait in one group. Beyond that they are settled at once.

@@ -5,10 +5,11 @@
 
 use super::elf_file::ElfFile;
 use super::files::Files;
-use crate::recording::recorder::Recorder;
-use crate::recording::{MappedRange, ProcessImage};
+use crate::recording::ProcessImage;
 use foldhash::{HashMap, HashSet};
 use stackglass_perf::records::Mmap;
+use stackglass_profile::Recorder;
+use stackglass_profile::address_space::MappedRange;
 use stackglass_unwind::memory::read_process;
 use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
 use stackglass_unwind::{Module, ModuleMemory, Registers, RuleTable, Scratch, StackMemory, Walk, Walker};

@@ -28,14 +28,13 @@ mod thread;
 mod time;
 mod walking;
 
-use crate::Recorder;
 use cpu_periods::CpuPeriods;
 use events::{Events, Plan};
 use period::PeriodChoice;
 use phase_shift::PhaseShift;
 use process_table::ProcessTable;
 use stackglass_procfs::clock::monotonic;
-use stackglass_profile::Nanos;
+use stackglass_profile::{Nanos, Recorder};
 use stackglass_sampling::Random;
 use std::io;
 use std::os::fd::RawFd;

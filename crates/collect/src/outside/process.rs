@@ -5,13 +5,12 @@
 
 use super::mappings::Mappings;
 use crate::recording::ProcessImage;
-use crate::recording::recorder::Recorder;
 use stackglass_attach::frozen::is_own_copy;
 use stackglass_perf::records::Mmap;
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::maps::Line;
 use stackglass_procfs::process as proc_files;
-use stackglass_profile::{Nanos, Process as RecordedProcess};
+use stackglass_profile::{Nanos, Process as RecordedProcess, Recorder};
 use stackglass_wire::ThreadName;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;

@@ -14,11 +14,11 @@ use super::process::Process;
 use super::thread::{Sink, Thread};
 use super::time::{Phase, SwitchCost, ThreadTime};
 use super::walking::Walking;
-use crate::recording::recorder::Recorder;
 use foldhash::{HashMap, HashSet};
 use stackglass_perf::records::{self, Record, What};
 use stackglass_perf::ring::Raw;
 use stackglass_procfs::clock::monotonic;
+use stackglass_profile::Recorder;
 use stackglass_wire::{Counter, Event, ThreadId, ThreadName};
 use std::collections::BTreeMap;
 

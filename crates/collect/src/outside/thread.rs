@@ -11,9 +11,8 @@ use super::burst_start::BurstStart;
 use super::sleeps::Sleeps;
 use super::stack::Stack;
 use super::time::{Phase, SwitchCost, ThreadTime};
-use crate::recording::recorder::Recorder;
 use stackglass_procfs::threads::Files;
-use stackglass_profile::{Cut, Nanos, Sample, StackId, State, ThreadNumber};
+use stackglass_profile::{Cut, Nanos, Recorder, Sample, StackId, State, ThreadNumber};
 use stackglass_wire::{ThreadId, ThreadName, cut};
 
 /// A stack that was taken while the thread ran.

@@ -1,7 +1,6 @@
 //! A recording as it grows: what is the same for a program that we start, a process that is already running, and the
 //! crate inside a program.
 
-pub(crate) mod address_space;
 #[cfg(feature = "launch")]
 pub(crate) mod children;
 pub(crate) mod grants;
@@ -14,7 +13,6 @@ pub mod process_image;
 pub(crate) mod process_titles;
 #[cfg(feature = "launch")]
 pub mod progress;
-pub mod recorder;
 #[cfg(feature = "launch")]
 pub(crate) mod recording_file;
 #[cfg(feature = "launch")]
@@ -23,11 +21,8 @@ pub(crate) mod stream_drain;
 pub mod waits;
 
 #[cfg(feature = "launch")]
-pub(crate) use address_space::MappedRange;
-#[cfg(feature = "launch")]
 pub use observer::{Observer, Saved};
 pub use process_image::ProcessImage;
 #[cfg(feature = "launch")]
 pub use progress::Progress;
-pub use recorder::Recorder;
 pub(crate) use stream_drain::StreamDrain;

@@ -4,16 +4,15 @@
 //! module to location to trie node. Both caches are cleared when a module is mapped or unmapped, because an address
 //! may then belong to another function.
 
-use super::address_space::{AddressSpace, MappedRange};
-use super::recorder::Recorder;
 use super::waits::{HeldSample, HeldSamples, WaitAnswers};
-use crate::task_stacks::flatten::AwaitStack;
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
+use stackglass_inspect::task_stacks::AwaitStack;
 use stackglass_procfs::clock;
+use stackglass_profile::address_space::{AddressSpace, MappedRange};
 use stackglass_profile::{
-    Cut, Location, LocationId, Module, Nanos, Process, ProcessIndex, Sample, StackId, Stacks, State,
-    TASKS_MODULE, Task, TaskId, Thread, ThreadNumber,
+    Cut, Location, LocationId, Module, Nanos, Process, ProcessIndex, Recorder, Sample, StackId, Stacks,
+    State, TASKS_MODULE, Task, TaskId, Thread, ThreadNumber,
 };
 use stackglass_wire::{
     ControlPage, Counter, Event, ImageFlags, ModuleId, TEXT_BYTES, ThreadId, ThreadName, text_byte,
@@ -226,14 +225,14 @@ impl ProcessImage {
         };
         let build_id = Arc::from(&build_id[..build_id.len().min(LONGEST_BUILD_ID)]);
         if let Some(index) = recorder.add_module(Module { path, build_id }) {
-            self.space.load(id, index, mapping);
+            self.space.load(id.0, index, mapping);
             self.modules_changed();
         }
     }
 
     /// A module was unmapped.
     pub(crate) fn module_unload(&mut self, id: ModuleId) {
-        self.space.unload(id);
+        self.space.unload(id.0);
         self.modules_changed();
     }
 

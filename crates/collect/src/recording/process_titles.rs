@@ -1,8 +1,8 @@
 //! What processes call themselves now. Servers replace their command line while they run (`nginx: worker process`,
 //! `postgres: checkpointer`), and a forked child has that of its parent at first.
 
-use super::Recorder;
 use stackglass_procfs::process;
+use stackglass_profile::Recorder;
 use stackglass_profile::frame::file_name;
 use std::time::{Duration, Instant};
 

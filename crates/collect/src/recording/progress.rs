@@ -1,6 +1,6 @@
 //! How far a recording has come, for the line that the command shows meanwhile.
 
-use super::recorder::Totals;
+use stackglass_profile::recorder::Totals;
 use std::time::Duration;
 
 /// Progress of a recording, reported a few times a second.

@@ -1,9 +1,9 @@
 //! The file of a recording that grows.
 
-use super::{Observer, Recorder, Saved};
+use super::{Observer, Saved};
 use stackglass_files::{GlassWriter, WriteError, claim_free_name};
 use stackglass_procfs::clock;
-use stackglass_profile::{Nanos, Recording};
+use stackglass_profile::{Nanos, Recorder, Recording};
 use stackglass_symbols::{Debuginfod, Options};
 use std::path::{Path, PathBuf};
 

@@ -1,15 +1,15 @@
 //! The loop of a recording with a file: it reads samples, writes the file, reports progress and answers requests until the
 //! recording ends. A program that we start and a process that is already running are recorded by the same loop.
 
+use super::Observer;
 use super::process_titles::ProcessTitles;
 use super::progress::ProgressMeter;
 use super::recording_file::RecordingFile;
-use super::{Observer, Recorder};
 use crate::allocations::AllocationSettings;
 use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
 use stackglass_procfs::clock;
-use stackglass_profile::{End, Nanos, Recording};
+use stackglass_profile::{End, Nanos, Recorder, Recording};
 use stackglass_wire::SessionState;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};

@@ -3,11 +3,10 @@
 
 use super::grants;
 use super::process_image::ProcessImage;
-use super::recorder::Recorder;
 use super::waits::WaitAnswers;
-use stackglass_profile::Stacks;
 #[cfg(feature = "launch")]
 use stackglass_profile::{Nanos, ProcessIndex};
+use stackglass_profile::{Recorder, Stacks};
 use stackglass_wire::stream::{ReadError, Reader};
 use stackglass_wire::{ControlPage, Counter, ImageFlags, ProcessState};
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 //! The sampler asks for the stack of each wait that it meets, by number. The answers come in the order of the questions, soon
 //! after. A sample whose wait was over too soon, or whose types are not known, keeps the frame `[waiting]`.
 
-use crate::task_stacks::flatten::AwaitStack;
-use stackglass_profile::{AwaitLocation, Sample};
+use stackglass_inspect::task_stacks::{AwaitStack, WaitStacks};
+use stackglass_profile::Sample;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,17 +23,6 @@ struct State {
     stacks: VecDeque<(u64, Arc<[AwaitStack]>)>,
     /// No more answers will come.
     is_closed: bool,
-}
-
-/// The stacks of a task that waits, as parts of its time.
-#[derive(Clone)]
-pub struct WaitStacks(pub(crate) Arc<[AwaitStack]>);
-
-impl WaitStacks {
-    /// Its stacks, each with its part of the task's time. The innermost frame is the first.
-    pub fn stacks(&self) -> impl Iterator<Item = (&[AwaitLocation], f64)> {
-        self.0.iter().map(|stack| (&stack.frames[..], stack.share))
-    }
 }
 
 /// An answer.

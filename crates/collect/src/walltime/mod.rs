@@ -1,36 +1,18 @@
-//! Profiles by wall time of programs whose tasks can be read from outside: await stacks of all tasks, again and again.
+//! Profiles by wall time of programs whose tasks can be read from outside: all tasks are looked at again and again.
 //!
-//! ```text
-//! look: frozen copy -> lists of tasks -> await stacks, stacks of threads that poll -> names -> samples
-//! ```
-//!
-//! - `program`: whether a program's tasks can be read. `looker`: the thread that looks. `rate`: when. `weights`: for how much time a
-//!   look stands.
-//! - `view`: the process at one moment. `types`: what is kept from look to look. `named`: the tasks that the program has named. `look`:
-//!   what one look sees. `idle`: whether anything ran. How stacks are made of what is seen: `task_stacks`.
-//! - `names`: the names that this needs. `samples`: from looks to samples.
-//! - `record`: a process that already runs.
+//! The looks are those of [`stackglass_inspect::looks`], which has a thread for them. `samples`: from looks to samples. `record`: a process
+//! that already runs.
 
-mod idle;
-mod look;
-mod looker;
-mod named;
-mod names;
-pub(crate) mod program;
-mod rate;
 mod record;
 mod samples;
-mod types;
-mod view;
-mod weights;
 
 pub use record::record;
 
-use crate::Recorder;
 use crate::recording::children::Children;
-use looker::{Command, Looker, Message};
 use samples::Samples;
+use stackglass_inspect::looks::{Command, Looker, Message};
 use stackglass_procfs::clock;
+use stackglass_profile::Recorder;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};

@@ -1,16 +1,16 @@
 //! Records the tasks of a process that already runs: until Ctrl-C, the end of `--duration`, or the end of the process.
 
 use super::WallTime;
-use super::program::TaskTypes;
 use crate::attached::{self, AttachError, Options};
+use crate::recording::Observer;
 use crate::recording::recording_file::RecordingFile;
 use crate::recording::recording_loop::{Limits, RecordingLoop, Source, set_end};
-use crate::recording::{Observer, Recorder};
 use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
 use stackglass_attach::{Driver, access, probe};
 use stackglass_files::GlassWriter;
-use stackglass_profile::End;
+use stackglass_inspect::looks::TaskTypes;
+use stackglass_profile::{End, Recorder};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};

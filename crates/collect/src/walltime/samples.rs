@@ -1,12 +1,11 @@
 //! From looks to samples of a recording.
 
-use super::look::{SeenStack, TaskName};
-use crate::Recorder;
-use crate::task_stacks::polled::TaskFrame;
 use foldhash::HashMap;
+use stackglass_inspect::looks::{SeenStack, TaskName};
+use stackglass_inspect::task_stacks::TaskFrame;
 use stackglass_profile::{
-    LOOKS_AT_TASKS, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Sample, State,
-    Task, TaskId, Thread, ThreadNumber,
+    LOOKS_AT_TASKS, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recorder,
+    Sample, State, Task, TaskId, Thread, ThreadNumber,
 };
 use std::sync::Arc;
 
@@ -165,8 +164,7 @@ impl Samples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task_stacks::flatten;
-    use crate::walltime::look::TaskName;
+    use stackglass_inspect::task_stacks::flatten;
     use stackglass_profile::RecordingInfo;
 
     #[test]

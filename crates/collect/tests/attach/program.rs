@@ -1,9 +1,8 @@
 //! A program in C that is compiled, started and looked at.
 
 use stackglass_attach::{AttachMode, Driver, Refusal, Stopped};
-use stackglass_collect::Recorder;
 use stackglass_collect::attached::Attached;
-use stackglass_profile::{Recording, RecordingInfo, Sample, State};
+use stackglass_profile::{Recorder, Recording, RecordingInfo, Sample, State};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;
 use std::path::PathBuf;

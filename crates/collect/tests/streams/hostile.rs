@@ -2,9 +2,8 @@
 
 use crate::support::{DAMAGED, Guest, LOST, MALFORMED, WORDS};
 use proptest::prelude::*;
-use stackglass_collect::Recorder;
 use stackglass_collect::launch::drain::Drain;
-use stackglass_profile::RecordingInfo;
+use stackglass_profile::{Recorder, RecordingInfo};
 use std::path::Path;
 use std::sync::atomic::Ordering::*;
 

@@ -1,9 +1,11 @@
 //! Known events become the samples, threads and modules they describe, and nothing else.
 
 use crate::support::{Guest, name};
+use stackglass_collect::ProcessImage;
 use stackglass_collect::launch::drain::Drain;
-use stackglass_collect::{ProcessImage, Recorder};
-use stackglass_profile::{Cut, Location, ModuleIndex, Nanos, Recording, RecordingInfo, State, ThreadNumber};
+use stackglass_profile::{
+    Cut, Location, ModuleIndex, Nanos, Recorder, Recording, RecordingInfo, State, ThreadNumber,
+};
 use stackglass_wire::{Event, ModuleId, State as Wire, ThreadId};
 
 fn sample<'a>(thread: u32, at: u64, frames: &'a [u64]) -> Event<'a> {

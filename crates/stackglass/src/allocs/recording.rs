@@ -1,10 +1,9 @@
 //! From the tables of this process to a recording with names.
 
 use super::running;
-use stackglass_collect::Recorder;
-use stackglass_collect::allocations::groups::{self, Identities};
 use stackglass_heap::{LeftOut, tables};
-use stackglass_profile::{Frame, MemoryPoint, Nanos, Recording, RecordingInfo, StackId};
+use stackglass_inspect::allocation_groups::{self, Identities};
+use stackglass_profile::{Frame, MemoryPoint, Nanos, Recorder, Recording, RecordingInfo, StackId};
 use stackglass_wire::heap::HeapTables;
 use std::collections::HashMap;
 use std::fs;
@@ -61,7 +60,7 @@ impl Snapshot {
                 let info = recorder.info_mut();
                 info.start = Nanos(page.begin_ns.load(Relaxed));
                 info.wall = Nanos(end.saturating_sub(info.start.0));
-                groups::add(tables, Nanos(end), memory(tables), &mut recorder)
+                allocation_groups::add(tables, Nanos(end), memory(tables), &mut recorder)
             }
             None => Identities::default(),
         };

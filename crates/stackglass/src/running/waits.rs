@@ -3,7 +3,8 @@
 //! It sleeps until a tick finds a task waiting, and then reads the stack of this one task. It reads the types first, when it is
 //! asked for the first time: until then, long waits stay open questions, and short ones have no stack.
 
-use stackglass_collect::in_process::{AwaitStacks, Collector, WaitAnswers};
+use stackglass_collect::in_process::{Collector, WaitAnswers};
+use stackglass_inspect::tasks::AwaitStacks;
 use stackglass_sampler::waits::{self, Wait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
 //! What the tasks of this process wait for, by the types of its debug information.
 
 use super::DumpError;
-use stackglass_collect::tasks;
+use stackglass_inspect::tasks;
 use stackglass_profile::task_dump;
 use stackglass_report::TasksText;
 use std::fmt;

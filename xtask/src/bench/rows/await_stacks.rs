@@ -73,7 +73,7 @@ pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
 
 /// The time in which types are read, and that of an answer when they are known.
 fn parts(setup: &Setup, what: &str, pid: u32, is_small: bool) -> Result<Vec<Figure>> {
-    let build = ["build", "--quiet", "--release", "-p", "stackglass-collect", "--example", "await_speed"];
+    let build = ["build", "--quiet", "--release", "-p", "stackglass-inspect", "--example", "await_speed"];
     if !succeeds(&mut cargo(&build))? {
         bail!("the example await_speed does not build");
     }

@@ -3,10 +3,10 @@
 use super::super::process::Process;
 use super::super::time::Phase;
 use super::ProcessTable;
-use crate::recording::recorder::Recorder;
 use stackglass_proc_text::ThreadState;
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::process::children;
+use stackglass_profile::Recorder;
 
 impl ProcessTable {
     /// Reads from /proc what the lost records would have reported: which threads there are, and what they do.

@@ -4,8 +4,8 @@ use super::super::events::Source;
 use super::super::on_cpus::Doubt;
 use super::super::time::Phase;
 use super::{ProcessTable, has_id, some_of};
-use crate::recording::recorder::Recorder;
 use stackglass_procfs::clock::monotonic;
+use stackglass_profile::Recorder;
 
 impl ProcessTable {
     /// A thread gets a CPU or leaves it. With events of CPUs, it may be another program's.

@@ -9,9 +9,9 @@ use super::super::thread::Thread;
 use super::super::time::Phase;
 use super::super::walking::{Walked, Walking};
 use super::{ProcessTable, announce};
-use crate::recording::recorder::Recorder;
 use stackglass_perf::records::Sample;
 use stackglass_procfs::clock::monotonic;
+use stackglass_profile::Recorder;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_wire::{Counter, cut};
 

@@ -5,7 +5,7 @@ use super::super::stack::Stack;
 use super::super::time::Phase;
 use super::super::walking::Walked;
 use super::{ProcessTable, READS, announce, some_of};
-use crate::recording::recorder::Recorder;
+use stackglass_profile::Recorder;
 use stackglass_wire::Counter;
 
 impl ProcessTable {

@@ -3,7 +3,7 @@
 //! Each refresh copies the process, which holds it up for some milliseconds. The copy ends as soon as it is read. Futures of
 //! `block_on` and threads are left out: they need the stacks of all threads.
 
-use super::TasksError;
+use super::error::{TasksError, check_complete};
 use super::pool::{LivePool, Pool};
 use crate::image;
 use stackglass_attach::frozen::{self, FrozenProcess};
@@ -107,7 +107,7 @@ impl LiveTasks {
         self.known = Some((known, layouts));
         let pause = Nanos(u64::try_from(process.pause().whole.as_nanos()).unwrap_or(u64::MAX));
         finish(&mut found, view.program().to_owned(), pause);
-        super::check_complete(&process, self.pid)?;
+        check_complete(&process, self.pid)?;
         Ok(found)
     }
 }

@@ -1,23 +1,11 @@
-//! The async tasks of another process, each with its await stack.
-//!
-//! The process is copied ([`stackglass_attach::frozen`]), and the copy is read ([`stackglass_awaits`]). Where no copy can be
-//! had, the process itself can be read while it stands still. A program reads its own tasks by a forked child (`own`, `encoded`). If tasks are polled, their threads are looked at again after 100 ms
-//! (`second_look`), and get names for their frames (`polling_threads`).
+//! Reads the tasks of a process once: from a copy of it, or while it stands still.
 
-mod encoded;
-mod live;
-mod own;
-mod polling_threads;
-pub(crate) mod pool;
-mod second_look;
-
-pub use live::{LiveTasks, may_have_tasks};
-pub use own::{OwnTasksError, read_own};
-
+use super::error::{TasksError, check_complete};
+use super::long_poll::{self, PolledTask};
+use super::polling_threads;
+use super::pool::Pool;
 use crate::image;
-use pool::Pool;
-use second_look::Look;
-use stackglass_attach::frozen::{self, FreezeError, FrozenProcess};
+use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::{Poll, Process, WrappedTask};
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::{ProcessView, Threads};
@@ -27,20 +15,6 @@ use stackglass_symbols::Options;
 use stackglass_symbols::layouts::Wanted;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-
-/// Why there are no await stacks.
-#[derive(Debug, thiserror::Error)]
-pub enum TasksError {
-    /// The process cannot be frozen.
-    #[error(transparent)]
-    Freeze(#[from] FreezeError),
-    /// It ended meanwhile.
-    #[error("process {0} has ended while its tasks were read")]
-    Ended(u32),
-    /// Its copy ended meanwhile.
-    #[error("the copy of process {0} ended while it was read (`tasks --stop` needs no copy)")]
-    CopyEnded(u32),
-}
 
 /// How tasks are read.
 #[derive(Clone, Debug, Default)]
@@ -80,25 +54,16 @@ pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
         pool.read_into(&mut wrapped);
     }
     let wrapped: Vec<WrappedTask> = wrapped.into_values().collect();
-    let Dumped { mut dump, modules, files, mut looks, polls } = dump(&process, &wrapped, options);
+    let Dumped { mut dump, modules, files, mut polled, polls } = dump(&process, &wrapped, options);
     check_complete(&process, pid)?;
     let mut pause = if options.stop { start.elapsed() } else { process.pause().whole };
     drop(process);
-    pause += second_look::take(pid, &modules, &mut looks, &polls);
+    pause += long_poll::look_again(pid, &modules, &mut polled, &polls);
     dump.pause = Nanos(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
-    if !looks.is_empty() {
-        polling_threads::add(&mut dump, &looks, &modules, &files, &options.symbols);
+    if !polled.is_empty() {
+        polling_threads::add(&mut dump, &polled, &modules, &files, &options.symbols);
     }
     Ok(dump)
-}
-
-/// Whether all was read: the memory still exists.
-fn check_complete(process: &FrozenProcess, pid: u32) -> Result<(), TasksError> {
-    match (process.is_alive(), stackglass_procfs::process::is_alive(pid)) {
-        (true, _) => Ok(()),
-        (false, true) => Err(process.refused_stops().map_or(TasksError::CopyEnded(pid), TasksError::Freeze)),
-        (false, false) => Err(TasksError::Ended(pid)),
-    }
 }
 
 /// What was read from the process while it did not run.
@@ -107,8 +72,8 @@ struct Dumped {
     modules: Vec<LoadedModule>,
     files: Vec<Module>,
     /// The tasks that are polled, and the functions of `spawn_blocking` that run.
-    looks: Vec<Look>,
-    /// The polls of tasks, by index in `looks`.
+    polled: Vec<PolledTask>,
+    /// The polls of tasks, by index in `polled`.
     polls: Vec<(usize, Poll)>,
 }
 
@@ -128,16 +93,16 @@ fn dump(process: &FrozenProcess, wrapped: &[WrappedTask], options: &TasksOptions
     };
     let (mut dump, found) = stackglass_awaits::tasks_and_polls(&read, &frames);
     dump.program = view.program().to_owned();
-    let look = |poll: &Poll| Look {
+    let polled = |poll: &Poll| PolledTask {
         task: poll.task,
         tid: tids[poll.thread],
         lookups: frames[poll.thread][..poll.frame].iter().map(|frame| frame.lookup).collect(),
         polled_for: None,
         seen_again: false,
     };
-    let looks: Vec<Look> = found.iter().map(look).collect();
+    let polled: Vec<PolledTask> = found.iter().map(polled).collect();
     // A function of `spawn_blocking` blocks no worker.
     let is_polled = |poll: &Poll| dump.tasks[poll.task].state == TaskState::Running;
     let polls = found.into_iter().enumerate().filter(|(_, poll)| is_polled(poll)).collect();
-    Dumped { dump, modules: view.modules, files, looks, polls }
+    Dumped { dump, modules: view.modules, files, polled, polls }
 }

@@ -3,7 +3,11 @@
 //! - `flatten`: from await stacks to stacks. `polled`: from the stack of a thread to that of the task it polls. `passed_on`: what is
 //!   left out of it. `calls`: the names that this needs.
 
-pub(crate) mod calls;
-pub(crate) mod flatten;
+mod calls;
+pub mod flatten;
 mod passed_on;
-pub(crate) mod polled;
+pub mod polled;
+
+pub use calls::{Call, Calls, Code};
+pub use flatten::{AwaitStack, WaitStacks};
+pub use polled::TaskFrame;

@@ -1,8 +1,7 @@
 //! Which module is mapped at an address of one process image, as modules come and go.
 
+use crate::{Location, ModuleIndex};
 use foldhash::HashMap;
-use stackglass_profile::{Location, ModuleIndex};
-use stackglass_wire::ModuleId;
 use std::collections::BTreeMap;
 
 /// Largest number of modules of one image at a time; further ones are not recorded.
@@ -10,7 +9,7 @@ const MOST: usize = 1 << 16;
 
 /// Where a module is mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct MappedRange {
+pub struct MappedRange {
     /// First address.
     pub low: u64,
     /// Address after the last.
@@ -24,20 +23,20 @@ pub(crate) struct MappedRange {
 struct Mapped {
     high: u64,
     bias: u64,
-    id: ModuleId,
+    id: u32,
     module: ModuleIndex,
 }
 
 /// The currently mapped modules, by their first address, without overlaps.
-#[derive(Clone, Default)]
-pub(crate) struct AddressSpace {
+#[derive(Clone, Default, Debug)]
+pub struct AddressSpace {
     mapped: BTreeMap<u64, Mapped>,
-    lows: HashMap<ModuleId, u64>,
+    lows: HashMap<u32, u64>,
 }
 
 impl AddressSpace {
-    /// A module was mapped. It replaces whatever was there before.
-    pub(crate) fn load(&mut self, id: ModuleId, module: ModuleIndex, mapping: MappedRange) {
+    /// A module was mapped. It replaces whatever was there before. `id` is its number in the image, which is never used again.
+    pub fn load(&mut self, id: u32, module: ModuleIndex, mapping: MappedRange) {
         let MappedRange { low, high, bias } = mapping;
         self.unload(id);
         if low >= high {
@@ -54,15 +53,15 @@ impl AddressSpace {
         }
     }
 
-    /// A module was unmapped.
-    pub(crate) fn unload(&mut self, id: ModuleId) {
+    /// The module with this number was unmapped.
+    pub fn unload(&mut self, id: u32) {
         if let Some(low) = self.lows.remove(&id) {
             self.mapped.remove(&low);
         }
     }
 
     /// The location of an address: independent of where the module is mapped.
-    pub(crate) fn locate(&self, address: u64) -> Location {
+    pub fn locate(&self, address: u64) -> Location {
         match self.mapped.range(..=address).next_back() {
             Some((_, m)) if address < m.high => {
                 Location { module: Some(m.module), offset: address.wrapping_sub(m.bias) }
@@ -84,18 +83,18 @@ mod tests {
     #[test]
     fn an_address_belongs_to_the_module_mapped_there_now() {
         let mut space = AddressSpace::default();
-        space.load(ModuleId(1), ModuleIndex(7), MappedRange { low: 0x1000, high: 0x2000, bias: 0x800 });
-        space.load(ModuleId(2), ModuleIndex(8), MappedRange { low: 0x3000, high: 0x4000, bias: 0x3000 });
+        space.load(1, ModuleIndex(7), MappedRange { low: 0x1000, high: 0x2000, bias: 0x800 });
+        space.load(2, ModuleIndex(8), MappedRange { low: 0x3000, high: 0x4000, bias: 0x3000 });
         assert_eq!(at(&space, 0xfff), (None, 0xfff));
         assert_eq!(at(&space, 0x1000), (Some(7), 0x800));
         assert_eq!(at(&space, 0x1fff), (Some(7), 0x17ff));
         assert_eq!(at(&space, 0x2000), (None, 0x2000));
         assert_eq!(at(&space, 0x3004), (Some(8), 4));
         // Unmapped unnoticed, and replaced by another module.
-        space.load(ModuleId(3), ModuleIndex(9), MappedRange { low: 0x1800, high: 0x2800, bias: 0x1800 });
+        space.load(3, ModuleIndex(9), MappedRange { low: 0x1800, high: 0x2800, bias: 0x1800 });
         assert_eq!(at(&space, 0x1000), (None, 0x1000));
         assert_eq!(at(&space, 0x1800), (Some(9), 0));
-        space.unload(ModuleId(3));
+        space.unload(3);
         assert_eq!(at(&space, 0x1800), (None, 0x1800));
     }
 }

@@ -3,7 +3,7 @@
 //! An aid for work on `crates/drop_code`. Addresses are those of the process; functions are named by the command
 //! `addr2line`, if it exists.
 
-use stackglass_collect::tasks::LiveTasks;
+use stackglass_inspect::tasks::LiveTasks;
 use std::process::Command;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

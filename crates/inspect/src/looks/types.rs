@@ -5,7 +5,7 @@
 //! again, ever less often, while the process runs. They stay where they are for long, and each look checks them.
 
 use super::names::Names;
-use crate::task_stacks::calls::Code;
+use crate::task_stacks::Code;
 use foldhash::HashMap;
 use stackglass_awaits::{Process, RootFuture, TaskLook, TaskLooks, WrappedTask};
 use stackglass_process_view::ProcessView;

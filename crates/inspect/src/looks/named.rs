@@ -4,7 +4,7 @@
 //! searched for it.
 
 use super::types::Retry;
-use crate::launch::linked_crate::links_the_crate;
+use crate::linked_crate::links_the_crate;
 use crate::tasks::pool::Pool;
 use stackglass_awaits::WrappedTask;
 use std::collections::BTreeMap;

@@ -4,8 +4,7 @@
 //! reads are made by the kernel ([`own`](crate::image::own)), so a pointer that is not valid does no harm.
 
 use crate::image::own;
-use crate::recording::waits::WaitStacks;
-use crate::task_stacks::flatten;
+use crate::task_stacks::{WaitStacks, flatten};
 use foldhash::HashMap;
 use stackglass_awaits::{Process, WrappedLooks};
 use stackglass_process_view::ProcessView;

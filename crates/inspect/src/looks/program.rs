@@ -3,7 +3,7 @@
 //!
 //! Types are in debug information, which is only searched for their names here. Reading it takes much longer.
 
-use crate::launch::linked_crate::links_the_crate;
+use crate::linked_crate::links_the_crate;
 use object::{Object, ObjectSection, ReadCache};
 use stackglass_procfs::elf_names;
 use stackglass_profile::Module;
@@ -24,7 +24,7 @@ pub(super) const WITHOUT_TYPES: &str = "its debug information has no types of as
 
 /// What a program's file says of async tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum TaskTypes {
+pub enum TaskTypes {
     /// Tasks of tokio, or tasks that it can name, and their types.
     Known,
     /// It uses tokio, but has no types.
@@ -37,12 +37,12 @@ pub(crate) enum TaskTypes {
 
 impl TaskTypes {
     /// Searches a file.
-    pub(crate) fn of(program: &Path) -> TaskTypes {
+    pub fn of(program: &Path) -> TaskTypes {
         find(program).unwrap_or(TaskTypes::NoTokio)
     }
 
     /// Why a profile by wall time is one of threads; `None` if tasks can be read.
-    pub(crate) fn lack(self) -> Option<&'static str> {
+    pub fn lack(self) -> Option<&'static str> {
         match self {
             TaskTypes::Known => None,
             TaskTypes::Missing => Some(WITHOUT_TYPES),

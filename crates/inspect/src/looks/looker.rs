@@ -40,7 +40,7 @@ const MOST_ATTEMPTS: u32 = 5;
 const MOST_HELD: usize = 512;
 
 /// What the recording wants of the thread.
-pub(super) enum Command {
+pub enum Command {
     /// Look, or do not look.
     Sample(bool),
     /// Send all that was seen.
@@ -50,15 +50,29 @@ pub(super) enum Command {
 }
 
 /// What the thread sends.
-pub(super) enum Message {
+pub enum Message {
     /// The process executes a program.
     Process(Process),
     /// Modules with the next numbers.
     Modules(Vec<Arc<Module>>),
     /// The threads at a moment, by kernel id, with their names.
-    Threads { at: u64, threads: Vec<(u32, String)> },
+    Threads {
+        /// The moment, ns.
+        at: u64,
+        /// Kernel ids and names.
+        threads: Vec<(u32, String)>,
+    },
     /// Stacks at a moment, and the time since the last look. They were taken, or are the same as the last ones.
-    Stacks { at: u64, time: u64, taken: bool, stacks: Vec<SeenStack> },
+    Stacks {
+        /// The moment, ns.
+        at: u64,
+        /// The time for which they stand, ns.
+        time: u64,
+        /// Whether they were taken.
+        taken: bool,
+        /// All of them.
+        stacks: Vec<SeenStack>,
+    },
     /// A line for the user.
     Note(String),
     /// The answer to [`Command::Flush`].
@@ -78,8 +92,8 @@ struct Held {
 /// The process has ended.
 struct Ended;
 
-/// The state of the thread.
-pub(super) struct Looker {
+/// The thread that looks at a process.
+pub struct Looker {
     pid: u32,
     sender: Sender<Message>,
     names: Names,
@@ -121,7 +135,8 @@ struct Idle {
 }
 
 impl Looker {
-    pub(super) fn new(pid: u32, delay: Duration, sender: Sender<Message>) -> Looker {
+    /// A thread that looks at process `pid`, not more often than every `delay`.
+    pub fn new(pid: u32, delay: Duration, sender: Sender<Message>) -> Looker {
         let now = clock::monotonic();
         Looker {
             pid,
@@ -147,8 +162,8 @@ impl Looker {
         }
     }
 
-    /// Looks until the command to stop, or the end of the process.
-    pub(super) fn run(mut self, commands: &Receiver<Command>, mut samples: bool) {
+    /// Looks until the command to stop, or the end of the process. `samples`: from the beginning on, not only after a command.
+    pub fn run(mut self, commands: &Receiver<Command>, mut samples: bool) {
         let mut next = Instant::now() + FIRST;
         loop {
             let pause = next.saturating_duration_since(Instant::now());

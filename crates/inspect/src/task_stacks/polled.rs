@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// A frame of a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum TaskFrame {
+pub enum TaskFrame {
     /// Without an address.
     Await(AwaitLocation),
     /// Code.
@@ -20,7 +20,7 @@ pub(crate) enum TaskFrame {
 }
 
 /// Our own wrapper of futures.
-#[cfg(feature = "launch")]
+#[cfg(feature = "looks")]
 const WRAPPER: &str = "stackglass::task::Instrumented";
 /// Functions between the runtime's and that of the task.
 const RUNTIME: [&str; 9] = [
@@ -37,7 +37,7 @@ const RUNTIME: [&str; 9] = [
 
 /// The stack of a task with a name, innermost first. `codes`: from the innermost address to that of the function that polls. `None`
 /// if some of them have no names yet.
-pub(crate) fn stack(codes: &[Code], name: &str, is_blocking: bool, names: &Calls) -> Option<Vec<TaskFrame>> {
+pub fn stack(codes: &[Code], name: &str, is_blocking: bool, names: &Calls) -> Option<Vec<TaskFrame>> {
     let calls: Vec<&Arc<[Call]>> = codes.iter().map(|code| names.get(code)).collect::<Option<_>>()?;
     if let Some(end) = outermost_of(&calls, |call| *call.function == *name) {
         return Some(Frames::up_to(codes, &calls, end).written());
@@ -66,7 +66,7 @@ pub(crate) fn stack(codes: &[Code], name: &str, is_blocking: bool, names: &Calls
 }
 
 /// The stack up to the outermost call of the function with this name. `None` if there is none, or no names.
-#[cfg(feature = "launch")]
+#[cfg(feature = "looks")]
 pub(crate) fn of_function(codes: &[Code], name: &str, names: &Calls) -> Option<Vec<TaskFrame>> {
     let calls: Vec<&Arc<[Call]>> = codes.iter().map(|code| names.get(code)).collect::<Option<_>>()?;
     let end = outermost_of(&calls, |call| *call.function == *name);
@@ -75,7 +75,7 @@ pub(crate) fn of_function(codes: &[Code], name: &str, names: &Calls) -> Option<V
 
 /// The stack of a named task that the thread polls: from its own function on, or from its wrapper's poll. `None` if neither is there,
 /// or no names.
-#[cfg(feature = "launch")]
+#[cfg(feature = "looks")]
 pub(crate) fn of_named(codes: &[Code], name: &str, names: &Calls) -> Option<Vec<TaskFrame>> {
     let calls: Vec<&Arc<[Call]>> = codes.iter().map(|code| names.get(code)).collect::<Option<_>>()?;
     if let Some(end) = outermost_of(&calls, |call| *call.function == *name) {

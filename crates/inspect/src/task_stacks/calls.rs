@@ -5,9 +5,10 @@ use stackglass_profile::Frame;
 use stackglass_symbols::is_coroutine_body;
 use std::sync::Arc;
 
-/// An address in a module, by the index of the module; or one in no module.
+/// An address in a module, or one in no module.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Code {
+pub struct Code {
+    /// The index of its module.
     pub module: Option<u32>,
     /// Its address as in the file.
     pub offset: u64,
@@ -15,10 +16,12 @@ pub(crate) struct Code {
 
 /// A call at an address: one of several if functions are inlined there.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Call {
+pub struct Call {
+    /// The function that is called.
     pub function: Arc<str>,
+    /// The file of its code at this address.
     pub file: Arc<str>,
-    /// 0 if unknown.
+    /// The line there; 0 if unknown.
     pub line: u32,
     /// It is the body of an `async` function, block or closure.
     pub is_body: bool,
@@ -37,4 +40,4 @@ impl Call {
 }
 
 /// The calls at each address, innermost first.
-pub(crate) type Calls = HashMap<Code, Arc<[Call]>>;
+pub type Calls = HashMap<Code, Arc<[Call]>>;

@@ -2,12 +2,11 @@
 //!
 //! The tables are input from a program: numbers are checked before they are used as indices.
 
-use crate::Recorder;
-use crate::recording::address_space::{AddressSpace, MappedRange};
 use foldhash::HashMap;
+use stackglass_profile::address_space::{AddressSpace, MappedRange};
 use stackglass_profile::{
     AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, MemoryPoint,
-    Module, ModuleIndex, Nanos, Process, ProcessIndex, SizeClass, StackId, Thread, ThreadNumber,
+    Module, ModuleIndex, Nanos, Process, ProcessIndex, Recorder, SizeClass, StackId, Thread, ThreadNumber,
 };
 use stackglass_wire::heap::{
     self, CounterEntry, HeapSampling, HeapTables, MAX_COUNTERS, MAX_NODES, MAX_THREADS, MODULE_WORDS,
@@ -178,10 +177,10 @@ impl Modules {
                     self.program = path.clone();
                 }
                 if let Some(index) = module_of(Module { path, build_id: build_id.into() }, recorder) {
-                    self.space_of(at).load(module, index, MappedRange { low, high, bias });
+                    self.space_of(at).load(module.0, index, MappedRange { low, high, bias });
                 }
             }
-            Event::ModuleUnload { module, at } => self.space_of(at).unload(module),
+            Event::ModuleUnload { module, at } => self.space_of(at).unload(module.0),
             _ => {}
         }
     }

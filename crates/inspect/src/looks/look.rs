@@ -5,9 +5,8 @@
 
 use super::names::Names;
 use super::types::{Polled, Root, Seen, Types};
-use crate::task_stacks::calls::Code;
-use crate::task_stacks::flatten::{self, AwaitStack, frame};
-use crate::task_stacks::polled::{self, TaskFrame};
+use crate::task_stacks::flatten::{self, frame};
+use crate::task_stacks::{AwaitStack, Code, TaskFrame, polled};
 use stackglass_awaits::SeenTask;
 use stackglass_profile::task_dump::TaskState;
 use stackglass_profile::{AwaitKind, AwaitLocation};
@@ -22,9 +21,10 @@ const NAMED: u64 = 1 << 37;
 
 /// A task, as the recording names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct TaskName {
+pub struct TaskName {
     /// Its id in the process.
     pub id: u64,
+    /// Its name.
     pub name: Arc<str>,
 }
 
@@ -55,10 +55,12 @@ struct Entry {
 
 /// A stack, and for how many tasks it stands in the time since the last look.
 #[derive(Clone, Debug)]
-pub(super) struct SeenStack {
+pub struct SeenStack {
+    /// The task; `None` if there is none, but a thread.
     pub task: Option<TaskName>,
     /// The thread that polls the task, or else the main thread.
     pub tid: u32,
+    /// For how many tasks it stands.
     pub share: f64,
     /// Innermost first.
     pub frames: Vec<TaskFrame>,

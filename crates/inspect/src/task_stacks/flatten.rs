@@ -17,11 +17,22 @@ const READY: &str = "[ready]";
 
 /// A stack of a task, and its share of the task's time.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct AwaitStack {
+pub struct AwaitStack {
     /// Innermost first.
     pub frames: Vec<AwaitLocation>,
     /// 0 to 1.
     pub share: f64,
+}
+
+/// The stacks of a task that waits, as parts of its time.
+#[derive(Clone)]
+pub struct WaitStacks(pub Arc<[AwaitStack]>);
+
+impl WaitStacks {
+    /// Its stacks, each with its part of the task's time. The innermost frame is the first.
+    pub fn stacks(&self) -> impl Iterator<Item = (&[AwaitLocation], f64)> {
+        self.0.iter().map(|stack| (&stack.frames[..], stack.share))
+    }
 }
 
 /// The stacks of a task that waits.
@@ -133,7 +144,7 @@ fn at(frame: AwaitLocation, place: &Option<(Arc<str>, u32)>) -> AwaitLocation {
 }
 
 /// A frame without a place.
-pub(crate) fn frame(function: &str) -> AwaitLocation {
+pub fn frame(function: &str) -> AwaitLocation {
     AwaitLocation { kind: AwaitKind::Waiting, function: function.into(), file: "".into(), line: 0 }
 }
 

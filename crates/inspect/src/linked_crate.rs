@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Whether a program links the crate `stackglass`, which contains the name of the preload library.
-pub(crate) fn links_the_crate(program: &Path) -> bool {
+pub fn links_the_crate(program: &Path) -> bool {
     let Ok(file) = File::open(program) else { return false };
     // This command contains the name as well, together with the library.
     let same = |other: std::fs::Metadata| {

@@ -1,4 +1,4 @@
-//! Which polls last: a second look at the tasks that are polled, 100 ms after the first.
+//! Which poll blocks its worker: the tasks that are polled are looked at again, 100 ms after the first look.
 //!
 //! A task that is polled in both looks may have returned in between, as one that yields in a loop does. Two facts show that it
 //! has not:
@@ -32,7 +32,7 @@ const STEP: Duration = Duration::from_millis(10);
 const MOST: usize = 256;
 
 /// A task that is polled, and what is known of that poll.
-pub(super) struct Look {
+pub(super) struct PolledTask {
     /// Index of the task.
     pub task: usize,
     /// The thread that polls it.
@@ -47,8 +47,8 @@ pub(super) struct Look {
 
 /// A thread between the two looks.
 struct Watched {
-    /// Index of the look.
-    look: usize,
+    /// Index of the task among those that are polled.
+    index: usize,
     poll: Poll,
     tid: u32,
     files: Files,
@@ -65,17 +65,17 @@ struct Watched {
 }
 
 /// Looks again at tasks that are polled, if there are some. Returns how long the process was held up.
-pub(super) fn take(
+pub(super) fn look_again(
     pid: u32,
     modules: &[LoadedModule],
-    looks: &mut [Look],
+    polled: &mut [PolledTask],
     polls: &[(usize, Poll)],
 ) -> Duration {
     let key = ImageKey::read(pid);
     let mut watched: Vec<Watched> = polls
         .iter()
         .take(MOST)
-        .map(|(look, poll)| Watched::new(pid, *look, poll, looks[*look].tid))
+        .map(|(index, poll)| Watched::new(pid, *index, poll, polled[*index].tid))
         .collect();
     if watched.is_empty() {
         return Duration::ZERO;
@@ -102,12 +102,12 @@ pub(super) fn take(
         let frames = stacks::frames(&image, modules, &[(thread.registers, thread.end)]);
         let Some(frames) = frames.first() else { continue };
         let Some(frame) = watched.poll.frame_in(&image, frames) else { continue };
-        let look = &mut looks[watched.look];
-        look.seen_again = true;
+        let task = &mut polled[watched.index];
+        task.seen_again = true;
         if watched.has_not_returned(thread.registers.rsp()) && watched.lasts > 0 {
-            look.polled_for = Some(Nanos(watched.lasts));
+            task.polled_for = Some(Nanos(watched.lasts));
             // The first stack may be of an earlier poll.
-            look.lookups = frames[..frame].iter().map(|frame| frame.lookup).collect();
+            task.lookups = frames[..frame].iter().map(|frame| frame.lookup).collect();
         }
     }
     let pause = process.pause().whole + stopped.elapsed();
@@ -116,14 +116,14 @@ pub(super) fn take(
 }
 
 impl Watched {
-    fn new(pid: u32, look: usize, poll: &Poll, tid: u32) -> Watched {
+    fn new(pid: u32, index: usize, poll: &Poll, tid: u32) -> Watched {
         let mut files = Files::new(pid, tid);
         let breakpoint = Breakpoint::set(tid, poll.function.start).ok();
         let start = files.stat();
         let since = clock::monotonic();
         let poll = poll.clone();
         Watched {
-            look,
+            index,
             poll,
             tid,
             files,

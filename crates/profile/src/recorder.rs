@@ -3,11 +3,11 @@
 //! A stack node counts as one word, a location as two, a sample as five; a thread, module or process counts with its
 //! texts. When the bound is reached, nothing more is added.
 
-use foldhash::HashMap;
-use stackglass_profile::{
+use crate::{
     AwaitLocation, Location, LocationId, Module, ModuleIndex, Process, ProcessIndex, Recording,
     RecordingInfo, Sample, Stacks, State, Task, Thread, ThreadNumber,
 };
+use foldhash::HashMap;
 
 /// Words of a sample, a thread, a process and a task, without texts.
 const SAMPLE_WORDS: u64 = 5;
@@ -62,8 +62,7 @@ impl Recorder {
     }
 
     /// Makes this a profile by wall time, in which each thread counts as a task of its own: running, ready or asleep.
-    #[cfg(feature = "launch")]
-    pub(crate) fn count_threads_as_tasks(&mut self) {
+    pub fn count_threads_as_tasks(&mut self) {
         self.threads_as_tasks = true;
     }
 
@@ -134,7 +133,8 @@ impl Recorder {
         before
     }
 
-    pub(crate) fn recording_mut(&mut self) -> &mut Recording {
+    /// The recording, for changes that the methods here do not make. Who adds stacks calls [`Recorder::check_bound`] then.
+    pub fn recording_mut(&mut self) -> &mut Recording {
         &mut self.recording
     }
 
@@ -146,26 +146,31 @@ impl Recorder {
         self.check_bound();
     }
 
-    pub(crate) fn add_process(&mut self, process: Process) -> Option<ProcessIndex> {
+    /// Adds a process; `None` if the recording is full.
+    pub fn add_process(&mut self, process: Process) -> Option<ProcessIndex> {
         let texts = process.exe.len() + process.arguments.iter().map(|a| a.len() + 24).sum::<usize>();
         self.reserve(PROCESS_WORDS + texts as u64 / 8)?;
         self.recording.processes.push(process);
         Some(ProcessIndex(self.recording.processes.len() as u32 - 1))
     }
 
-    pub(crate) fn process_mut(&mut self, index: ProcessIndex) -> &mut Process {
+    /// A process.
+    ///
+    /// # Panics
+    /// If the recording does not have it.
+    pub fn process_mut(&mut self, index: ProcessIndex) -> &mut Process {
         &mut self.recording.processes[index.0 as usize]
     }
 
     /// Sets a counter that belongs to all processes; it is stored with the first one.
-    #[cfg(feature = "launch")]
-    pub(crate) fn set_counter(&mut self, label: &str, n: u64) {
+    pub fn set_counter(&mut self, label: &str, n: u64) {
         if let Some(process) = self.recording.processes.first_mut() {
             process.counters.insert(label.to_owned(), n);
         }
     }
 
-    pub(crate) fn add_thread(&mut self, thread: Thread) -> Option<ThreadNumber> {
+    /// Adds a thread that lives; `None` if the recording is full.
+    pub fn add_thread(&mut self, thread: Thread) -> Option<ThreadNumber> {
         self.reserve(THREAD_WORDS)?;
         self.recording.threads.push(thread);
         self.growing.push(0);
@@ -173,32 +178,42 @@ impl Recorder {
         Some(ThreadNumber(self.recording.threads.len() as u32))
     }
 
-    pub(crate) fn thread_mut(&mut self, number: ThreadNumber) -> &mut Thread {
+    /// A thread.
+    ///
+    /// # Panics
+    /// If the recording does not have it.
+    pub fn thread_mut(&mut self, number: ThreadNumber) -> &mut Thread {
         &mut self.recording.threads[number.0 as usize - 1]
     }
 
-    pub(crate) fn thread_ended(&mut self) {
+    /// A thread has ended: one fewer lives.
+    pub fn thread_ended(&mut self) {
         self.totals.threads = self.totals.threads.saturating_sub(1);
     }
 
-    /// Adds a task and returns its index.
-    pub(crate) fn add_task(&mut self, task: Task) -> Option<usize> {
+    /// Adds a task and returns its index; `None` if the recording is full.
+    pub fn add_task(&mut self, task: Task) -> Option<usize> {
         self.reserve(TASK_WORDS + (task.name.len() + task.file.len()) as u64 / 8)?;
         self.recording.tasks.push(task);
         Some(self.recording.tasks.len() - 1)
     }
 
-    pub(crate) fn task_mut(&mut self, index: usize) -> &mut Task {
+    /// A task, by its index.
+    ///
+    /// # Panics
+    /// If the recording does not have it.
+    pub fn task_mut(&mut self, index: usize) -> &mut Task {
         &mut self.recording.tasks[index]
     }
 
     /// The location of a frame without an address; `None` if the recording is full.
-    pub(crate) fn add_await_frame(&mut self, frame: &AwaitLocation) -> Option<LocationId> {
+    pub fn add_await_frame(&mut self, frame: &AwaitLocation) -> Option<LocationId> {
         let module = Some(self.add_module(frame.module())?);
         Some(self.recording.stacks.intern_location(Location { module, offset: frame.line.into() }))
     }
 
-    pub(crate) fn add_module(&mut self, module: Module) -> Option<ModuleIndex> {
+    /// The index of a module, which is added if it is new; `None` if the recording is full.
+    pub fn add_module(&mut self, module: Module) -> Option<ModuleIndex> {
         if let Some(known) = self.modules.get(&module) {
             return Some(*known);
         }
@@ -212,14 +227,19 @@ impl Recorder {
 
     /// Adds a sample. It is merged with the thread's last sample if they differ only in clock, time and hits and that
     /// one was not written yet.
-    pub(crate) fn add_sample(&mut self, sample: Sample) {
+    ///
+    /// # Panics
+    /// If the recording does not have its thread.
+    pub fn add_sample(&mut self, sample: Sample) {
         self.add(sample, |_, _| true);
     }
 
     /// Adds a sample of a look at all tasks. It is merged with another one of the same look only: the errors of shares come from
     /// single looks.
-    #[cfg(feature = "launch")]
-    pub(crate) fn add_look_sample(&mut self, sample: Sample) {
+    ///
+    /// # Panics
+    /// If the recording does not have its thread.
+    pub fn add_look_sample(&mut self, sample: Sample) {
         self.add(sample, |last, sample| last.clock == sample.clock);
     }
 
@@ -286,7 +306,8 @@ impl Recorder {
         Some(())
     }
 
-    pub(crate) fn check_bound(&mut self) {
+    /// Ends the growth if the bound is reached.
+    pub fn check_bound(&mut self) {
         let capacity = self.recording.info.capacity;
         // Ids have 32 bits, whatever the bound.
         let ids = self.recording.stacks.nodes().len().max(self.recording.samples.len());

@@ -1,6 +1,6 @@
 //! Gives the tasks that are polled the stacks of their threads.
 
-use super::second_look::Look;
+use super::long_poll::PolledTask;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_profile::task_dump::{PollingThread, TaskDump};
 use stackglass_profile::{Frame, Location, LocationId, Module, ModuleIndex, Recording};
@@ -22,7 +22,7 @@ const GLUE: [&str; 9] = [
 /// Adds the threads to the tasks. Their frames get names.
 pub(super) fn add(
     dump: &mut TaskDump,
-    looks: &[Look],
+    polled: &[PolledTask],
     modules: &[LoadedModule],
     files: &[Module],
     options: &Options,
@@ -35,16 +35,16 @@ pub(super) fn add(
         recording.stacks.intern_location(Location { module, offset: lookup.wrapping_sub(bias) })
     };
     let stacks: Vec<Vec<LocationId>> =
-        looks.iter().map(|look| look.lookups.iter().map(&mut intern).collect()).collect();
+        polled.iter().map(|task| task.lookups.iter().map(&mut intern).collect()).collect();
     stackglass_symbols::symbolize(&mut recording, options, &mut |_| ());
-    for (look, locations) in looks.iter().zip(stacks) {
-        let Some(task) = dump.tasks.get_mut(look.task) else { continue };
+    for (polled, locations) in polled.iter().zip(stacks) {
+        let Some(task) = dump.tasks.get_mut(polled.task) else { continue };
         let frames = locations.iter().flat_map(|location| recording.symbols.frames_of(*location));
         let mut stack: Vec<Frame> = frames.cloned().collect();
         while stack.last().is_some_and(is_glue) {
             stack.pop();
         }
-        let Look { tid, polled_for, seen_again, .. } = *look;
+        let PolledTask { tid, polled_for, seen_again, .. } = *polled;
         task.thread = Some(PollingThread { tid, stack, polled_for, seen_again });
     }
 }

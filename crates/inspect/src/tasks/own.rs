@@ -1,6 +1,7 @@
 //! A program reads its own tasks: a forked child freezes its parent, reads the frozen copy, and sends what it has found.
 
-use super::{TasksOptions, encoded, read};
+use super::encoded;
+use super::read::{TasksOptions, read};
 use crate::forked_child::{self, NoAnswer};
 use stackglass_profile::task_dump::TaskDump;
 use std::io;

@@ -3,7 +3,7 @@
 //! A stack is cut at the task's own function, which has to be known by its name. Reading debug information takes a while, so
 //! addresses are collected and named together, ever less often: most are met early.
 
-use crate::task_stacks::calls::{Call, Calls, Code};
+use crate::task_stacks::{Call, Calls, Code};
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::{AwaitKind, AwaitLocation, Location, LocationId, Module, ModuleIndex, Recording};
 use stackglass_symbols::{Options, symbolize};

@@ -4,7 +4,7 @@
 //! and of later answers, and the number of tasks. Times in ms.
 
 use object::{Object, ObjectSection};
-use stackglass_collect::tasks::LiveTasks;
+use stackglass_inspect::tasks::LiveTasks;
 use stackglass_profile::Module;
 use stackglass_symbols::Options;
 use stackglass_symbols::layouts::{Layouts, Wanted};
