@@ -17,7 +17,7 @@ use stackglass_collect::peeks::request::{PeekOptions, PeekRequest, ResponseEnd};
 use stackglass_collect::peeks::{PeekPart, handler};
 use stackglass_procfs::status::process_of;
 use stackglass_procfs::{ImageKey, Status};
-use stackglass_report::{Peek, Style};
+use stackglass_report::Style;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -214,12 +214,12 @@ fn ask(pid: u32, options: &PeekOptions, layout: &Layout) -> Outcome {
 
 /// Prints a peek as JSON.
 fn write_json(options: &OutsidePeek) -> Outcome {
-    let (mut threads, mut profile) = (Vec::new(), None);
+    let (mut threads, mut profile) = (None, None);
     let mut tasks = PeekTasks::default();
     let early = attached::peek(options, &mut |line| message::print(line), &mut |part| match part {
         PeekPart::Threads { recording, activity, .. } => {
             tasks.start(options.pid);
-            threads = Peek::threads_json(recording, activity);
+            threads = Some((recording.clone(), activity.clone()));
         }
         PeekPart::Report { recording, .. } => profile = Some(recording.clone()),
         PeekPart::Nothing { why } => message::print(why),
@@ -227,6 +227,7 @@ fn write_json(options: &OutsidePeek) -> Outcome {
     .map_err(|error| perf_refused::of_process(&error))?;
     let tasks = tasks.take(early.is_some());
     let mut out = io::stdout().lock();
+    let threads = threads.as_ref().map(|(recording, activity)| (recording, activity));
     stackglass_report::peek::write_json(options.pid, threads, tasks.as_ref(), profile.as_ref(), &mut out)?;
     out.flush()?;
     early.map_or(Ok(0), |why| Err(Failure::new(why)))

@@ -1,11 +1,12 @@
 //! The checks: each tries one thing, or reads one setting.
 
 use rustix::process::{Resource, getrlimit};
+use serde::Serialize;
 use stackglass_attach::access::{is_own_memory_readable, may_trace_children, yama_scope};
 use stackglass_attach::perf_refused::{Rule, paranoid};
 use stackglass_attach::probe;
 use stackglass_procfs::Status;
-use stackglass_report::json::Object;
+use stackglass_report::json;
 use std::fs;
 use std::io::{self, Write};
 
@@ -18,7 +19,8 @@ const ENOUGH_FILES: u64 = 4096;
 const ENOUGH_LOCKED: u64 = 516;
 
 /// How a check went.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
     Ok,
     Restricted,
@@ -26,8 +28,9 @@ pub(super) enum Verdict {
 }
 
 /// One line.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(super) struct Check {
+    #[serde(rename = "check")]
     pub(super) name: &'static str,
     pub(super) verdict: Verdict,
     /// What was found, and what follows.
@@ -35,6 +38,7 @@ pub(super) struct Check {
     /// How to get more.
     pub(super) remedies: Vec<String>,
     /// `record` fails if this one does.
+    #[serde(skip)]
     pub(super) decides: bool,
 }
 
@@ -280,18 +284,10 @@ fn debuginfod() -> Check {
 
 /// Writes the checks as one JSON object.
 pub(super) fn write_json(checks: &[Check], works: bool, out: &mut impl Write) -> io::Result<()> {
-    let object = |check: &Check| {
-        let verdict = match check.verdict {
-            Verdict::Ok => "ok",
-            Verdict::Restricted => "restricted",
-            Verdict::No => "no",
-        };
-        Object::new()
-            .text("check", check.name)
-            .text("verdict", verdict)
-            .text("text", &check.text)
-            .texts("remedies", check.remedies.iter().map(String::as_str))
-    };
-    let all = Object::new().flag("record_works", works).list("checks", checks.iter().map(object));
-    writeln!(out, "{}", all.end())
+    #[derive(Serialize)]
+    struct Report<'a> {
+        record_works: bool,
+        checks: &'a [Check],
+    }
+    json::write(&Report { record_works: works, checks }, out)
 }

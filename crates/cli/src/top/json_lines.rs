@@ -3,9 +3,10 @@
 use super::child::ChildProgram;
 use super::figures::{Figures, REFRESH_INTERVAL};
 use super::live_view::{ExitReason, SIGTSTP};
-use super::model::Model;
+use super::model::{Model, Row};
+use serde::Serialize;
 use stackglass_collect::session::signals::Signals;
-use stackglass_report::json::Object;
+use stackglass_report::json;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ pub(super) fn run(
         let stopped = figures.stopped();
         if figures.age() >= REFRESH_INTERVAL || stopped.is_some() {
             figures.refresh();
-            if write_line(&object(pid, &figures.model)).is_err() {
+            if print(&Second::of(pid, &figures.model)).is_err() {
                 return ExitReason::Asked;
             }
         }
@@ -41,39 +42,77 @@ pub(super) fn run(
     }
 }
 
-/// The figures of the model.
-fn object(pid: u32, model: &Model) -> Object {
-    let threads = model.threads().into_iter().map(|thread| {
-        Object::new()
-            .number("tid", u64::from(thread.tid))
-            .text("name", &thread.name)
-            .number("cpu", thread.awake)
-            .number("ready", thread.waiting)
-            .text_or_null("function", thread.hottest.map(|id| model.name(id)))
-    });
-    let functions = model.functions(None).into_iter().map(|row| {
-        Object::new().text("function", model.name(row.id)).number("own", row.own).number("total", row.total)
-    });
-    let lines = model.lines(None).into_iter().filter_map(|row| {
-        let line = model.line(row.id)?;
-        let (file, number) = line.at.rsplit_once(':')?;
-        let object = Object::new().text("function", model.name(line.function)).text("file", file);
-        Some(object.number_or_null("line", number.parse().ok()).number("own", row.own))
-    });
-    Object::new()
-        .number("pid", u64::from(pid))
-        .number("wall", model.wall())
-        .number("cpu", model.awake())
-        .list("threads", threads)
-        .list("functions", functions)
-        .list("lines", lines)
+/// The figures of a second.
+#[derive(Serialize)]
+struct Second<'a> {
+    pid: u32,
+    wall: u64,
+    cpu: u64,
+    threads: Vec<Thread<'a>>,
+    functions: Vec<Function<'a>>,
+    lines: Vec<Line<'a>>,
 }
 
-fn write_line(object: &Object) -> io::Result<()> {
-    // Line breaks in texts are escaped; the others only separate rows.
-    let text = object.clone().end().replace('\n', "");
+#[derive(Serialize)]
+struct Thread<'a> {
+    tid: u32,
+    name: String,
+    cpu: u64,
+    ready: u64,
+    function: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    function: &'a str,
+    own: u64,
+    total: u64,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    function: &'a str,
+    file: &'a str,
+    line: Option<u64>,
+    own: u64,
+}
+
+impl Second<'_> {
+    fn of(pid: u32, model: &Model) -> Second<'_> {
+        let threads = model.threads().into_iter().map(|thread| Thread {
+            tid: thread.tid,
+            name: thread.name,
+            cpu: thread.awake,
+            ready: thread.waiting,
+            function: thread.hottest.map(|id| model.name(id)),
+        });
+        let functions = model.functions(None).into_iter().map(|row| Function {
+            function: model.name(row.id),
+            own: row.own,
+            total: row.total,
+        });
+        Second {
+            pid,
+            wall: model.wall(),
+            cpu: model.awake(),
+            threads: threads.collect(),
+            functions: functions.collect(),
+            lines: model.lines(None).iter().filter_map(|row| Line::of(model, row)).collect(),
+        }
+    }
+}
+
+impl Line<'_> {
+    fn of<'a>(model: &'a Model, row: &Row) -> Option<Line<'a>> {
+        let line = model.line(row.id)?;
+        let (file, number) = line.at.rsplit_once(':')?;
+        Some(Line { function: model.name(line.function), file, line: number.parse().ok(), own: row.own })
+    }
+}
+
+fn print(second: &Second<'_>) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{text}")?;
+    json::write_line(second, &mut out)?;
     out.flush()
 }
 
@@ -85,9 +124,10 @@ mod tests {
     #[test]
     fn the_hottest_rows_come_first() {
         let model = with_lines(&[("cold", "a.rs:2", 10), ("hot", "b.rs:7", 90)]);
-        let text = object(12, &model).end().replace('\n', "");
+        let mut out = Vec::new();
+        json::write_line(&Second::of(12, &model), &mut out).unwrap();
         assert_eq!(
-            text,
+            String::from_utf8(out).unwrap().trim_end(),
             r#"{"pid":12,"wall":200,"cpu":100,"threads":[{"tid":77,"name":"slower","cpu":100,"ready":0,"function":"hot"},{"tid":78,"name":"other","cpu":0,"ready":0,"function":null}],"functions":[{"function":"hot","own":90,"total":90},{"function":"cold","own":10,"total":10}],"lines":[{"function":"hot","file":"b.rs","line":7,"own":90},{"function":"cold","file":"a.rs","line":2,"own":10}]}"#
         );
     }

@@ -2,7 +2,7 @@
 
 use crate::call_tree::StateFilter;
 use crate::metric::{Metric, Unit};
-use crate::text::json::Object;
+use serde::Serialize;
 use stackglass_profile::Recording;
 
 /// What a report counts.
@@ -14,6 +14,23 @@ pub(crate) struct Quantity {
     pub states: StateFilter,
     /// Whether amounts are those of the metric. Otherwise they are samples.
     pub timed: bool,
+}
+
+/// A [`Quantity`] in words.
+#[derive(Serialize)]
+pub(crate) struct QuantityWords {
+    counts: &'static str,
+    unit: &'static str,
+}
+
+/// The first members.
+#[derive(Serialize)]
+pub(crate) struct Head<'a> {
+    command: &'a [String],
+    #[serde(flatten)]
+    quantity: QuantityWords,
+    total: u64,
+    samples: u64,
 }
 
 impl Quantity {
@@ -36,18 +53,18 @@ impl Quantity {
         }
     }
 
-    /// `{"counts":"cpu","unit":"ns"`.
-    pub(crate) fn add_to(self, object: Object) -> Object {
-        object.text("counts", self.word()).text("unit", self.unit())
+    /// Its name and unit.
+    pub(crate) fn words(self) -> QuantityWords {
+        QuantityWords { counts: self.word(), unit: self.unit() }
     }
 }
 
-/// `{"command":[…],"counts":"cpu","unit":"ns","total":…,"samples":…`.
-pub(crate) fn head(recording: &Recording, quantity: Quantity, total: u64, samples: u64) -> Object {
-    // A profile by wall time has all the time of its tasks.
-    let states = if recording.is_walltime() { StateFilter::All } else { quantity.states };
-    let quantity = Quantity { states, ..quantity };
-    let command = recording.info.command.iter().map(String::as_str);
-    let object = quantity.add_to(Object::new().texts("command", command));
-    object.number("total", total).number("samples", samples)
+impl<'a> Head<'a> {
+    /// Those of a report on this recording.
+    pub(crate) fn new(recording: &'a Recording, quantity: Quantity, total: u64, samples: u64) -> Head<'a> {
+        // A profile by wall time has all the time of its tasks.
+        let states = if recording.is_walltime() { StateFilter::All } else { quantity.states };
+        let quantity = Quantity { states, ..quantity }.words();
+        Head { command: &recording.info.command, quantity, total, samples }
+    }
 }

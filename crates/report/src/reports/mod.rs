@@ -7,6 +7,7 @@ pub(crate) mod comparison;
 pub(crate) mod complete;
 pub mod heap;
 pub mod hot;
+pub(crate) mod json_frame;
 pub(crate) mod json_head;
 pub mod peek;
 pub mod summary;

@@ -1,7 +1,9 @@
 //! The table for programs, as documented in `docs/json.md`.
 
-use crate::AllocationTable;
-use crate::text::json::string;
+use crate::queries::allocations::AllocationRow;
+use crate::text::json::{Rows, write_sections};
+use crate::{AllocationKey, AllocationTable};
+use serde::Serialize;
 use stackglass_profile::AllocationCounts;
 use std::io::{self, Write};
 
@@ -22,32 +24,88 @@ use std::io::{self, Write};
 /// When writing fails.
 pub fn write_json(table: &AllocationTable, out: &mut dyn Write) -> io::Result<()> {
     let AllocationTable { mappings, .. } = table;
-    writeln!(out, "{{\"total\":{{{}}},", numbers(&table.total))?;
-    writeln!(
-        out,
-        "\"mappings\":{{\"count\":{},\"bytes\":{},\"live_bytes\":{}}},",
-        mappings.count,
-        mappings.bytes,
-        mappings.live_bytes()
-    )?;
-    writeln!(out, "\"typed_share\":{},", (table.typed_share() * 1e6).floor() / 1e6)?;
-    write!(out, "\"rows\":[")?;
-    for (index, row) in table.rows.iter().enumerate() {
-        let comma = if index == 0 { "" } else { "," };
-        let (key, name) = (table.key.word(), string(&row.name));
-        write!(out, "{comma}\n{{\"{key}\":{name},{},\"sites\":{}}}", numbers(&row.counts), row.sites)?;
-    }
-    writeln!(out, "\n]}}")
+    let report = Report {
+        total: Counts::of(&table.total),
+        mappings: Mappings {
+            count: mappings.count,
+            bytes: mappings.bytes,
+            live_bytes: mappings.live_bytes(),
+        },
+        typed_share: (table.typed_share() * 1e6).floor() / 1e6,
+        rows: Rows(table.rows.iter().map(|row| Row::of(table.key, row))),
+    };
+    write_sections(&["mappings", "typed_share", "rows"], &report, out)
 }
 
-fn numbers(counts: &AllocationCounts) -> String {
-    format!(
-        "\"count\":{},\"bytes\":{},\"live_count\":{},\"live_bytes\":{},\"peak_bytes\":{},\"temporary_count\":{}",
-        counts.count,
-        counts.bytes,
-        counts.live_count(),
-        counts.live_bytes(),
-        counts.peak_bytes,
-        counts.temporary_count
-    )
+#[derive(Serialize)]
+struct Report<R> {
+    total: Counts,
+    mappings: Mappings,
+    typed_share: f64,
+    rows: R,
+}
+
+#[derive(Serialize)]
+struct Counts {
+    count: u64,
+    bytes: u64,
+    live_count: u64,
+    live_bytes: u64,
+    peak_bytes: u64,
+    temporary_count: u64,
+}
+
+#[derive(Serialize)]
+struct Mappings {
+    count: u64,
+    bytes: u64,
+    live_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    name: Name<'a>,
+    #[serde(flatten)]
+    counts: Counts,
+    sites: u64,
+}
+
+/// The name of a row. Its key says what it is.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Name<'a> {
+    Type(&'a str),
+    Site(&'a str),
+    Function(&'a str),
+    Crate(&'a str),
+    Thread(&'a str),
+    Size(&'a str),
+}
+
+impl Counts {
+    fn of(counts: &AllocationCounts) -> Counts {
+        Counts {
+            count: counts.count,
+            bytes: counts.bytes,
+            live_count: counts.live_count(),
+            live_bytes: counts.live_bytes(),
+            peak_bytes: counts.peak_bytes,
+            temporary_count: counts.temporary_count,
+        }
+    }
+}
+
+impl Row<'_> {
+    fn of(key: AllocationKey, row: &AllocationRow) -> Row<'_> {
+        let name = match key {
+            AllocationKey::Type => Name::Type,
+            AllocationKey::Site => Name::Site,
+            AllocationKey::Function => Name::Function,
+            AllocationKey::Crate => Name::Crate,
+            AllocationKey::Thread => Name::Thread,
+            AllocationKey::Size => Name::Size,
+        };
+        Row { name: name(&row.name), counts: Counts::of(&row.counts), sites: row.sites }
+    }
 }

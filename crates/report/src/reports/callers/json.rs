@@ -1,11 +1,38 @@
 //! Callers for programs, as documented in `docs/json.md`.
 
 use crate::Source;
-use crate::queries::callers::Answer;
-use crate::reports::json_head::{Quantity, head};
-use crate::text::json::Object;
-use stackglass_profile::{Frame, Recording};
+use crate::queries::callers::{Answer, Caller as Found};
+use crate::reports::json_frame::JsonFrame;
+use crate::reports::json_head::{Head, Quantity};
+use crate::text::json::{self, Rows};
+use serde::Serialize;
+use stackglass_profile::Recording;
 use std::io::{self, Write};
+
+#[derive(Serialize)]
+struct Report<'a, F> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    functions: F,
+}
+
+#[derive(Serialize)]
+struct Function<'a, C> {
+    function: &'a str,
+    module: &'a str,
+    amount: u64,
+    asleep: u64,
+    without_caller: u64,
+    callers: C,
+}
+
+#[derive(Serialize)]
+struct Caller<'a> {
+    #[serde(flatten)]
+    frame: JsonFrame<'a>,
+    amount: u64,
+    asleep: u64,
+}
 
 pub(super) fn write(
     answer: &Answer,
@@ -19,29 +46,21 @@ pub(super) fn write(
         Source::Data(..) => &none,
     };
     let samples = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
-    let functions = answer.functions.iter().map(|called| {
-        let callers = called.callers.iter().map(|caller| {
-            place(Object::new().text("function", &caller.frame.func), &caller.frame)
-                .text("module", &caller.frame.module)
-                .number("amount", caller.count)
-                .number("asleep", caller.asleep)
-        });
-        Object::new()
-            .text("function", &called.func)
-            .text("module", &called.module)
-            .number("amount", called.snapshots)
-            .number("asleep", called.asleep)
-            .number("without_caller", called.uncalled)
-            .list("callers", callers)
+    let functions = answer.functions.iter().map(|called| Function {
+        function: &called.func,
+        module: &called.module,
+        amount: called.snapshots,
+        asleep: called.asleep,
+        without_caller: called.uncalled,
+        callers: Rows(called.callers.iter().map(Caller::of)),
     });
-    let object = head(recording, quantity, answer.all, samples);
-    writeln!(out, "{}", object.list("functions", functions).end())
+    let report =
+        Report { head: Head::new(recording, quantity, answer.all, samples), functions: Rows(functions) };
+    json::write(&report, out)
 }
 
-/// Adds the file and line of a frame.
-fn place(object: Object, frame: &Frame) -> Object {
-    let file = Some(&*frame.file).filter(|file| !file.is_empty());
-    object
-        .text_or_null("file", file)
-        .number_or_null("line", u64::try_from(frame.line).ok().filter(|l| *l > 0))
+impl Caller<'_> {
+    fn of(found: &Found) -> Caller<'_> {
+        Caller { frame: JsonFrame::from(&found.frame), amount: found.count, asleep: found.asleep }
+    }
 }

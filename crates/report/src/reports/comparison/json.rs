@@ -1,37 +1,72 @@
 //! A comparison for programs, as documented in `docs/json.md`.
 
 use crate::call_tree::StateFilter;
-use crate::queries::comparison::{Comparison, Row};
-use crate::reports::json_head::Quantity;
-use crate::text::json::Object;
+use crate::queries::comparison::{Comparison, Row as Compared};
+use crate::reports::json_head::{Quantity, QuantityWords};
+use crate::text::json::{self, Rows};
+use serde::Serialize;
 use std::io::{self, Write};
+
+#[derive(Serialize)]
+struct Report<'a, R> {
+    before: &'a str,
+    after: &'a str,
+    #[serde(flatten)]
+    quantity: QuantityWords,
+    total_before: u64,
+    total_after: u64,
+    samples_before: u64,
+    samples_after: u64,
+    common: f64,
+    spread: f64,
+    exact: bool,
+    rows: R,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    function: &'a str,
+    own_before: u64,
+    own_after: u64,
+    total_before: u64,
+    total_after: u64,
+    change: f64,
+    error: f64,
+    beyond_noise: bool,
+}
 
 pub(super) fn write(comparison: &Comparison, names: (&str, &str), out: &mut dyn Write) -> io::Result<()> {
     let Comparison { metric, timed, exact, before, after, common, spread, .. } = comparison;
     let states = if comparison.of_tasks { StateFilter::All } else { StateFilter::Awake };
-    let quantity = Quantity { metric: *metric, states, timed: *timed };
-    let object = quantity.add_to(Object::new().text("before", names.0).text("after", names.1));
-    let object = object
-        .number("total_before", whole(before.amount))
-        .number("total_after", whole(after.amount))
-        .number("samples_before", before.hits)
-        .number("samples_after", after.hits)
-        .real("common", Some(*common))
-        .real("spread", Some(*spread))
-        .flag("exact", *exact);
-    writeln!(out, "{}", object.list("rows", comparison.rows.iter().map(row)).end())
+    let report = Report {
+        before: names.0,
+        after: names.1,
+        quantity: Quantity { metric: *metric, states, timed: *timed }.words(),
+        total_before: whole(before.amount),
+        total_after: whole(after.amount),
+        samples_before: before.hits,
+        samples_after: after.hits,
+        common: *common,
+        spread: *spread,
+        exact: *exact,
+        rows: Rows(comparison.rows.iter().map(Row::of)),
+    };
+    json::write(&report, out)
 }
 
-fn row(row: &Row) -> Object {
-    Object::new()
-        .text("function", &row.name)
-        .number("own_before", whole(row.before.amount))
-        .number("own_after", whole(row.after.amount))
-        .number("total_before", whole(row.total.0.amount))
-        .number("total_after", whole(row.total.1.amount))
-        .real("change", Some(row.change.round()))
-        .real("error", Some(row.error.round()))
-        .flag("beyond_noise", row.is_beyond_noise())
+impl Row<'_> {
+    fn of(row: &Compared) -> Row<'_> {
+        Row {
+            function: &row.name,
+            own_before: whole(row.before.amount),
+            own_after: whole(row.after.amount),
+            total_before: whole(row.total.0.amount),
+            total_after: whole(row.total.1.amount),
+            change: row.change.round(),
+            error: row.error.round(),
+            beyond_noise: row.is_beyond_noise(),
+        }
+    }
 }
 
 /// Amounts are whole numbers, kept with fractions only for sums.

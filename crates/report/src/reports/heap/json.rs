@@ -1,13 +1,29 @@
 //! Answers for programs, as documented in `docs/json.md`.
 
-use crate::heap_graph::growth::{GrowthRow, HeapSums, Sum};
-use crate::heap_graph::{Dominator, HeapAnswers, HeapPath, RetainerRow, SiteRow, TypeAnswer, TypeRow};
+use crate::heap_graph::growth::{GrowthRow, HeapSums};
+use crate::heap_graph::{
+    Dominator, DuplicateString, HeapAnswers, HeapPath, OwnerRow, RetainerRow, SiteRow, TypeAnswer, TypeRow,
+    UnusedRow,
+};
 use crate::queries::heap_graph::total;
-use crate::text::json::string;
+use crate::text::json::{InLine, Rows, write_sections};
+use serde::Serialize;
 use std::io::{self, Write};
+use std::{iter, slice};
 
 /// Number of holders in the answer.
 const LARGEST: usize = 100;
+
+/// The members of the first answer that begin a line.
+const SHOW_SECTIONS: &[&str] =
+    &["types", "unreachable", "lost", "only_weak", "owners", "largest", "unused", "duplicate_strings"];
+
+/// A list of rows, each made of a row of the answer.
+type Each<'a, T, R> = Rows<iter::Map<slice::Iter<'a, T>, fn(&'a T) -> R>>;
+
+fn each<'a, T, R>(rows: &'a [T], row: fn(&'a T) -> R) -> Each<'a, T, R> {
+    Rows(rows.iter().map(row))
+}
 
 /// Writes what is alive, what holds it, and what could be saved, as one JSON object.
 ///
@@ -15,58 +31,112 @@ const LARGEST: usize = 100;
 /// When writing fails.
 pub fn write_show_json(answers: &HeapAnswers<'_>, out: &mut dyn Write) -> io::Result<()> {
     let (types, leaks, waste) = (answers.types(), answers.leaks(), answers.waste());
-    let graph = answers.graph();
-    let edges = graph.targets.len();
-    writeln!(out, "{{\"nodes\":{},\"edges\":{edges},\"self_size\":{},", graph.len(), answers.self_size())?;
-    list(out, "types", &types.alive, type_row)?;
+    let (graph, largest) = (answers.graph(), answers.largest(LARGEST));
     let sum = total(&types.unreachable);
-    writeln!(out, ",\n\"unreachable\":{{\"count\":{},\"self_size\":{},", sum.count, sum.self_size)?;
-    writeln!(out, "\"lost\":{{\"count\":{},\"self_size\":{}}},", leaks.lost_count, leaks.lost_size)?;
-    writeln!(out, "\"only_weak\":{{\"count\":{},\"self_size\":{}}},", leaks.weak_count, leaks.weak_size)?;
-    list(out, "types", &types.unreachable, type_row)?;
-    out.write_all(b",\n")?;
-    list(out, "owners", &leaks.owners, |row| {
-        format!(
-            "{{\"type\":{},\"weak\":{},\"owners\":{},\"in_cycles\":{},\"count\":{},\"size\":{},\"sites\":[{}]}}",
-            string(&row.name),
-            row.weak,
-            row.owners,
-            row.in_cycles,
-            row.count,
-            row.size,
-            row.sites.iter().map(site).collect::<Vec<_>>().join(",")
-        )
-    })?;
-    out.write_all(b"},\n")?;
-    list(out, "largest", &answers.largest(LARGEST), dominator)?;
-    out.write_all(b",\n")?;
-    list(out, "unused", &waste.unused, |row| {
-        format!(
-            "{{\"type\":{},\"holder\":{},\"field\":{},\"count\":{},\"self_size\":{},\"unused_size\":{}}}",
-            string(&row.name),
-            string(&row.holder),
-            string(&row.field),
-            row.count,
-            row.self_size,
-            row.unused_size
-        )
-    })?;
-    match waste.duplicates {
-        None => out.write_all(b",\n\"duplicate_strings\":null")?,
-        Some(duplicates) => {
-            out.write_all(b",\n")?;
-            list(out, "duplicate_strings", &duplicates.strings, |row| {
-                format!(
-                    "{{\"text\":{},\"count\":{},\"self_size\":{},\"waste\":{}}}",
-                    string(&row.text),
-                    row.count,
-                    row.self_size,
-                    row.waste
-                )
-            })?;
-        }
-    }
-    out.write_all(b"}\n")
+    let show = Show {
+        nodes: graph.len(),
+        edges: graph.targets.len(),
+        self_size: answers.self_size(),
+        types: each(&types.alive, Type::of),
+        unreachable: Candidates {
+            sum: Sum { count: sum.count, self_size: sum.self_size },
+            lost: Sum { count: leaks.lost_count, self_size: leaks.lost_size },
+            only_weak: Sum { count: leaks.weak_count, self_size: leaks.weak_size },
+            types: each(&types.unreachable, Type::of),
+            owners: each(&leaks.owners, Owner::of),
+        },
+        largest: each(&largest, Holder::of),
+        unused: each(&waste.unused, Unused::of),
+        duplicate_strings: waste.duplicates.as_ref().map(|found| each(&found.strings, Duplicate::of)),
+    };
+    write_sections(SHOW_SECTIONS, &show, out)
+}
+
+#[derive(Serialize)]
+struct Show<'a> {
+    nodes: usize,
+    edges: usize,
+    self_size: u64,
+    types: Each<'a, TypeRow, Type<'a>>,
+    unreachable: Candidates<'a>,
+    largest: Each<'a, Dominator, Holder<'a>>,
+    unused: Each<'a, UnusedRow, Unused<'a>>,
+    duplicate_strings: Option<Each<'a, DuplicateString, Duplicate<'a>>>,
+}
+
+/// Blocks that no root reaches.
+#[derive(Serialize)]
+struct Candidates<'a> {
+    #[serde(flatten)]
+    sum: Sum,
+    lost: Sum,
+    only_weak: Sum,
+    types: Each<'a, TypeRow, Type<'a>>,
+    owners: Each<'a, OwnerRow, Owner<'a>>,
+}
+
+#[derive(Serialize)]
+struct Sum {
+    count: u64,
+    self_size: u64,
+}
+
+#[derive(Serialize)]
+struct Type<'a> {
+    #[serde(rename = "type")]
+    name: &'a str,
+    count: u64,
+    self_size: u64,
+    retained_size: u64,
+}
+
+#[derive(Serialize)]
+struct Owner<'a> {
+    #[serde(rename = "type")]
+    name: &'a str,
+    weak: bool,
+    owners: u64,
+    in_cycles: u64,
+    count: u64,
+    size: u64,
+    sites: InLine<Each<'a, SiteRow, Site<'a>>>,
+}
+
+#[derive(Serialize)]
+struct Site<'a> {
+    site: &'a str,
+    count: u64,
+    self_size: u64,
+}
+
+/// A block or variable that holds others.
+#[derive(Serialize)]
+struct Holder<'a> {
+    #[serde(rename = "type")]
+    name: &'a str,
+    alike: u64,
+    count: u64,
+    retained_size: u64,
+    path: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Unused<'a> {
+    #[serde(rename = "type")]
+    name: &'a str,
+    holder: &'a str,
+    field: &'a str,
+    count: u64,
+    self_size: u64,
+    unused_size: u64,
+}
+
+#[derive(Serialize)]
+struct Duplicate<'a> {
+    text: &'a str,
+    count: u64,
+    self_size: u64,
+    waste: u64,
 }
 
 /// Writes everything about a type as one JSON object.
@@ -74,16 +144,15 @@ pub fn write_show_json(answers: &HeapAnswers<'_>, out: &mut dyn Write) -> io::Re
 /// # Errors
 /// When writing fails.
 pub fn write_type_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
-    begin_type(answer, out)?;
-    writeln!(out, "\"path\":{},", path(answer.paths.first()))?;
-    list(out, "retainers", &answer.retainers, |row| retainer(row, "holder"))?;
-    out.write_all(b",\n")?;
-    list(out, "fields", &answer.fields, |row| retainer(row, "target"))?;
-    out.write_all(b",\n")?;
-    list(out, "sites", &answer.sites, site)?;
-    out.write_all(b",\n")?;
-    list(out, "largest", &answer.largest, dominator)?;
-    out.write_all(b"}\n")
+    let everything = Everything {
+        head: TypeHead::of(answer),
+        path: nearest(answer),
+        retainers: each(&answer.retainers, Retainer::of),
+        fields: each(&answer.fields, Field::of),
+        sites: each(&answer.sites, Site::of),
+        largest: each(&answer.largest, Holder::of),
+    };
+    write_sections(&["unreachable", "path", "retainers", "fields", "sites", "largest"], &everything, out)
 }
 
 /// Writes the shortest paths to a type as one JSON object.
@@ -91,10 +160,12 @@ pub fn write_type_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<(
 /// # Errors
 /// When writing fails.
 pub fn write_path_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
-    begin_type(answer, out)?;
-    writeln!(out, "\"path\":{},", path(answer.paths.first()))?;
-    list(out, "paths", &answer.paths, |to| path(Some(to)))?;
-    out.write_all(b"}\n")
+    let paths = Paths {
+        head: TypeHead::of(answer),
+        path: nearest(answer),
+        paths: each(&answer.paths, HeapPath::parts),
+    };
+    write_sections(&["unreachable", "path", "paths"], &paths, out)
 }
 
 /// Writes what holds a type as one JSON object.
@@ -102,9 +173,76 @@ pub fn write_path_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<(
 /// # Errors
 /// When writing fails.
 pub fn write_retainers_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
-    begin_type(answer, out)?;
-    list(out, "retainers", &answer.retainers, |row| retainer(row, "holder"))?;
-    out.write_all(b"}\n")
+    let retainers =
+        Retainers { head: TypeHead::of(answer), retainers: each(&answer.retainers, Retainer::of) };
+    write_sections(&["unreachable", "retainers"], &retainers, out)
+}
+
+#[derive(Serialize)]
+struct Everything<'a> {
+    #[serde(flatten)]
+    head: TypeHead<'a>,
+    path: Option<Vec<String>>,
+    retainers: Each<'a, RetainerRow, Retainer<'a>>,
+    fields: Each<'a, RetainerRow, Field<'a>>,
+    sites: Each<'a, SiteRow, Site<'a>>,
+    largest: Each<'a, Dominator, Holder<'a>>,
+}
+
+#[derive(Serialize)]
+struct Paths<'a> {
+    #[serde(flatten)]
+    head: TypeHead<'a>,
+    path: Option<Vec<String>>,
+    paths: Each<'a, HeapPath, Vec<String>>,
+}
+
+#[derive(Serialize)]
+struct Retainers<'a> {
+    #[serde(flatten)]
+    head: TypeHead<'a>,
+    retainers: Each<'a, RetainerRow, Retainer<'a>>,
+}
+
+/// What the answers on one type begin with.
+#[derive(Serialize)]
+struct TypeHead<'a> {
+    #[serde(flatten)]
+    alive: Type<'a>,
+    unreachable: UnreachableOfType,
+}
+
+#[derive(Serialize)]
+struct UnreachableOfType {
+    count: u64,
+    self_size: u64,
+    retained_size: u64,
+    only_weak: u64,
+}
+
+#[derive(Serialize)]
+struct Retainer<'a> {
+    holder: &'a str,
+    #[serde(flatten)]
+    edges: Edges<'a>,
+}
+
+/// Fields of the type itself.
+#[derive(Serialize)]
+struct Field<'a> {
+    target: &'a str,
+    #[serde(flatten)]
+    edges: Edges<'a>,
+}
+
+/// The edges of a field.
+#[derive(Serialize)]
+struct Edges<'a> {
+    field: &'a str,
+    weak: bool,
+    edges: u64,
+    count: u64,
+    self_size: u64,
 }
 
 /// Writes the growth from snapshot to snapshot as one JSON object.
@@ -112,93 +250,120 @@ pub fn write_retainers_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Res
 /// # Errors
 /// When writing fails.
 pub fn write_growth_json(snapshots: &[HeapSums], rows: &[GrowthRow], out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(b"{")?;
-    list(out, "snapshots", snapshots, |sums| {
-        format!(
-            "{{\"nodes\":{},\"edges\":{},\"self_size\":{},\"unreachable\":{{\"count\":{},\"self_size\":{}}}}}",
-            sums.nodes, sums.edges, sums.self_size, sums.unreachable_count, sums.unreachable_size
-        )
-    })?;
-    out.write_all(b",\n")?;
-    list(out, "types", rows, |row| {
-        let all = |of: fn(&Sum) -> u64| {
-            row.sums.iter().map(|sum| of(sum).to_string()).collect::<Vec<_>>().join(",")
-        };
-        let (counts, sizes) = (all(|sum| sum.count), all(|sum| sum.self_size));
-        format!("{{\"type\":{},\"count\":[{counts}],\"self_size\":[{sizes}]}}", string(&row.name))
-    })?;
-    out.write_all(b"}\n")
+    let growth = Growth { snapshots: each(snapshots, Snapshot::of), types: each(rows, Grown::of) };
+    write_sections(&["types"], &growth, out)
 }
 
-fn begin_type(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
-    let row = &answer.alive;
-    writeln!(out, "{{{},", sums(row))?;
-    let dead = &answer.unreachable;
-    writeln!(
-        out,
-        "\"unreachable\":{{\"count\":{},\"self_size\":{},\"retained_size\":{},\"only_weak\":{}}},",
-        dead.count, dead.self_size, dead.retained_size, answer.only_weak
-    )
+#[derive(Serialize)]
+struct Growth<'a> {
+    snapshots: Each<'a, HeapSums, Snapshot>,
+    types: Each<'a, GrowthRow, Grown<'a>>,
 }
 
-/// A key with a list, one entry a line.
-fn list<T>(out: &mut dyn Write, key: &str, entries: &[T], entry: impl Fn(&T) -> String) -> io::Result<()> {
-    write!(out, "\"{key}\":[")?;
-    for (index, one) in entries.iter().enumerate() {
-        let comma = if index == 0 { "" } else { "," };
-        write!(out, "{comma}\n{}", entry(one))?;
+#[derive(Serialize)]
+struct Snapshot {
+    nodes: u64,
+    edges: u64,
+    self_size: u64,
+    unreachable: Sum,
+}
+
+/// A type, with a number for each snapshot.
+#[derive(Serialize)]
+struct Grown<'a> {
+    #[serde(rename = "type")]
+    name: &'a str,
+    count: Vec<u64>,
+    self_size: Vec<u64>,
+}
+
+/// The parts of the shortest path to a type: repeated ones once.
+fn nearest(answer: &TypeAnswer) -> Option<Vec<String>> {
+    answer.paths.first().map(HeapPath::parts)
+}
+
+impl TypeHead<'_> {
+    fn of(answer: &TypeAnswer) -> TypeHead<'_> {
+        let TypeRow { count, self_size, retained_size, .. } = answer.unreachable;
+        let unreachable = UnreachableOfType { count, self_size, retained_size, only_weak: answer.only_weak };
+        TypeHead { alive: Type::of(&answer.alive), unreachable }
     }
-    out.write_all(if entries.is_empty() { b"]" } else { b"\n]" })
 }
 
-fn sums(row: &TypeRow) -> String {
-    format!(
-        "\"type\":{},\"count\":{},\"self_size\":{},\"retained_size\":{}",
-        string(&row.name),
-        row.count,
-        row.self_size,
-        row.retained_size
-    )
+impl Type<'_> {
+    fn of(row: &TypeRow) -> Type<'_> {
+        let TypeRow { ref name, count, self_size, retained_size } = *row;
+        Type { name, count, self_size, retained_size }
+    }
 }
 
-fn type_row(row: &TypeRow) -> String {
-    format!("{{{}}}", sums(row))
+impl Owner<'_> {
+    fn of(row: &OwnerRow) -> Owner<'_> {
+        let OwnerRow { ref name, weak, owners, in_cycles, count, size, ref sites } = *row;
+        Owner { name, weak, owners, in_cycles, count, size, sites: InLine(each(sites, Site::of)) }
+    }
 }
 
-fn site(row: &SiteRow) -> String {
-    format!("{{\"site\":{},\"count\":{},\"self_size\":{}}}", string(&row.name), row.count, row.self_size)
+impl Site<'_> {
+    fn of(row: &SiteRow) -> Site<'_> {
+        Site { site: &row.name, count: row.count, self_size: row.self_size }
+    }
 }
 
-fn dominator(row: &Dominator) -> String {
-    format!(
-        "{{\"type\":{},\"alike\":{},\"count\":{},\"retained_size\":{},\"path\":{}}}",
-        string(&row.name),
-        row.alike,
-        row.count,
-        row.retained_size,
-        path(Some(&row.path))
-    )
+impl Holder<'_> {
+    fn of(row: &Dominator) -> Holder<'_> {
+        let Dominator { ref name, alike, count, retained_size, ref path, .. } = *row;
+        Holder { name, alike, count, retained_size, path: path.parts() }
+    }
 }
 
-fn retainer(row: &RetainerRow, other: &str) -> String {
-    format!(
-        "{{\"{other}\":{},\"field\":{},\"weak\":{},\"edges\":{},\"count\":{},\"self_size\":{}}}",
-        string(&row.holder),
-        string(&row.field),
-        row.weak,
-        row.edges,
-        row.count,
-        row.self_size
-    )
+impl Unused<'_> {
+    fn of(row: &UnusedRow) -> Unused<'_> {
+        let UnusedRow { ref name, ref holder, ref field, count, self_size, unused_size } = *row;
+        Unused { name, holder, field, count, self_size, unused_size }
+    }
 }
 
-/// The parts of a path: repeated ones once.
-fn path(path: Option<&HeapPath>) -> String {
-    match path {
-        None => "null".to_owned(),
-        Some(path) => {
-            let parts: Vec<String> = path.parts().iter().map(|part| string(part)).collect();
-            format!("[{}]", parts.join(","))
+impl Duplicate<'_> {
+    fn of(row: &DuplicateString) -> Duplicate<'_> {
+        let DuplicateString { ref text, count, self_size, waste } = *row;
+        Duplicate { text, count, self_size, waste }
+    }
+}
+
+impl Retainer<'_> {
+    fn of(row: &RetainerRow) -> Retainer<'_> {
+        Retainer { holder: &row.holder, edges: Edges::of(row) }
+    }
+}
+
+impl Field<'_> {
+    fn of(row: &RetainerRow) -> Field<'_> {
+        Field { target: &row.holder, edges: Edges::of(row) }
+    }
+}
+
+impl Edges<'_> {
+    fn of(row: &RetainerRow) -> Edges<'_> {
+        let RetainerRow { ref field, weak, edges, count, self_size, .. } = *row;
+        Edges { field, weak, edges, count, self_size }
+    }
+}
+
+impl Snapshot {
+    fn of(sums: &HeapSums) -> Snapshot {
+        let HeapSums { nodes, edges, self_size, unreachable_count, unreachable_size, .. } = *sums;
+        let unreachable = Sum { count: unreachable_count, self_size: unreachable_size };
+        Snapshot { nodes, edges, self_size, unreachable }
+    }
+}
+
+impl Grown<'_> {
+    fn of(row: &GrowthRow) -> Grown<'_> {
+        Grown {
+            name: &row.name,
+            count: row.sums.iter().map(|sum| sum.count).collect(),
+            self_size: row.sums.iter().map(|sum| sum.self_size).collect(),
         }
     }
 }

@@ -2,10 +2,61 @@
 
 use crate::Metric;
 use crate::queries::hot::{HotKey, HotRow, HotTable};
-use crate::reports::json_head::{Quantity, head};
-use crate::text::json::Object;
+use crate::reports::json_head::{Head, Quantity};
+use crate::text::json::{self, Rows};
+use serde::Serialize;
 use stackglass_profile::Recording;
 use std::io::{self, Write};
+
+#[derive(Serialize)]
+struct Report<'a, R> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    by: &'a str,
+    rows: R,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    name: Name<'a>,
+    own: u64,
+    error: Option<f64>,
+    total: u64,
+    own_samples: u64,
+    total_samples: u64,
+}
+
+/// What a row is.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Name<'a> {
+    Function {
+        function: &'a str,
+        file: Option<&'a str>,
+        line: Option<u64>,
+        waits_in: Option<&'a str>,
+        module: &'a str,
+    },
+    Line {
+        function: &'a str,
+        file: Option<&'a str>,
+        line: Option<u64>,
+    },
+    Module {
+        module: &'a str,
+    },
+    Crate {
+        #[serde(rename = "crate")]
+        name: &'a str,
+    },
+    Thread {
+        thread: &'a str,
+    },
+    Process {
+        process: &'a str,
+    },
+}
 
 /// Writes a table as one JSON object, with all rows.
 ///
@@ -13,31 +64,44 @@ use std::io::{self, Write};
 /// When writing fails.
 pub fn write_json(table: &HotTable, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     let quantity = Quantity { metric: Metric::Time, states: table.states, timed: table.timed };
-    let object = head(recording, quantity, table.total, table.samples);
-    let rows = table.rows.iter().map(|row| row_object(table, row));
-    writeln!(out, "{}", object.text("by", table.key.word()).list("rows", rows).end())
+    let report = Report {
+        head: Head::new(recording, quantity, table.total, table.samples),
+        by: table.key.word(),
+        rows: Rows(table.rows.iter().map(|row| Row::of(table, row))),
+    };
+    json::write(&report, out)
 }
 
-fn row_object(table: &HotTable, row: &HotRow) -> Object {
-    let place = row.place.as_ref();
-    let of_place = |object: Object| {
-        object
-            .text_or_null("file", place.map(|at| &*at.file))
-            .number_or_null("line", place.and_then(|at| u64::try_from(at.line).ok()))
-    };
-    let object = match table.key {
-        HotKey::Function => of_place(Object::new().text("function", &row.name))
-            .text_or_null("waits_in", row.waits_in.as_deref())
-            .text("module", &row.module),
-        HotKey::Line => of_place(Object::new().text("function", place.map_or(&row.name, |at| &*at.function))),
-        key => Object::new().text(key.word(), &row.name),
-    };
-    // Fractions of a nanosecond say nothing.
-    let error = row.error.map(|error| if table.timed { error.round() } else { error });
-    object
-        .number("own", row.own)
-        .real("error", error)
-        .number("total", row.total)
-        .number("own_samples", row.own_samples)
-        .number("total_samples", row.total_samples)
+impl Row<'_> {
+    fn of<'a>(table: &HotTable, row: &'a HotRow) -> Row<'a> {
+        // Fractions of a nanosecond say nothing.
+        let error = row.error.map(|error| if table.timed { error.round() } else { error });
+        Row {
+            name: Name::of(table.key, row),
+            own: row.own,
+            error,
+            total: row.total,
+            own_samples: row.own_samples,
+            total_samples: row.total_samples,
+        }
+    }
+}
+
+impl Name<'_> {
+    fn of(key: HotKey, row: &HotRow) -> Name<'_> {
+        let HotRow { name, module, waits_in, .. } = row;
+        let place = row.place.as_ref();
+        let file = place.map(|at| &*at.file);
+        let line = place.and_then(|at| u64::try_from(at.line).ok());
+        match key {
+            HotKey::Function => {
+                Name::Function { function: name, file, line, waits_in: waits_in.as_deref(), module }
+            }
+            HotKey::Line => Name::Line { function: place.map_or(name, |at| &at.function), file, line },
+            HotKey::Module => Name::Module { module: name },
+            HotKey::Crate => Name::Crate { name },
+            HotKey::Thread => Name::Thread { thread: name },
+            HotKey::Process => Name::Process { process: name },
+        }
+    }
 }

@@ -28,7 +28,6 @@ pub use json::write_json;
 use crate::options::GroupBy;
 use crate::reports::complete::Report;
 use crate::text::columns;
-use crate::text::json::Object;
 use crate::{Links, ReportError, Style};
 use foldhash::HashMap;
 use stackglass_profile::{Activity, Recording};
@@ -130,11 +129,6 @@ impl Peek {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         threads::write(self, recording, activity, out)
-    }
-
-    /// The stacks of all threads for [`write_json`]: an object for each.
-    pub fn threads_json(recording: &Recording, activity: &HashMap<u32, Activity>) -> Vec<Object> {
-        json::threads(recording, activity)
     }
 
     /// Writes the second notice.

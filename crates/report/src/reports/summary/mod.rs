@@ -23,6 +23,7 @@ mod tree_text;
 mod verdict;
 mod waits;
 
+pub(in crate::reports) use json::JsonSummary;
 pub use json::write_json;
 
 use crate::queries::cpu_tree::CpuTree;

@@ -1,76 +1,210 @@
 //! Tasks for programs, as documented in `docs/json.md`.
 
-use super::groups::groups;
+use super::groups::{TaskGroup, groups};
+use super::threads::JsonThread;
 use super::{origins, threads};
-use crate::text::json::Object;
-use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, TaskDump, TaskState, WaitTarget};
+use crate::text::json::{self, InLine, Rows};
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
+use stackglass_profile::task_dump::{
+    AwaitFrame, AwaitPoint, Deadlock as Cycle, Lock as Shared, TaskDump, TaskState, WaitTarget,
+};
 use std::io::{self, Write};
+use std::slice;
 
 /// Writes the tasks of a process as one object.
 ///
 /// # Errors
 /// When writing fails.
 pub fn write_json(dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", object(dump).end())
+    json::write(&JsonTasks(dump), out)
 }
 
-/// The tasks of a process as an object.
-pub fn object(dump: &TaskDump) -> Object {
-    let runtime = dump.runtimes.first().map(|runtime| &*runtime.name);
-    let groups = groups(dump).into_iter().map(|group| {
-        let ids = group.tasks.iter().map(|task| dump.tasks[*task].id).filter(|id| *id != 0);
-        let tid = match group.state {
-            TaskState::BlockOn(tid) => Some(u64::from(tid)),
-            _ => None,
+/// The tasks of a process. They are grouped while they are written.
+pub(in crate::reports) struct JsonTasks<'a>(pub &'a TaskDump);
+
+#[derive(Serialize)]
+struct Report<'a, G> {
+    pid: u32,
+    runtime: Option<&'a str>,
+    runtimes: Vec<&'a str>,
+    tasks: usize,
+    groups: G,
+    blocking: Vec<u64>,
+    deadlocks: Vec<Deadlock>,
+    locks: Vec<Lock<'a>>,
+    pause: u64,
+    remarks: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Group<'a> {
+    count: usize,
+    ids: Vec<u64>,
+    state: &'a str,
+    name: &'a str,
+    tid: Option<u32>,
+    stack: InLine<Stack<'a>>,
+    source: &'static str,
+    waited: Option<u64>,
+    given_names: Vec<&'a str>,
+    created: Vec<Place<'a>>,
+    thread: Option<JsonThread<'a>>,
+}
+
+/// Where tasks were created.
+#[derive(Serialize)]
+struct Place<'a> {
+    file: &'a str,
+    line: u32,
+}
+
+/// An await stack, outermost frame first. Where it branches, the last element has the branches.
+struct Stack<'a>(&'a [AwaitFrame]);
+
+#[derive(Serialize)]
+struct Awaiting<'a> {
+    function: &'a str,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Branches<'a> {
+    branches: Vec<Stack<'a>>,
+}
+
+#[derive(Serialize)]
+struct Deadlock {
+    tasks: Vec<u64>,
+    via: Vec<String>,
+    certain: bool,
+}
+
+#[derive(Serialize)]
+struct Lock<'a> {
+    kind: &'a str,
+    address: String,
+    holders: Vec<Holder<'a>>,
+    waiters: Vec<u64>,
+}
+
+#[derive(Serialize)]
+struct Holder<'a> {
+    task: u64,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    described: bool,
+    certain: bool,
+}
+
+impl Serialize for JsonTasks<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let dump = self.0;
+        let groups = groups(dump);
+        let report = Report {
+            pid: dump.pid,
+            runtime: dump.runtimes.first().map(|runtime| &*runtime.name),
+            runtimes: dump.runtimes.iter().map(|runtime| &*runtime.name).collect(),
+            tasks: dump.count(),
+            groups: Rows(groups.iter().map(|group| Group::of(dump, group))),
+            blocking: ids(dump, &dump.blocking()),
+            deadlocks: dump.deadlocks.iter().map(|cycle| Deadlock::of(dump, cycle)).collect(),
+            locks: dump.locks.iter().map(|lock| Lock::of(dump, lock)).collect(),
+            pause: dump.pause.0,
+            remarks: &dump.remarks,
         };
-        Object::new()
-            .number("count", group.tasks.len() as u64)
-            .raw("ids", numbers(ids))
-            .text("state", group.state.word())
-            .text("name", &group.name)
-            .number_or_null("tid", tid)
-            .raw("stack", branches(group.stack))
-            .text("source", origins::source_word(group.source))
-            .number_or_null("waited", group.waited.map(|time| time.0))
-            .texts("given_names", origins::given_names(dump, &group))
-            .list("created", origins::created(dump, &group).into_iter().map(origins::place_object))
-            .raw("thread", threads::object(dump, &group).map_or("null".to_owned(), Object::end))
-    });
-    let name = |index: &usize| dump.tasks[*index].id;
-    let deadlocks = dump.deadlocks.iter().map(|deadlock| {
-        let via: Vec<String> = deadlock.via.iter().map(|target| target_text(*target)).collect();
-        Object::new()
-            .raw("tasks", numbers(deadlock.tasks.iter().map(name)))
-            .texts("via", via.iter().map(String::as_str))
-            .flag("certain", deadlock.is_certain)
-    });
-    let locks = dump.locks.iter().map(|lock| {
-        let holders = lock.holders.iter().map(|holder| {
-            let line = holder.line.as_ref();
-            Object::new()
-                .number("task", dump.tasks[holder.task].id)
-                .text_or_null("file", line.map(|(file, _)| &**file))
-                .number_or_null("line", line.map(|(_, line)| u64::from(*line)))
-                .flag("described", holder.is_described)
-                .flag("certain", holder.is_certain)
+        report.serialize(serializer)
+    }
+}
+
+/// The runtime's ids of tasks, which are given by index.
+fn ids(dump: &TaskDump, tasks: &[usize]) -> Vec<u64> {
+    tasks.iter().map(|task| dump.tasks[*task].id).collect()
+}
+
+impl<'a> Group<'a> {
+    fn of(dump: &'a TaskDump, group: &'a TaskGroup<'_>) -> Group<'a> {
+        Group {
+            count: group.tasks.len(),
+            ids: ids(dump, &group.tasks).into_iter().filter(|id| *id != 0).collect(),
+            state: group.state.word(),
+            name: &group.name,
+            tid: match group.state {
+                TaskState::BlockOn(tid) => Some(tid),
+                _ => None,
+            },
+            stack: InLine(Stack(group.stack)),
+            source: origins::source_word(group.source),
+            waited: group.waited.map(|time| time.0),
+            given_names: origins::given_names(dump, group),
+            created: origins::created(dump, group)
+                .into_iter()
+                .map(|(file, line)| Place { file, line: *line })
+                .collect(),
+            thread: threads::json(dump, group),
+        }
+    }
+}
+
+impl Serialize for Stack<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut elements = serializer.serialize_seq(None)?;
+        let mut now = self.0;
+        while let [frame] = now {
+            elements.serialize_element(&Awaiting::of(frame))?;
+            now = &frame.children;
+        }
+        if !now.is_empty() {
+            let branches = now.iter().map(|frame| Stack(slice::from_ref(frame))).collect();
+            elements.serialize_element(&Branches { branches })?;
+        }
+        elements.end()
+    }
+}
+
+impl Awaiting<'_> {
+    fn of(frame: &AwaitFrame) -> Awaiting<'_> {
+        let (file, line, note) = match &frame.point {
+            AwaitPoint::Await(Some((file, line))) => (Some(&**file), Some(*line), None),
+            AwaitPoint::Await(None) => (None, None, None),
+            AwaitPoint::NotStarted => (None, None, Some("not started".to_owned())),
+            AwaitPoint::Finished => (None, None, Some("finished".to_owned())),
+            AwaitPoint::Leaf => (None, None, Some("leaf".to_owned())),
+            AwaitPoint::Lost(why) => (None, None, Some(format!("not followed: {why}"))),
+        };
+        Awaiting { function: &frame.function, file, line, note }
+    }
+}
+
+impl Deadlock {
+    fn of(dump: &TaskDump, cycle: &Cycle) -> Deadlock {
+        Deadlock {
+            tasks: ids(dump, &cycle.tasks),
+            via: cycle.via.iter().map(|target| target_text(*target)).collect(),
+            certain: cycle.is_certain,
+        }
+    }
+}
+
+impl Lock<'_> {
+    fn of<'a>(dump: &TaskDump, lock: &'a Shared) -> Lock<'a> {
+        let holders = lock.holders.iter().map(|holder| Holder {
+            task: dump.tasks[holder.task].id,
+            file: holder.line.as_ref().map(|(file, _)| &**file),
+            line: holder.line.as_ref().map(|(_, line)| *line),
+            described: holder.is_described,
+            certain: holder.is_certain,
         });
-        Object::new()
-            .text("kind", lock.kind.name())
-            .text("address", &format!("{:#x}", lock.address))
-            .list("holders", holders)
-            .raw("waiters", numbers(lock.waiters.iter().map(name)))
-    });
-    Object::new()
-        .number("pid", u64::from(dump.pid))
-        .text_or_null("runtime", runtime)
-        .texts("runtimes", dump.runtimes.iter().map(|runtime| &*runtime.name))
-        .number("tasks", dump.count() as u64)
-        .list("groups", groups)
-        .raw("blocking", numbers(dump.blocking().iter().map(name)))
-        .list("deadlocks", deadlocks)
-        .list("locks", locks)
-        .number("pause", dump.pause.0)
-        .texts("remarks", dump.remarks.iter().map(String::as_str))
+        Lock {
+            kind: lock.kind.name(),
+            address: format!("{:#x}", lock.address),
+            holders: holders.collect(),
+            waiters: ids(dump, &lock.waiters),
+        }
+    }
 }
 
 /// `Mutex 0x7f00`, `task 12`.
@@ -78,45 +212,5 @@ pub(super) fn target_text(target: WaitTarget) -> String {
     match target {
         WaitTarget::Task(id) => format!("task {id}"),
         WaitTarget::Shared { kind, address } => format!("{} {address:#x}", kind.name()),
-    }
-}
-
-fn numbers(numbers: impl Iterator<Item = u64>) -> String {
-    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
-    format!("[{}]", numbers.join(","))
-}
-
-/// A stack, outermost frame first. Where it branches, the last element has the branches.
-fn branches(frames: &[AwaitFrame]) -> String {
-    let mut elements = Vec::new();
-    let mut now = frames;
-    while let [frame] = now {
-        elements.push(frame_object(frame).end());
-        now = &frame.children;
-    }
-    if !now.is_empty() {
-        let branches: Vec<String> =
-            now.iter().map(|frame| self::branches(std::slice::from_ref(frame))).collect();
-        elements.push(Object::new().raw("branches", format!("[{}]", branches.join(","))).end());
-    }
-    format!("[{}]", elements.join(","))
-}
-
-fn frame_object(frame: &AwaitFrame) -> Object {
-    let (file, line, note) = match &frame.point {
-        AwaitPoint::Await(Some((file, line))) => (Some(&**file), Some(u64::from(*line)), None),
-        AwaitPoint::Await(None) => (None, None, None),
-        AwaitPoint::NotStarted => (None, None, Some("not started".to_owned())),
-        AwaitPoint::Finished => (None, None, Some("finished".to_owned())),
-        AwaitPoint::Leaf => (None, None, Some("leaf".to_owned())),
-        AwaitPoint::Lost(why) => (None, None, Some(format!("not followed: {why}"))),
-    };
-    let object = Object::new()
-        .text("function", &frame.function)
-        .text_or_null("file", file)
-        .number_or_null("line", line);
-    match note {
-        Some(note) => object.text("note", &note),
-        None => object,
     }
 }

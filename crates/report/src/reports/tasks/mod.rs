@@ -8,7 +8,8 @@ mod threads;
 mod tree;
 
 pub use groups::{TaskGroup, groups};
-pub use json::{object, write_json};
+pub(in crate::reports) use json::JsonTasks;
+pub use json::write_json;
 pub use text::group_place;
 
 use crate::Style;

@@ -4,7 +4,6 @@ use super::TasksText;
 use super::groups::TaskGroup;
 use super::text::{NAMED, note, place_text};
 use crate::text::columns::wrap;
-use crate::text::json::Object;
 use crate::text::numbers::counted;
 use crate::text::style::{Line, Paint};
 use stackglass_profile::harmless;
@@ -88,11 +87,6 @@ pub(super) fn source_word(source: AwaitSource) -> &'static str {
         AwaitSource::Types => "types",
         AwaitSource::RootName => "root name",
     }
-}
-
-/// A place where tasks were created.
-pub(super) fn place_object((file, line): &(Arc<str>, u32)) -> Object {
-    Object::new().text("file", file).number("line", u64::from(*line))
 }
 
 #[cfg(test)]

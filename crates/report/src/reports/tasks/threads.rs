@@ -4,10 +4,11 @@ use super::TasksText;
 use super::groups::TaskGroup;
 use super::text::{INDENT, NAMED, PLACE, ShownFrame, note};
 use crate::kinds;
+use crate::reports::json_frame::JsonFrame;
 use crate::text::columns::wrap;
-use crate::text::json::Object;
 use crate::text::numbers::{counted, duration_text};
 use crate::text::style::{Line, Paint};
+use serde::Serialize;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, PollingThread, TaskDump, TaskState};
 use stackglass_profile::{Frame, Nanos};
 use std::io::{self, Write};
@@ -141,23 +142,26 @@ fn is_own(frame: &Frame) -> bool {
 }
 
 /// A thread for programs.
-pub(super) fn object(dump: &TaskDump, group: &TaskGroup<'_>) -> Option<Object> {
+#[derive(Serialize)]
+pub(super) struct JsonThread<'a> {
+    tid: u32,
+    tids: Vec<u32>,
+    stack: Vec<JsonFrame<'a>>,
+    polled_for: Option<u64>,
+    seen_again: bool,
+    in_place: bool,
+}
+
+/// The thread of a group's tasks for programs.
+pub(super) fn json<'a>(dump: &TaskDump, group: &TaskGroup<'a>) -> Option<JsonThread<'a>> {
     let thread = group.thread?;
     let of_task = |task: &usize| dump.tasks[*task].thread.as_ref();
-    let tids = group.tasks.iter().filter_map(of_task).map(|thread| thread.tid.to_string());
-    let stack = thread.stack.iter().map(|frame| {
-        Object::new()
-            .text("function", &frame.func)
-            .text_or_null("file", Some(&*frame.file).filter(|file| !file.is_empty()))
-            .number_or_null("line", u64::try_from(frame.line).ok().filter(|line| *line > 0))
-            .text("module", &frame.module)
-    });
-    let object = Object::new()
-        .number("tid", u64::from(thread.tid))
-        .raw("tids", format!("[{}]", tids.collect::<Vec<_>>().join(",")))
-        .list("stack", stack)
-        .number_or_null("polled_for", polled_for(dump, group).map(|time| time.0))
-        .flag("seen_again", thread.seen_again)
-        .flag("in_place", thread.is_in_place());
-    Some(object)
+    Some(JsonThread {
+        tid: thread.tid,
+        tids: group.tasks.iter().filter_map(of_task).map(|thread| thread.tid).collect(),
+        stack: thread.stack.iter().map(JsonFrame::from).collect(),
+        polled_for: polled_for(dump, group).map(|time| time.0),
+        seen_again: thread.seen_again,
+        in_place: thread.is_in_place(),
+    })
 }
