@@ -6,7 +6,7 @@ use crate::record_program::{Job, record};
 use crate::sampling_flags::SamplingFlags;
 use clap::Args;
 use stackglass_collect::launch::Program;
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         },
     })?;
     let file = flags.output.display().to_string();
-    let file = harmless(&file);
+    let file = sanitize(&file);
     let command_name = own_command();
     let mut out = std::io::stderr().lock();
     writeln!(out, "\nTry next:")?;

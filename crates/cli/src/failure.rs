@@ -4,7 +4,7 @@ use crate::terminal::Layout;
 use crate::{closed_stdout, message};
 use stackglass_collect::launch::LaunchError;
 use stackglass_procfs::limits::too_many_files;
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use stackglass_report::Style;
 use std::error::Error;
 use std::ffi::OsString;
@@ -80,7 +80,7 @@ pub(crate) fn parse<P: clap::Parser>(arguments: Vec<OsString>) -> Result<P, i32>
         Err(error) => error,
     };
     // Errors quote arguments. The same error with harmless arguments does not act on the terminal.
-    let shown = arguments.iter().map(|argument| harmless(&argument.to_string_lossy()).into_owned());
+    let shown = arguments.iter().map(|argument| sanitize(&argument.to_string_lossy()).into_owned());
     let error = P::try_parse_from(shown).err().unwrap_or(error);
     let layout = Layout::of_stderr();
     if !error.use_stderr() {

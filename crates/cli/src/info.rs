@@ -7,7 +7,7 @@ use clap::Args;
 use stackglass_files::heapsnapshot;
 use stackglass_profile::{
     AllocationSampling, End, Nanos, Process, ProcessIndex, Recording, RecordingInfo, TASKS_MODULE, Task,
-    Thread, harmless, is_await_module,
+    Thread, is_await_module, sanitize,
 };
 use stackglass_report::columns::wrap;
 use stackglass_report::numbers::bytes_text;
@@ -43,7 +43,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         return Ok(0);
     }
     let samples = samples.text(is_from_elsewhere(&recording), recording.is_walltime());
-    writeln!(out, "{}", harmless(&name))?;
+    writeln!(out, "{}", sanitize(&name))?;
     write_info(&recording, samples, &mut out)?;
     if input::is_recording(&path) {
         write_heap_snapshots(&path, &recording, &mut out)?;
@@ -106,10 +106,10 @@ fn write_info(recording: &Recording, samples: String, out: &mut dyn Write) -> io
         ("written by", if info.writer.is_empty() { "unknown".into() } else { info.writer.clone() }),
     ];
     for (label, value) in rows {
-        writeln!(out, "  {label:<13} {}", harmless(&value))?;
+        writeln!(out, "  {label:<13} {}", sanitize(&value))?;
     }
     for remark in &info.remarks {
-        writeln!(out, "  remark        {}", harmless(remark))?;
+        writeln!(out, "  remark        {}", sanitize(remark))?;
     }
     Ok(())
 }
@@ -128,7 +128,7 @@ fn write_notes(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
 fn write_heap_snapshots(path: &Path, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     let stored = match heapsnapshot::stored_snapshots(path) {
         Ok(stored) => stored,
-        Err(error) => return writeln!(out, "  heap snapshot {}", harmless(&error.to_string())),
+        Err(error) => return writeln!(out, "  heap snapshot {}", sanitize(&error.to_string())),
     };
     for snapshot in stored {
         let size = bytes_text(snapshot.size);
@@ -147,7 +147,7 @@ fn write_threads(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n  {:>6}  name", "thread")?;
     for (number, thread) in recording.threads.iter().enumerate() {
         let name = if thread.name.is_empty() { "unknown" } else { &*thread.name };
-        writeln!(out, "  {:>6}  {}", number + 1, harmless(name))?;
+        writeln!(out, "  {:>6}  {}", number + 1, sanitize(name))?;
     }
     Ok(())
 }
@@ -164,9 +164,9 @@ fn write_process(
         0 => "parent unknown".to_owned(),
         parent => format!("parent {parent}"),
     };
-    writeln!(out, "\nprocess {} ({parent}{kind}): {}", process.pid, harmless(&process.exe))?;
+    writeln!(out, "\nprocess {} ({parent}{kind}): {}", process.pid, sanitize(&process.exe))?;
     if !process.arguments.is_empty() {
-        writeln!(out, "  arguments     {}", harmless(&process.arguments.join(" ")))?;
+        writeln!(out, "  arguments     {}", sanitize(&process.arguments.join(" ")))?;
     }
     writeln!(out, "  time          {}", span(process.start, process.end, from))?;
     let threads: Vec<(usize, &Thread)> =
@@ -180,14 +180,14 @@ fn write_process(
             out,
             "  {:>6}  {:<15}  {:>8}  {cpu:>10}  {when}{blocked}",
             number + 1,
-            harmless(&thread.name),
+            sanitize(&thread.name),
             thread.tid
         )?;
     }
     for (label, n) in &process.counters {
         match label.strip_prefix("sampler: ") {
-            Some(how) => writeln!(out, "  sampler       {}", harmless(how))?,
-            None => writeln!(out, "  {n:>12} {}", harmless(label))?,
+            Some(how) => writeln!(out, "  sampler       {}", sanitize(how))?,
+            None => writeln!(out, "  {n:>12} {}", sanitize(label))?,
         }
     }
     write_allocations(recording, index, out)
@@ -228,9 +228,9 @@ fn write_tasks(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
             [task] => format!("0x{:016x}", task.id.0),
             _ => format!("{} tasks", tasks.len()),
         };
-        write!(out, "  {which:>18}  {}", harmless(name))?;
+        write!(out, "  {which:>18}  {}", sanitize(name))?;
         if !file.is_empty() {
-            write!(out, "  {}:{line}", harmless(file))?;
+            write!(out, "  {}:{line}", sanitize(file))?;
         }
         match tasks.iter().map(|task| task.waited).max().unwrap_or_default() {
             Nanos(0) => writeln!(out)?,
@@ -249,7 +249,7 @@ fn write_modules(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     {
         let id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
         let id = if id.is_empty() { "no build id".into() } else { id };
-        writeln!(out, "  {}  {id}", harmless(&module.path))?;
+        writeln!(out, "  {}  {id}", sanitize(&module.path))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Messages for people, on stderr, each line marked as coming from Stackglass.
 
 use crate::terminal::Layout;
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use std::io::{self, Write};
 
 /// Prefix of every message.
@@ -12,7 +12,7 @@ const NARROWEST: usize = 20;
 
 /// Prints a message. On a terminal it is wrapped at words to the terminal's width; elsewhere it is one line.
 pub(crate) fn print(text: &str) {
-    let text = harmless(text);
+    let text = sanitize(text);
     let layout = Layout::of_stderr();
     let room = if layout.terminal { layout.columns.saturating_sub(PREFIX.len()) } else { usize::MAX };
     for line in wrap(&text, room.max(NARROWEST)) {

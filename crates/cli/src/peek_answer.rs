@@ -2,7 +2,7 @@
 //!
 //! The program is untrusted, and may write anything. Its colours are kept: sequences `ESC [ digits and ; m`.
 
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use std::io::{self, Write};
 
 /// Longest line that is waited for, in bytes. A longer one is printed in parts.
@@ -58,12 +58,12 @@ impl<W: Write> PeekAnswer<W> {
             let colour = colour_len(from_escape).unwrap_or(0);
             // An escape that is no colour is written out with the text behind it.
             let (kept, after) = from_escape.split_at(colour);
-            write!(self.out, "{}{kept}", harmless(before))?;
+            write!(self.out, "{}{kept}", sanitize(before))?;
             let escape = if colour == 0 { 1 } else { 0 };
-            write!(self.out, "{}", harmless(&after[..escape]))?;
+            write!(self.out, "{}", sanitize(&after[..escape]))?;
             rest = &after[escape..];
         }
-        write!(self.out, "{}{end}", harmless(rest))
+        write!(self.out, "{}{end}", sanitize(rest))
     }
 }
 

@@ -1,7 +1,7 @@
 //! From the events of profiled programs to a recording.
 //!
 //! - [`recording`]: events become interned samples, and a file that grows. Every kind of recording uses it.
-//! - [`launch`]: starts a program and records it. `outside` samples it with perf events; [`launch::drain`] reads the
+//! - [`launch`]: starts a program and records it. `perf_sampler` samples it with perf events; [`launch::drain`] reads the
 //!   streams of the preload library.
 //! - [`allocations`]: from the tables in which a program counts its allocations to groups.
 //! - [`walltime`]: profiles by wall time, by looks at the tasks of a process.
@@ -25,9 +25,9 @@ mod cut_reasons;
 pub mod in_process;
 #[cfg(feature = "launch")]
 pub mod launch;
-#[cfg(feature = "launch")]
-mod outside;
 pub mod peeks;
+#[cfg(feature = "launch")]
+mod perf_sampler;
 pub mod recording;
 #[cfg(feature = "launch")]
 pub mod session;

@@ -7,7 +7,7 @@ use crate::atomic_write::write_atomically;
 use foldhash::HashMap;
 use stackglass_profile::{
     Frame, Location, LocationId, Nanos, Process, ProcessIndex, Recording, Sample, StackId, State, Thread,
-    ThreadNumber, harmless, snapshots,
+    ThreadNumber, sanitize, snapshots,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -216,7 +216,7 @@ pub fn write(path: impl AsRef<Path>, recording: &Recording) -> io::Result<()> {
 /// Inlined functions are frames like others. Code without a name shows its module, `[libz.so.1]`, or its address if it is
 /// in no file. An empty name of a Rust function stays empty.
 ///
-/// A `;` in a name becomes `:`, since it separates names. [`harmless`] escapes control characters and line ends, since
+/// A `;` in a name becomes `:`, since it separates names. [`sanitize`] escapes control characters and line ends, since
 /// folded stacks are read by people and printed by tools. `.glass` and `.jlprof` files keep names unchanged.
 ///
 /// # Errors
@@ -251,7 +251,7 @@ fn name(recording: &Recording, id: LocationId) -> String {
     let location = recording.stacks.location(id);
     let nameless = || match location.module.and_then(|module| recording.modules.get(module.0 as usize)) {
         // An address after it would look like the start of a function.
-        Some(module) => in_brackets(&harmless(&module.path)).replace(';', ":"),
+        Some(module) => in_brackets(&sanitize(&module.path)).replace(';', ":"),
         None => format!("0x{:x}", location.offset),
     };
     let frames: Vec<String> = recording
@@ -261,7 +261,7 @@ fn name(recording: &Recording, id: LocationId) -> String {
         .map(|frame| match &*frame.func {
             // Code without a name is foreign. Otherwise the name itself is empty.
             "" if frame.foreign => nameless(),
-            func => harmless(func).replace(';', ":"),
+            func => sanitize(func).replace(';', ":"),
         })
         .collect();
     if frames.is_empty() { nameless() } else { frames.join(";") }

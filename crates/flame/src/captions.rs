@@ -1,8 +1,8 @@
-//! Names, locations and numbers as shown in pictures. Names are untrusted: [`harmless`] escapes them.
+//! Names, locations and numbers as shown in pictures. Names are untrusted: [`sanitize`] escapes them.
 
 use crate::{Graph, Node, Status};
 use stackglass_profile::Frame;
-pub(crate) use stackglass_profile::harmless;
+pub(crate) use stackglass_profile::sanitize;
 use stackglass_report::numbers::grouped;
 pub(crate) use stackglass_report::numbers::percent_with_decimal as percent;
 use std::borrow::Cow;
@@ -13,9 +13,9 @@ pub(crate) fn name(frame: &Frame) -> Cow<'_, str> {
     match (&*frame.func, frame.module.rsplit('/').next().unwrap_or("")) {
         ("", "") if frame.address == 0 => Cow::Borrowed("[unknown]"),
         ("", "") => Cow::Owned(format!("[{:#x}]", frame.address)),
-        ("", module) if module.starts_with('[') => harmless(module),
-        ("", module) => Cow::Owned(format!("[{}]", harmless(module))),
-        (func, _) => harmless(func),
+        ("", module) if module.starts_with('[') => sanitize(module),
+        ("", module) => Cow::Owned(format!("[{}]", sanitize(module))),
+        (func, _) => sanitize(func),
     }
 }
 
@@ -29,10 +29,10 @@ pub(crate) fn node_name<'g>(graph: &'g Graph, node: &Node) -> Cow<'g, str> {
 pub(crate) fn file<'g>(graph: &'g Graph, frame: &'g Frame) -> Cow<'g, str> {
     match graph.short_path(&frame.file) {
         Some(short) if !short.prefix.is_empty() => {
-            harmless(&format!("{}/{}", short.prefix, short.rest)).into_owned().into()
+            sanitize(&format!("{}/{}", short.prefix, short.rest)).into_owned().into()
         }
-        _ if frame.file.is_empty() => harmless(&frame.module),
-        _ => harmless(&frame.file),
+        _ if frame.file.is_empty() => sanitize(&frame.module),
+        _ => sanitize(&frame.file),
     }
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn counted(number: u64, unit: &str) -> String {
     let (word, rest) = unit.split_at(unit.find(' ').unwrap_or(unit.len()));
     let singular = word.strip_suffix('s').filter(|_| number == 1 && !matches!(word, "ms" | "µs"));
     let word = singular.unwrap_or(word);
-    format!("{} {}", thousands(number), harmless(&format!("{word}{rest}")))
+    format!("{} {}", thousands(number), sanitize(&format!("{word}{rest}")))
 }
 
 /// The first word of the unit. The whole unit is shown at the root only.

@@ -1,7 +1,7 @@
 //! Frames, boxes and graphs as text, in the format of FlameGraphs.jl and AbstractTrees.jl.
 
 use crate::{Graph, Node, NodeId};
-use stackglass_profile::{Frame, harmless};
+use stackglass_profile::{Frame, sanitize};
 use std::fmt;
 
 /// Default number of levels printed below the root, as in Julia.
@@ -28,7 +28,7 @@ pub fn frame_text(frame: &Frame) -> String {
 
 /// A box: `NodeData(FRAME, 0x00, 1:7)`.
 pub fn node_text(graph: &Graph, node: &Node) -> String {
-    format!("NodeData({}, {}, {})", harmless(&frame_text(graph.frame(node))), node.status, node.span)
+    format!("NodeData({}, {}, {})", sanitize(&frame_text(graph.frame(node))), node.status, node.span)
 }
 
 /// A graph as a tree of lines.

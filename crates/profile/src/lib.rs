@@ -15,11 +15,11 @@ mod command;
 mod cut;
 mod excerpt;
 pub mod frame;
-mod harmless;
 pub mod heap_graph;
 pub mod ids;
 pub mod recorder;
 pub mod recording;
+mod sanitize;
 mod small_numbers;
 pub mod snapshots;
 pub mod stacks;
@@ -38,12 +38,12 @@ pub use await_frames::{AwaitKind, AwaitLocation, is_await_module};
 pub use command::command_text;
 pub use cut::Cut;
 pub use frame::{Frame, ShortPath};
-pub use harmless::harmless;
 pub use ids::{Address, LocationId, ModuleIndex, Nanos, ProcessIndex, StackId, TaskId, ThreadNumber};
 pub use recorder::Recorder;
 pub use recording::{
     End, LOOKS_AT_TASKS, Module, Process, Recording, RecordingInfo, Sample, SampleKind, State, Thread,
 };
+pub use sanitize::sanitize;
 pub use small_numbers::SmallNumbers;
 pub use snapshots::{Snapshots, snapshots};
 pub use stacks::{Location, Stacks};

@@ -37,12 +37,12 @@ pub use reports::allocations::{self, AllocationsText};
 pub use reports::annotate::{self, Annotate};
 pub use reports::callers::CallersText;
 pub use reports::comparison::ComparisonText;
-pub use reports::complete::{
-    FILE_COLUMNS, MOST_COLUMNS, NO_ALLOCATIONS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report, ReportError, Written,
-};
 pub use reports::heap::{self, HeapText};
 pub use reports::hot::{self, HotText};
 pub use reports::peek::{self, Peek};
+pub use reports::print::{
+    FILE_COLUMNS, MOST_COLUMNS, NO_ALLOCATIONS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report, ReportError, Written,
+};
 pub use reports::summary::{self, Summary};
 pub use reports::tasks::{self, TasksText};
 pub use source::Source;

@@ -28,7 +28,7 @@
 use crate::{Recording, Style, running};
 use stackglass_collect::peeks::request;
 use stackglass_collect::peeks::responder::{RequestQueue, Responder};
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use stackglass_report::Peek;
 use stackglass_report::peek::is_truthy;
 use stackglass_sampler::peek as signal;
@@ -306,7 +306,7 @@ fn report(recording: &Recording) {
 }
 
 fn print_line(line: &str) {
-    respond(|_, text| text.extend_from_slice(format!("stackglass: {}\n", harmless(line)).as_bytes()));
+    respond(|_, text| text.extend_from_slice(format!("stackglass: {}\n", sanitize(line)).as_bytes()));
 }
 
 /// Writes in one piece to the `stackglass peek` that has requested this thread's peek, otherwise to standard error. A closed

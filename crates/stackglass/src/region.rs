@@ -1,7 +1,7 @@
 //! A profiled region that cannot fail, for `profile!` and `profile()`.
 
 use crate::{Profiler, StartError};
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Samples as long as it exists, if sampling could start.
@@ -27,7 +27,7 @@ impl Region {
     fn of(started: Result<Profiler, StartError>) -> Region {
         let profiler = started.map_err(|error| {
             if !TOLD.swap(true, Ordering::Relaxed) {
-                eprintln!("stackglass: not sampling: {}", harmless(&error.to_string()));
+                eprintln!("stackglass: not sampling: {}", sanitize(&error.to_string()));
             }
         });
         Region { _profiler: profiler.ok() }

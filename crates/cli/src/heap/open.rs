@@ -6,8 +6,8 @@ use crate::input::is_stream;
 use crate::terminal::Layout;
 use indicatif::{ProgressBar, ProgressStyle};
 use stackglass_files::heapsnapshot;
-use stackglass_profile::harmless;
 use stackglass_profile::heap_graph::HeapGraph;
+use stackglass_profile::sanitize;
 use std::path::Path;
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ impl Progress {
     /// Names what is being done now.
     pub(super) fn step(&self, text: &str) {
         if let Some(line) = &self.line {
-            let text: String = harmless(text).chars().take(self.columns.saturating_sub(3)).collect();
+            let text: String = sanitize(text).chars().take(self.columns.saturating_sub(3)).collect();
             line.set_message(text);
         }
     }

@@ -4,7 +4,7 @@ use super::open::{self, Progress};
 use crate::failure::{Failure, Outcome};
 use crate::terminal::LayoutFlags;
 use clap::Args;
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use stackglass_report::heap_graph::{HeapAnswers, TypeAnswer, TypeSize};
 use stackglass_report::numbers::bytes_text;
 use stackglass_report::{HeapText, heap};
@@ -111,12 +111,12 @@ fn layout(flags: &Flags, layout: &LayoutFlags) -> HeapText {
 /// The type with this name, or the only one that contains the text.
 fn one_type(answers: &HeapAnswers<'_>, text: &str, flags: &Flags) -> Result<TypeAnswer, Failure> {
     let names = answers.types_named(text);
-    let quoted = |name: &str| format!("`{}`", harmless(name));
+    let quoted = |name: &str| format!("`{}`", sanitize(name));
     match &names[..] {
         [] => Err(Failure::new(format!(
             "{} has no type with `{}` in its name: `stackglass heap show --all` lists all types",
             flags.file.display(),
-            harmless(text)
+            sanitize(text)
         ))),
         [found] => {
             let answer = answers.type_answer(&found.name, LARGEST);
@@ -136,7 +136,7 @@ fn one_type(answers: &HeapAnswers<'_>, text: &str, flags: &Flags) -> Result<Type
             };
             Err(Failure::new(format!(
                 "several types contain `{}`: {}; name one: stackglass heap show {} {option} {}",
-                harmless(text),
+                sanitize(text),
                 list.join(", "),
                 in_shell(&flags.file.to_string_lossy()),
                 in_shell(&most.name)

@@ -35,7 +35,7 @@ use stackglass_collect::attached::Attached;
 use stackglass_collect::session::signals::Signals;
 use stackglass_procfs::process;
 use stackglass_procfs::status::process_of;
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         Driver::Perf | Driver::Asleep => "perf",
     };
     let name = or_process(&executable).file_name().unwrap_or_default().to_string_lossy();
-    let head = format!("{} {pid}  by {driver}", harmless(&name));
+    let head = format!("{} {pid}  by {driver}", sanitize(&name));
     if flags.json {
         // Each object is of its own second.
         let mut figures = Figures::new(attached, pid, flags.delay, Model::of_intervals(1));

@@ -3,7 +3,7 @@
 //! Each code location is symbolized once. Intervals that leave the window are dropped, so memory stays bounded.
 
 use foldhash::{HashMap, HashSet};
-use stackglass_profile::{Frame, Location, Recording, State, ThreadNumber, harmless};
+use stackglass_profile::{Frame, Location, Recording, State, ThreadNumber, sanitize};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Number of intervals (seconds) shown together on the screen.
@@ -156,7 +156,7 @@ impl Model {
         self.threads = (1..)
             .zip(&recording.threads)
             .filter(|(_, thread)| thread.end.is_none())
-            .map(|(number, thread)| (ThreadNumber(number), (thread.tid, harmless(&thread.name).into_owned())))
+            .map(|(number, thread)| (ThreadNumber(number), (thread.tid, sanitize(&thread.name).into_owned())))
             .collect();
     }
 
@@ -321,11 +321,11 @@ impl Model {
 }
 
 fn function_of(frame: &Frame, module: &str, offset: u64) -> String {
-    if frame.func.is_empty() { unnamed(module, offset) } else { harmless(&frame.func).into_owned() }
+    if frame.func.is_empty() { unnamed(module, offset) } else { sanitize(&frame.func).into_owned() }
 }
 
 fn unnamed(module: &str, offset: u64) -> String {
-    if module.is_empty() { format!("0x{offset:x}") } else { format!("[{}]", harmless(module)) }
+    if module.is_empty() { format!("0x{offset:x}") } else { format!("[{}]", sanitize(module)) }
 }
 
 fn line_of(recording: &Recording, frame: &Frame) -> Option<String> {
@@ -339,7 +339,7 @@ fn line_of(recording: &Recording, frame: &Frame) -> Option<String> {
             prefix => format!("{prefix}/{}", short.rest),
         },
     );
-    Some(format!("{}:{}", harmless(&file), frame.line))
+    Some(format!("{}:{}", sanitize(&file), frame.line))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Paragraph, Row};
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use stackglass_report::TasksText;
 use stackglass_report::columns::cut_left;
 use stackglass_report::tasks::{TaskGroup, group_place};
@@ -82,7 +82,7 @@ pub(super) fn draw(
 
 /// `app::price (main.rs:42)`.
 fn name(group: &TaskGroup<'_>) -> String {
-    harmless(&group_place(group)).into_owned()
+    sanitize(&group_place(group)).into_owned()
 }
 
 fn seconds(time: Duration) -> String {

@@ -13,7 +13,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Paragraph, Row};
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use stackglass_report::columns::{cut_left, width, wrap};
 
 /// Number of threads above the table of functions.
@@ -100,7 +100,7 @@ impl Screen {
             });
         }
         if !self.filter.is_empty() && !self.typing {
-            parts.push(format!("only names with \"{}\"", harmless(&self.filter)));
+            parts.push(format!("only names with \"{}\"", sanitize(&self.filter)));
         }
         parts.join("  ")
     }
@@ -110,10 +110,10 @@ impl Screen {
         if self.typing {
             let after = "_   enter keeps it, esc clears it";
             let room = columns.saturating_sub(width(after) + 8).max(8);
-            return vec![format!("filter: {}{after}", cut_left(&harmless(&self.filter), room))];
+            return vec![format!("filter: {}{after}", cut_left(&sanitize(&self.filter), room))];
         }
         if !self.message.is_empty() {
-            let mut lines = wrap(&harmless(&self.message), columns.max(1));
+            let mut lines = wrap(&sanitize(&self.message), columns.max(1));
             lines.truncate(MESSAGE);
             return lines;
         }

@@ -1,7 +1,7 @@
 //! How a program that we start is sampled: from outside by perf events or ptrace, or from inside by the preload
 //! library.
 //!
-//! Outside is the default, because nothing runs inside the program. If perf events are refused, nothing else samples a
+//! From outside is the default, because nothing runs inside the program. If perf events are refused, nothing else samples a
 //! running thread without interrupting its system calls, so the user must ask for ptrace or the preload library. The preload
 //! library is also used for what only the program knows: async tasks of programs that link the crate. Wall-time profiles of
 //! programs with types are looks at their tasks from outside ([`walltime`](crate::walltime)); those of other programs are
@@ -15,7 +15,7 @@ use super::options::Options;
 use super::sampler::Sampler;
 use super::stream_file::PeekableImage;
 use crate::attached::descendants::Descendants;
-use crate::outside::Outside;
+use crate::perf_sampler::PerfSampler;
 use crate::session::Session;
 use crate::walltime::WallTime;
 use stackglass_attach::access::may_trace_children;
@@ -63,7 +63,7 @@ fn no_tasks(program: &Path) -> Option<&'static str> {
 
 /// A way of sampling, and its state.
 pub(super) enum Backend {
-    Outside(Box<Outside>),
+    Perf(Box<PerfSampler>),
     Traced(Descendants),
     Tasks(Box<Tasks>),
     Inside { drain: Drain, library: Option<Library>, fullest: f64 },
@@ -123,9 +123,9 @@ impl Backend {
         let at_once = options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
         let traced = || Backend::Traced(Descendants::new(options.delay, options.follow_children, at_once));
         let asks_for_ptrace = options.sampler == Some(Sampler::Ptrace);
-        match Outside::prepare(options.delay, options.follow_children, at_once) {
-            Ok(outside) => Ok((
-                Backend::Outside(Box::new(outside)),
+        match PerfSampler::prepare(options.delay, options.follow_children, at_once) {
+            Ok(sampler) => Ok((
+                Backend::Perf(Box::new(sampler)),
                 match asks_for_ptrace {
                     true => Some(said(format!("perf events are used, as they are allowed here: {RISK}"))),
                     false => no_tasks.map(str::to_owned),
@@ -142,33 +142,33 @@ impl Backend {
 
     /// Whether a profile by wall time is one of threads, sampled from outside.
     pub(super) fn samples_threads(&self) -> bool {
-        matches!(self, Backend::Outside(_) | Backend::Traced(_))
+        matches!(self, Backend::Perf(_) | Backend::Traced(_))
     }
 
     /// The library to preload.
     pub(super) fn library(&self) -> Option<&Path> {
         match self {
-            Backend::Outside(_) | Backend::Traced(_) | Backend::Tasks(_) => None,
+            Backend::Perf(_) | Backend::Traced(_) | Backend::Tasks(_) => None,
             Backend::Inside { library, .. } => library.as_ref().map(Library::path),
         }
     }
 
     /// Whether it reads what the kernel says of the program in proc(5).
     pub(super) fn needs_proc(&self) -> bool {
-        !matches!(self, Backend::Outside(_))
+        !matches!(self, Backend::Perf(_))
     }
 
     /// The program is about to be started, by the calling thread.
     pub(super) fn begin(&self) {
-        if let Backend::Outside(outside) = self {
-            outside.begin();
+        if let Backend::Perf(sampler) = self {
+            sampler.begin();
         }
     }
 
     /// The program has been started.
     pub(super) fn started(&mut self, pid: u32, program: &Path) {
         match self {
-            Backend::Outside(outside) => outside.started(),
+            Backend::Perf(sampler) => sampler.started(),
             Backend::Traced(descendants) => descendants.started(pid, program),
             Backend::Tasks(tasks) => tasks.looks = Some(WallTime::begin(pid, tasks.delay, tasks.sampling)),
             Backend::Inside { .. } => {}
@@ -178,7 +178,7 @@ impl Backend {
     /// Descriptors that become readable when samples should be read.
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
         match self {
-            Backend::Outside(outside) => outside.descriptors().collect(),
+            Backend::Perf(sampler) => sampler.descriptors().collect(),
             Backend::Traced(_) | Backend::Tasks(_) | Backend::Inside { .. } => Vec::new(),
         }
     }
@@ -186,7 +186,7 @@ impl Backend {
     /// Time until samples should be read, unless a descriptor becomes readable earlier.
     pub(super) fn pause(&mut self) -> Duration {
         match self {
-            Backend::Outside(outside) => outside.pause(),
+            Backend::Perf(sampler) => sampler.pause(),
             Backend::Traced(descendants) => descendants.pause(),
             Backend::Tasks(_) => CALM,
             Backend::Inside { fullest, .. } if *fullest > FILLING => BUSY,
@@ -197,7 +197,7 @@ impl Backend {
     /// The images that can be peeked at by signal, in their state before the next read.
     pub(super) fn peekable(&self) -> Vec<PeekableImage> {
         match self {
-            Backend::Outside(_) | Backend::Traced(_) | Backend::Tasks(_) => Vec::new(),
+            Backend::Perf(_) | Backend::Traced(_) | Backend::Tasks(_) => Vec::new(),
             Backend::Inside { drain, .. } => drain.peekable(),
         }
     }
@@ -205,7 +205,7 @@ impl Backend {
     /// Reads the samples since the last call.
     pub(super) fn read(&mut self, recorder: &mut Recorder) {
         match self {
-            Backend::Outside(outside) => outside.drain(recorder),
+            Backend::Perf(sampler) => sampler.drain(recorder),
             Backend::Traced(descendants) => descendants.read(recorder),
             Backend::Tasks(tasks) => tasks.looks.iter_mut().for_each(|looks| looks.read(recorder)),
             Backend::Inside { drain, fullest, .. } => *fullest = drain.read(recorder),
@@ -215,7 +215,7 @@ impl Backend {
     /// Brings the recording up to date before it is appended to the file.
     pub(super) fn settle(&mut self, recorder: &mut Recorder) {
         match self {
-            Backend::Outside(outside) => outside.settle(recorder),
+            Backend::Perf(sampler) => sampler.settle(recorder),
             Backend::Traced(_) | Backend::Tasks(_) => {}
             Backend::Inside { drain, .. } => drain.settle(recorder),
         }
@@ -224,7 +224,7 @@ impl Backend {
     /// Brings all of the recording up to date, for a reader of the whole.
     pub(super) fn settle_all(&mut self, recorder: &mut Recorder) {
         match self {
-            Backend::Outside(outside) => outside.settle_all(recorder),
+            Backend::Perf(sampler) => sampler.settle_all(recorder),
             Backend::Traced(_) => {}
             Backend::Tasks(tasks) => tasks.looks.iter_mut().for_each(|looks| looks.read_all(recorder)),
             Backend::Inside { drain, .. } => drain.settle(recorder),
@@ -234,7 +234,7 @@ impl Backend {
     /// Starts or stops the sampling. Guests follow the state of the session.
     pub(super) fn set_sampling(&mut self, on: bool, recorder: &mut Recorder) {
         match self {
-            Backend::Outside(outside) => outside.set_sampling(on, recorder),
+            Backend::Perf(sampler) => sampler.set_sampling(on, recorder),
             Backend::Traced(descendants) => descendants.set_sampling(on),
             Backend::Tasks(tasks) => {
                 tasks.sampling = on;
@@ -247,7 +247,7 @@ impl Backend {
     /// Forgets all samples.
     pub(super) fn forget_samples(&mut self, recorder: &mut Recorder) {
         match self {
-            Backend::Outside(outside) => outside.forget_samples(recorder),
+            Backend::Perf(sampler) => sampler.forget_samples(recorder),
             Backend::Traced(descendants) => descendants.forget_samples(recorder),
             Backend::Tasks(tasks) => tasks.looks.iter_mut().for_each(|looks| looks.forget_samples(recorder)),
             Backend::Inside { drain, .. } => drain.forget_samples(recorder),
@@ -257,7 +257,7 @@ impl Backend {
     /// Number of processes that are sampled now.
     pub(super) fn processes(&self) -> usize {
         match self {
-            Backend::Outside(outside) => outside.processes(),
+            Backend::Perf(sampler) => sampler.processes(),
             Backend::Traced(descendants) => descendants.processes(),
             Backend::Tasks(tasks) => tasks.looks.iter().filter(|looks| !looks.has_ended()).count(),
             Backend::Inside { drain, .. } => drain.processes(),
@@ -268,7 +268,7 @@ impl Backend {
     pub(super) fn sampler_cpu(&self) -> u64 {
         match self {
             // Their threads belong to this process.
-            Backend::Outside(_) | Backend::Traced(_) | Backend::Tasks(_) => 0,
+            Backend::Perf(_) | Backend::Traced(_) | Backend::Tasks(_) => 0,
             Backend::Inside { drain, .. } => drain.sampler_cpu(),
         }
     }
@@ -276,7 +276,7 @@ impl Backend {
     /// Whether all samplers have written their last events.
     pub(super) fn is_quiet(&mut self) -> bool {
         match self {
-            Backend::Outside(_) | Backend::Traced(_) | Backend::Tasks(_) => true,
+            Backend::Perf(_) | Backend::Traced(_) | Backend::Tasks(_) => true,
             Backend::Inside { drain, .. } => drain.is_quiet(),
         }
     }
@@ -287,14 +287,14 @@ impl Backend {
             Backend::Traced(_) => {
                 Some("what lived for a few milliseconds, and the start of the rest (ptrace)")
             }
-            Backend::Outside(_) | Backend::Tasks(_) | Backend::Inside { .. } => None,
+            Backend::Perf(_) | Backend::Tasks(_) | Backend::Inside { .. } => None,
         }
     }
 
     /// Ends the reading. Returns the CPU time of samplers outside of this process.
     pub(super) fn close(self, recorder: &mut Recorder) -> Nanos {
         match self {
-            Backend::Outside(outside) => outside.close(recorder),
+            Backend::Perf(sampler) => sampler.close(recorder),
             Backend::Traced(descendants) => {
                 descendants.close(recorder);
                 Nanos(0)

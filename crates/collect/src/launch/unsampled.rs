@@ -9,7 +9,7 @@ use super::unaccounted_cpu::missing;
 use stackglass_procfs::clock;
 use stackglass_procfs::process::{CpuUsage, children};
 use stackglass_profile::frame::file_name;
-use stackglass_profile::{Nanos, Process, Recording, harmless};
+use stackglass_profile::{Nanos, Process, Recording, sanitize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -112,7 +112,7 @@ impl CpuTimes {
         let mut parts: Vec<String> = times
             .iter()
             .take(NAMED)
-            .map(|(name, time)| format!("{} {:.2} s", harmless(name), Nanos(*time).seconds()))
+            .map(|(name, time)| format!("{} {:.2} s", sanitize(name), Nanos(*time).seconds()))
             .collect();
         if times.len() > NAMED {
             let rest: u64 = times[NAMED..].iter().map(|(_, time)| time).sum();

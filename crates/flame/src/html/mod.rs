@@ -222,7 +222,7 @@ impl<'a> Page<'a> {
         });
         let still = still.unwrap_or_default();
         let inner = still.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>"));
-        let title = captions::harmless(&self.title);
+        let title = captions::sanitize(&self.title);
         let title = captions::markup(&title);
         write!(
             out,
@@ -326,11 +326,11 @@ fn numbers(out: &mut impl Write, all: impl Iterator<Item = i64>) -> io::Result<(
     out.write_all(b"]")
 }
 
-/// Text as JSON for a script element, with [`harmless`](captions::harmless) characters.
+/// Text as JSON for a script element, with escapes by [`sanitize`](captions::sanitize).
 fn text(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
-    for c in captions::harmless(text).chars() {
+    for c in captions::sanitize(text).chars() {
         match c {
             '"' => json += "\\\"",
             '\\' => json += "\\\\",

@@ -90,7 +90,7 @@ impl Packer {
         for (number, node) in graph.nodes().iter().enumerate() {
             let depth = i64::from(node.depth);
             let note = paints.first().filter(|_| with_notes).and_then(|paint| paint.note(graph, node));
-            let note = note.map_or(0, |note| self.string(&captions::harmless(&note)));
+            let note = note.map_or(0, |note| self.string(&captions::sanitize(&note)));
             // A root that stands for everything is no call.
             let is_all = depth == 0 && graph.frame(node).is_unknown();
             let status = if is_all { Status::NONE } else { node.status };
@@ -121,14 +121,14 @@ impl Packer {
     fn frame(&mut self, graph: &Graph, frame: &stackglass_profile::Frame) -> i64 {
         let name = self.string(&captions::name(frame));
         let full = match &frame.spec {
-            Some(spec) => self.string(&captions::harmless(spec)),
+            Some(spec) => self.string(&captions::sanitize(spec)),
             None => name,
         };
         let file = match &*frame.file {
             "" => 0,
             _ => self.string(&captions::file(graph, frame)),
         };
-        let module = self.string(&captions::harmless(&frame.module));
+        let module = self.string(&captions::sanitize(&frame.module));
         let kind =
             i64::from(frame.inlined) | i64::from(frame.foreign) << 1 | i64::from(frame.is_unknown()) << 2;
         let parts = [name, full, file, frame.line, module, kind];

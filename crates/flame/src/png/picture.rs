@@ -267,7 +267,7 @@ impl<'p> Page<'p> {
             left_room = left.saturating_sub(2);
         }
         canvas.text(
-            &cut(&captions::harmless(&self.options.title).replace('→', "->"), left_room),
+            &cut(&captions::sanitize(&self.options.title).replace('→', "->"), left_room),
             self.boxes.start,
             top,
             ink,

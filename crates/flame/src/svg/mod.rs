@@ -145,10 +145,10 @@ impl<'a> Svg<'a> {
         let (legend, legend_rows) = self.legend(legend, merges);
         let width = self.width;
         let height = TOP + rows.len() * ROW + 10 + legend_rows * ROW;
-        let title = captions::harmless(&self.title);
+        let title = captions::sanitize(&self.title);
         let title = captions::markup(&title);
         let by_line = if self.script && self.by_line { " data-by=\"line\"" } else { "" };
-        let unit = captions::harmless(captions::word(&self.unit));
+        let unit = captions::sanitize(captions::word(&self.unit));
         let unit =
             if self.script { format!(" data-unit=\"{}\"", captions::markup(&unit)) } else { String::new() };
         write!(
@@ -197,7 +197,7 @@ impl<'a> Svg<'a> {
         let total = captions::counted(self.graph.root().span.len(), &self.unit);
         // Letters of the title are wider than those of labels.
         let title = captions::label(&self.title, room * 10 / 80).unwrap_or_default();
-        let title = captions::harmless(&title);
+        let title = captions::sanitize(&title);
         let fits = title.chars().count() * 8 + total.chars().count() * 7 + 24 <= room;
         writeln!(out, "<text class=\"T\" x=\"{MARGIN}\" y=\"20\">{}</text>", captions::markup(&title))?;
         if fits || self.script {
@@ -310,7 +310,7 @@ impl<'a> Svg<'a> {
             let _ = write!(text, ", own {}, {}", captions::thousands(own), captions::percent(own, total));
         }
         if let Some(note) = self.paint.note(self.graph, node) {
-            let _ = write!(text, "\n{}", captions::markup(&captions::harmless(&note)));
+            let _ = write!(text, "\n{}", captions::markup(&captions::sanitize(&note)));
         }
         for mark in captions::MARKS.iter().filter(|mark| captions::bits(node).any(mark.bit)) {
             let _ = write!(text, "\n{}", mark.meaning);
@@ -351,7 +351,7 @@ impl<'a> Svg<'a> {
             if let Some(mark) = mark {
                 let _ = write!(text, "<path class=\"{mark}\" d=\"M0 1.5h18\"/>");
             }
-            let meaning = captions::harmless(meaning);
+            let meaning = captions::sanitize(meaning);
             let _ = write!(text, "<text x=\"23\">{}</text></g>", captions::markup(&meaning));
             x += needs;
         }

@@ -6,7 +6,7 @@ use crate::queries::weight::Weight;
 use crate::text::short::in_brackets;
 use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
-use stackglass_profile::{Frame, LocationId, Recording, harmless};
+use stackglass_profile::{Frame, LocationId, Recording, sanitize};
 use std::sync::Arc;
 
 /// Index into [`FunctionTable::functions`].
@@ -173,8 +173,8 @@ impl Numbering {
             _ if recorder => RECORDER.to_owned(),
             ("", "") => "[unknown code]".to_owned(),
             ("", module) => in_brackets(module),
-            (func, _) if class == Class::C => harmless(public_name(func)).into_owned(),
-            (func, _) => harmless(func).into_owned(),
+            (func, _) if class == Class::C => sanitize(public_name(func)).into_owned(),
+            (func, _) => sanitize(func).into_owned(),
         };
         let key = (name, if frame.foreign { module.to_owned() } else { String::new() });
         let function = match self.function_numbers.get(&key) {

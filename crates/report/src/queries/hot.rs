@@ -20,7 +20,7 @@ use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{
     AwaitKind, AwaitLocation, Frame, LOOKS_AT_TASKS, Recording, Sample, StackId, State, ThreadNumber,
-    harmless, is_await_module,
+    is_await_module, sanitize,
 };
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -208,7 +208,7 @@ fn counted(recording: &Recording, key: HotKey) -> Vec<Counted> {
         HotKey::Module => by_frame(recording, module, |_| None),
         HotKey::Crate => by_frame(recording, krate, krate_of_wait),
         HotKey::Thread => by_thread(recording, |number| {
-            let label = harmless(&recording.thread_label(number)).into_owned();
+            let label = sanitize(&recording.thread_label(number)).into_owned();
             if label.is_empty() { format!("thread {}", number.0) } else { label }
         }),
         HotKey::Process => by_thread(recording, |number| process(recording, number)),
@@ -272,7 +272,7 @@ fn functions(recording: &Recording) -> Vec<Counted> {
     let waits = tree.waits.iter().map(|(wait, own)| Counted {
         place: Some(Place { file: wait.file.clone(), line: wait.line, function: wait.function.clone() }),
         waits_in: Some(wait.future.clone()),
-        ..Counted::named(harmless(&wait.function).into_owned(), *own, *own)
+        ..Counted::named(sanitize(&wait.function).into_owned(), *own, *own)
     });
     let others = others.into_iter().map(|(name, own)| Counted::named(name, own, own));
     functions.chain(waits).chain(others).collect()
@@ -285,7 +285,7 @@ fn lines(recording: &Recording) -> Vec<Counted> {
     for file in counts.files {
         for (line, seen) in file.lines {
             let mut row = Counted::named(
-                format!("{}:{line}", harmless(&file.file)),
+                format!("{}:{line}", sanitize(&file.file)),
                 seen.counted.own,
                 seen.counted.total,
             );
@@ -318,7 +318,7 @@ fn krate(frame: &Frame) -> Owner<'_> {
 fn krate_of_wait(wait: &Wait) -> Option<String> {
     let krate =
         AwaitLocation { kind: AwaitKind::Waiting, function: wait.function.clone(), file: "".into(), line: 0 };
-    Some(harmless(&krate.frame().krate).into_owned()).filter(|krate| !krate.is_empty())
+    Some(sanitize(&krate.frame().krate).into_owned()).filter(|krate| !krate.is_empty())
 }
 
 /// Own time of the innermost frame that may own it, else of the innermost one; total time of all frames. Where tasks wait,
@@ -347,9 +347,9 @@ fn by_frame(
             let is_await = module.is_some_and(|module| is_await_module(&module.path));
             let mut add = |(name, owns): Owner<'_>| {
                 let name = match name {
-                    "" if is_await && !program.is_empty() => harmless(program).into_owned(),
+                    "" if is_await && !program.is_empty() => sanitize(program).into_owned(),
                     "" => "[unknown code]".to_owned(),
-                    name => harmless(name).into_owned(),
+                    name => sanitize(name).into_owned(),
                 };
                 if owns && owner.is_none() {
                     owner = Some(name.clone());
@@ -399,7 +399,7 @@ fn process(recording: &Recording, number: ThreadNumber) -> String {
     let thread = recording.thread(number);
     match thread.and_then(|thread| recording.processes.get(thread.process.0 as usize)) {
         Some(process) if !process.exe.is_empty() => {
-            format!("{} {}", harmless(&process.title()), process.pid)
+            format!("{} {}", sanitize(&process.title()), process.pid)
         }
         Some(process) if process.pid > 0 => format!("process {}", process.pid),
         _ => in_brackets("unknown process"),

@@ -7,7 +7,7 @@ use crate::queries::comparison::{BEYOND, Comparison, Cost, Row, Waited};
 use crate::text::numbers::grouped;
 use crate::text::short::short_function;
 use crate::text::style::{Line, Paint, Style};
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use std::io::{self, Write};
 
 /// Number of rows with exact changes shown by default.
@@ -52,7 +52,7 @@ impl<'a> ComparisonText<'a> {
     /// What the writer says.
     pub fn write(&self, names: (&str, &str), out: &mut dyn Write) -> io::Result<()> {
         let Comparison { rows, before, after, .. } = self.comparison;
-        self.line(Paint::Bold, format!("{} → {}", harmless(names.0), harmless(names.1)), out)?;
+        self.line(Paint::Bold, format!("{} → {}", sanitize(names.0), sanitize(names.1)), out)?;
         for text in self.headlines(before, after) {
             self.line(Paint::Normal, text, out)?;
         }
@@ -135,7 +135,7 @@ impl<'a> ComparisonText<'a> {
         let expected = |row: &Row| row.expected(self.comparison.common);
         let most = self.comparison.rows.iter().max_by(|a, b| expected(a).total_cmp(&expected(b)))?;
         let percent = BEYOND * most.error / expected(most) * 100.0;
-        let name = short_function(&harmless(&most.name), NAME);
+        let name = short_function(&sanitize(&most.name), NAME);
         (percent >= 5.0 && percent.is_finite())
             .then(|| format!("a change of {name} by less than {percent:.0} % would not show: record longer"))
     }
@@ -212,7 +212,7 @@ impl<'a> ComparisonText<'a> {
         line.push(paint, numbers);
         line.push(
             if beyond { Paint::Bold } else { Paint::Normal },
-            short_function(&harmless(&row.name), room),
+            short_function(&sanitize(&row.name), room),
         );
         line.cut(self.columns).write(self.style, out)
     }

@@ -10,7 +10,7 @@ use serde::ser::Error;
 use serde::{Serialize, Serializer};
 use serde_json::ser::{CharEscape, Formatter};
 use serde_json::value::RawValue;
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 
@@ -173,13 +173,13 @@ impl Formatter for Layout {
 
     fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
         self.begin_key(fragment, out)?;
-        if let Cow::Borrowed(_) = harmless(fragment) {
+        if let Cow::Borrowed(_) = sanitize(fragment) {
             return out.write_all(fragment.as_bytes());
         }
         let mut buffer = [0; 4];
         for c in fragment.chars() {
             let same = c.encode_utf8(&mut buffer);
-            if harmless(same) == *same {
+            if sanitize(same) == *same {
                 out.write_all(same.as_bytes())?;
                 continue;
             }

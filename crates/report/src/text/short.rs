@@ -2,7 +2,7 @@
 
 use crate::text::columns::{cut_left, cut_right, width};
 use stackglass_profile::frame::file_name;
-use stackglass_profile::{ShortPath, harmless};
+use stackglass_profile::{ShortPath, sanitize};
 
 /// A function's path, shortened to the last parts that fit.
 pub(crate) fn short_function(name: &str, room: usize) -> String {
@@ -62,7 +62,7 @@ pub(crate) fn cut_name(name: &str, room: usize) -> String {
 
 /// The name shown for code without names in a module: `[xz]`.
 pub(crate) fn in_brackets(module: &str) -> String {
-    format!("[{}]", harmless(file_name(module).trim_matches(['[', ']'])))
+    format!("[{}]", sanitize(file_name(module).trim_matches(['[', ']'])))
 }
 
 /// The last two named parts of a function's path: `Condvar::wait`, `score::run::{closure}`.
@@ -92,13 +92,13 @@ pub(crate) fn location_text(short: Option<&ShortPath>, file: &str, line: i64, ro
     let long = match short {
         Some(short) if !short.prefix.is_empty() => {
             let slash = if short.rest.starts_with('/') { "" } else { "/" };
-            format!("{}{slash}{}:{number}", harmless(&short.prefix), harmless(&short.rest))
+            format!("{}{slash}{}:{number}", sanitize(&short.prefix), sanitize(&short.rest))
         }
-        Some(short) => format!("{}:{number}", harmless(&short.rest)),
+        Some(short) => format!("{}:{number}", sanitize(&short.rest)),
         // For other files the folder may be useful, but not the whole path on the build machine.
         None => {
             let parts = file.rmatch_indices('/').nth(1);
-            format!("{}:{number}", harmless(parts.map_or(file, |(at, _)| &file[at + 1..])))
+            format!("{}:{number}", sanitize(parts.map_or(file, |(at, _)| &file[at + 1..])))
         }
     };
     if width(&long) <= room {
@@ -111,7 +111,7 @@ pub(crate) fn location_text(short: Option<&ShortPath>, file: &str, line: i64, ro
 /// `file.rs:41`.
 pub(crate) fn shortest_location(file: &str, line: i64) -> String {
     let number = if line > 0 { line.to_string() } else { "?".to_owned() };
-    format!("{}:{number}", harmless(file_name(file)))
+    format!("{}:{number}", sanitize(file_name(file)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A recorded region that cannot fail, for `allocs::profile!`.
 
 use super::{Options, running};
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Allocations are recorded as long as it exists, if that could start.
@@ -20,7 +20,7 @@ impl Region {
         if let Err(error) = running::start(options)
             && !TOLD.swap(true, Ordering::Relaxed)
         {
-            eprintln!("stackglass: not recording allocations: {}", harmless(&error.to_string()));
+            eprintln!("stackglass: not recording allocations: {}", sanitize(&error.to_string()));
         }
         Region { _stops: () }
     }

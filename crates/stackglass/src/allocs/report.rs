@@ -3,7 +3,7 @@
 use super::recording;
 use stackglass_heap::LeftOut;
 use stackglass_heap::own_recording::is_delegated;
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use stackglass_report::allocation_queries::{TypeLeaf, weighted};
 use stackglass_report::{Metric, Report, ReportError, Style, Written};
 use std::io::{self, IsTerminal, Write};
@@ -27,7 +27,7 @@ pub fn print() {
     let written = write(&Report::new().cols(columns).style(style), &mut text).unwrap_or_default();
     let _ = out.lock().write_all(&text);
     for warning in written.warnings {
-        eprintln!("stackglass: {}", harmless(&warning));
+        eprintln!("stackglass: {}", sanitize(&warning));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use stackglass_collect::in_process::Collector;
 use stackglass_files::{GlassWriter, WriteError};
-use stackglass_profile::{Recording, RecordingInfo, harmless};
+use stackglass_profile::{Recording, RecordingInfo, sanitize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -53,7 +53,7 @@ impl File {
         stackglass_symbols::symbolize(&mut named, &stackglass_symbols::Options::default(), &mut |_| {});
         if let Err(error) = writer.finish(&named) {
             let line = format!("{} stays incomplete: {error}", self.path.display());
-            eprintln!("stackglass: {}", harmless(&line));
+            eprintln!("stackglass: {}", sanitize(&line));
         }
     }
 }

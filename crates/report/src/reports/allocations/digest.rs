@@ -11,7 +11,7 @@ use crate::text::style::{Line, Paint};
 use crate::text::type_name::shorten_type;
 use crate::{AllocationKey, AllocationTable, Metric, order};
 use foldhash::HashMap;
-use stackglass_profile::{AllocationKind, AllocationSampling, Nanos, Recording, command_text, harmless};
+use stackglass_profile::{AllocationKind, AllocationSampling, Nanos, Recording, command_text, sanitize};
 
 /// Number of types and lines.
 const SHOWN: usize = 3;
@@ -49,7 +49,7 @@ fn totals(text: &AllocationsText, recording: &Recording, table: &AllocationTable
     let mut line = Line::new();
     match command_text(&recording.info.command) {
         command if !command.is_empty() && !text.closing => {
-            line.push(Paint::Bold, cut_right(&harmless(&command), COMMAND).into_owned()).plain("  ");
+            line.push(Paint::Bold, cut_right(&sanitize(&command), COMMAND).into_owned()).plain("  ");
         }
         _ => {}
     }
@@ -179,7 +179,7 @@ impl Name {
 fn types(table: &AllocationTable) -> Vec<Entry> {
     let entry = |row: &crate::allocation_queries::AllocationRow| Entry {
         value: table.metric.of(&row.counts),
-        name: Name::Type(harmless(&row.name).into_owned()),
+        name: Name::Type(sanitize(&row.name).into_owned()),
         link: None,
     };
     table.rows.iter().map(entry).collect()
@@ -203,7 +203,7 @@ fn own_lines(text: &AllocationsText, recording: &Recording, sites: &mut Sites<'_
                 let long = location_text(short, &site.file, site.line, 32);
                 Name::Line(long, shortest_location(&site.file, site.line))
             }
-            false => Name::Function(harmless(&site.func).into_owned()),
+            false => Name::Function(sanitize(&site.func).into_owned()),
         };
         Entry { value, name, link: text.link(&site.file, site.line) }
     };

@@ -8,7 +8,7 @@ use crate::text::style::{Line, Paint};
 use crate::{AllocationTable, kinds};
 use stackglass_profile::frame::file_name;
 use stackglass_profile::symbols::Missing;
-use stackglass_profile::{Recording, harmless};
+use stackglass_profile::{Recording, sanitize};
 use std::collections::BTreeSet;
 
 /// A smaller share of allocations with a type gets a note.
@@ -30,7 +30,7 @@ pub(super) fn lines(
     notes.extend(late(recording));
     notes.extend(lost(recording));
     if !text.closing {
-        notes.extend(recording.info.remarks.iter().map(|remark| harmless(remark).into_owned()));
+        notes.extend(recording.info.remarks.iter().map(|remark| sanitize(remark).into_owned()));
     }
     let lines_of = |note: &String| {
         let parts = wrap(note, text.cols.saturating_sub(6)).into_iter().enumerate();
@@ -54,7 +54,7 @@ fn untyped(recording: &Recording, table: &AllocationTable) -> Option<String> {
     let poor = poor.filter(|note| matches!(note.missing, Missing::DebugInfo | Missing::Names));
     let modules: BTreeSet<&str> =
         poor.filter(|note| !kinds::is_recorder(&note.module)).map(|note| file_name(&note.module)).collect();
-    let named: Vec<String> = modules.iter().take(MODULES).map(|name| harmless(name).into_owned()).collect();
+    let named: Vec<String> = modules.iter().take(MODULES).map(|name| sanitize(name).into_owned()).collect();
     let of = match named.is_empty() {
         true => String::new(),
         false => format!(

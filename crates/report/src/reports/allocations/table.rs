@@ -10,7 +10,7 @@ use crate::text::short::{location_text, short_function};
 use crate::text::style::{Line, Paint};
 use crate::text::type_name::shorten_type;
 use crate::{AllocationKey, AllocationTable, Metric};
-use stackglass_profile::{AllocationCounts, Recording, harmless};
+use stackglass_profile::{AllocationCounts, Recording, sanitize};
 
 /// Number of rows shown by default.
 const SHOWN: usize = 10;
@@ -153,7 +153,7 @@ fn name(
     line: &mut Line,
 ) {
     let room = text.cols.saturating_sub(line.width());
-    let plain = harmless(&row.name);
+    let plain = sanitize(&row.name);
     match key {
         AllocationKey::Type => line.plain(shorten_type(&plain, room)),
         AllocationKey::Site if row.site.line > 0 => {
@@ -163,7 +163,7 @@ fn name(
             line.linked(place, text.link(&site.file, site.line));
             let left = text.cols.saturating_sub(line.width() + 2);
             match left >= FUNCTION {
-                true => line.plain("  ").push(Paint::Grey, short_function(&harmless(&site.func), left)),
+                true => line.plain("  ").push(Paint::Grey, short_function(&sanitize(&site.func), left)),
                 false => line,
             }
         }

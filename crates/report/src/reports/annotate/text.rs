@@ -8,7 +8,7 @@ use crate::text::columns::{cut_left, cut_right, width, wrap};
 use crate::text::numbers::{bytes_text, counted, grouped, millis_text, of_all, percent, percent_text};
 use crate::text::short::short_function;
 use crate::text::style::{Line, Paint};
-use stackglass_profile::{Recording, harmless};
+use stackglass_profile::{Recording, sanitize};
 use std::io::{self, Write};
 
 /// Lines and files below this share of the total are not shown.
@@ -110,8 +110,8 @@ fn closing(
         None => String::new(),
     };
     let name = |file: &SeenFile| match recording.symbols.short_path(&file.file) {
-        Some(short) => harmless(&format!("{}/{}", short.prefix, short.rest)).into_owned(),
-        None => harmless(&file.file).into_owned(),
+        Some(short) => sanitize(&format!("{}/{}", short.prefix, short.rest)).into_owned(),
+        None => sanitize(&file.file).into_owned(),
     };
     let of_whole = of_all(annotate.noun(recording));
     let is_time = annotate.metric == Metric::Time;
@@ -207,7 +207,7 @@ impl Listing<'_> {
         };
         let room = cols.saturating_sub(width(&numbers));
         let mut line = Line::new();
-        let name = cut_left(&harmless(&name), room).into_owned();
+        let name = cut_left(&sanitize(&name), room).into_owned();
         line.push_linked(Paint::BoldCyan, name, self.link(1)).plain(numbers);
         line.cut(cols).write(style, out)?;
         let missing = self.now.text.is_none().then(|| match &self.now.remark {
@@ -215,7 +215,7 @@ impl Listing<'_> {
             None => "not found here: functions are shown instead of lines".to_owned(),
         });
         for remark in missing.iter().chain(self.now.remark.as_ref().filter(|_| self.now.text.is_some())) {
-            for text in wrap(&harmless(remark), cols) {
+            for text in wrap(&sanitize(remark), cols) {
                 let mut line = Line::new();
                 line.push(Paint::Yellow, text).write(style, out)?;
             }
@@ -323,11 +323,11 @@ impl Listing<'_> {
             Some(text) => {
                 let text = spaced(text);
                 let text = text.get(indent..).unwrap_or("").trim_end();
-                line.push(paint, cut_right(&harmless(text), room).into_owned());
+                line.push(paint, cut_right(&sanitize(text), room).into_owned());
             }
             None => {
                 let func = self.file.lines.get(&number).map_or("", |line| &line.func);
-                line.push(Paint::Grey, short_function(&format!("[{}]", harmless(func)), room));
+                line.push(Paint::Grey, short_function(&format!("[{}]", sanitize(func)), room));
             }
         }
         line.cut(self.annotate.cols).write(self.annotate.style, out)

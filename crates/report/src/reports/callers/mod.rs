@@ -12,7 +12,7 @@ use crate::text::numbers::{counted, duration_text, grouped, millis_text, part_te
 use crate::text::short::{in_brackets, location_text, short_function};
 use crate::text::style::{Line, Paint};
 use crate::{Links, Metric, Source, Style};
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use std::io::{self, Write};
 
 /// Number of functions shown if several match.
@@ -125,7 +125,7 @@ impl CallersText {
         let name = match &*called.func {
             "" if called.module.is_empty() => "[unknown functions]".into(),
             "" => in_brackets(&called.module),
-            func => short_function(&harmless(public_name(func)), self.cols),
+            func => short_function(&sanitize(public_name(func)), self.cols),
         };
         let mut line = Line::new();
         line.push(Paint::Bold, name).write(self.style, out)?;
@@ -189,7 +189,7 @@ impl CallersText {
     fn place(&self, caller: &Caller, source: Source<'_>, line: &mut Line) {
         let frame = &caller.frame;
         let room = self.cols.saturating_sub(line.width());
-        let func = match &*harmless(&frame.func) {
+        let func = match &*sanitize(&frame.func) {
             "" if frame.module.is_empty() => "[unknown function]".to_owned(),
             "" => in_brackets(&frame.module),
             func => public_name(func).to_owned(),

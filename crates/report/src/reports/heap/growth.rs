@@ -6,7 +6,7 @@ use crate::heap_graph::growth::{GrowthRow, HeapSums};
 use crate::text::columns::cut_left;
 use crate::text::numbers::{bytes_text, count_text};
 use crate::text::style::{Line, Paint};
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use std::io::{self, Write};
 
 pub(super) fn write(
@@ -24,7 +24,7 @@ pub(super) fn write(
             line.plain(format!(", {} leaked?", bytes_text(sums.lost_size)));
         }
         let room = text.cols.saturating_sub(line.width() + 2);
-        line.push(Paint::Grey, format!("  {}", cut_left(&harmless(name), room)));
+        line.push(Paint::Grey, format!("  {}", cut_left(&sanitize(name), room)));
         line.cut(text.cols).write(text.style, out)?;
     }
     if rows.is_empty() {

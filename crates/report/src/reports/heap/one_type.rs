@@ -7,7 +7,7 @@ use crate::heap_graph::{RetainerRow, SiteRow, TypeAnswer};
 use crate::text::columns::cut_left;
 use crate::text::numbers::{bytes_text, count_text, counted, grouped};
 use crate::text::style::{Line, Paint};
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use std::io::{self, Write};
 
 pub(super) fn write(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
@@ -123,7 +123,7 @@ fn sites(text: &HeapText, rows: &[SiteRow], out: &mut dyn Write) -> io::Result<(
     for row in &rows[..shown] {
         let mut line = numbers(&SITES, &[count_text(row.count), bytes_text(row.self_size)]);
         let room = text.cols.saturating_sub(line.width());
-        line.plain(cut_left(&harmless(&row.name), room)).write(text.style, out)?;
+        line.plain(cut_left(&sanitize(&row.name), room)).write(text.style, out)?;
     }
     let rest: u64 = rows[shown..].iter().map(|row| row.count).sum();
     let rest = format!(", {} together", counted(rest, "block", "blocks"));

@@ -8,7 +8,7 @@ use crate::text::columns::{cut_left, cut_right, width};
 use crate::text::numbers::{count_text, counted, grouped, percent, percent_text};
 use crate::text::style::{Line, Paint};
 use crate::text::type_name::shorten_type;
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use std::io::{self, Write};
 
 /// The name of blocks of which nothing is known.
@@ -67,7 +67,7 @@ fn digest(
 ) -> io::Result<()> {
     let alive = total(&types.alive);
     let mut line = Line::new();
-    line.push(Paint::Bold, cut_right(&harmless(&text.name), 32)).plain("  ");
+    line.push(Paint::Bold, cut_right(&sanitize(&text.name), 32)).plain("  ");
     if !text.counts {
         line.push(Paint::Bold, text.size(alive.self_size)).plain(" alive in ");
     }
@@ -114,7 +114,7 @@ fn held_by(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Write) -> i
     let roots = answers.roots();
     let mut parts: Vec<(u64, String)> = Vec::new();
     for (name, size) in &roots.groups {
-        parts.push((*size, harmless(name).trim_matches(['(', ')']).to_owned()));
+        parts.push((*size, sanitize(name).trim_matches(['(', ')']).to_owned()));
     }
     parts.push((roots.others, "other roots".to_owned()));
     parts.push((roots.shared, "several of them".to_owned()));
@@ -247,7 +247,7 @@ fn sites_below(text: &HeapText, sites: &[SiteRow], out: &mut dyn Write) -> io::R
         let mut line = numbers(&OWNERS, &[String::new(), String::new(), count_text(site.count)]);
         line.push(Paint::Grey, "by ");
         let room = text.cols.saturating_sub(line.width());
-        line.plain(cut_left(&harmless(&site.name), room)).write(text.style, out)?;
+        line.plain(cut_left(&sanitize(&site.name), room)).write(text.style, out)?;
     }
     let rest: u64 = sites[shown..].iter().map(|site| site.count).sum();
     if rest > 0 {
@@ -293,7 +293,7 @@ fn savings(text: &HeapText, leaks: &Leaks, waste: &Waste, out: &mut dyn Write) -
         let mut line = Line::new();
         let copies = format!("{} copies of \"", count_text(row.count));
         let room = text.cols.saturating_sub(11 + width(&copies));
-        line.plain(copies).plain(cut_right(&harmless(&row.text), room)).plain("\"");
+        line.plain(copies).plain(cut_right(&sanitize(&row.text), room)).plain("\"");
         findings.push((row.waste, line));
     }
     if findings.is_empty() {
@@ -313,5 +313,5 @@ fn savings(text: &HeapText, leaks: &Leaks, waste: &Waste, out: &mut dyn Write) -
 
 /// A type in a sentence.
 pub(super) fn short(name: &str, room: usize) -> String {
-    shorten_type(&harmless(name), room)
+    shorten_type(&sanitize(name), room)
 }

@@ -8,7 +8,7 @@ use crate::text::columns::{cut_left, cut_right, pad_left, width, wrap};
 use crate::text::numbers::grouped;
 use crate::text::style::{Line, Paint};
 use crate::text::type_name::shorten_type;
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use std::io::{self, Write};
 
 /// A line that begins with its title.
@@ -54,7 +54,7 @@ pub(super) fn numbers(columns: &[(&str, usize)], values: &[String]) -> Line {
 /// Adds a type in the columns that are left. A site, `site: function (file:line)`, keeps its end.
 pub(super) fn push_type(text: &HeapText, line: &mut Line, name: &str) {
     let room = text.cols.saturating_sub(line.width());
-    let name = harmless(name);
+    let name = sanitize(name);
     match name.strip_prefix("site: ") {
         Some(site) if width(&name) > room => {
             line.push(Paint::Grey, "site: ").plain(cut_left(site, room.saturating_sub(6)));
@@ -68,9 +68,9 @@ pub(super) fn push_type(text: &HeapText, line: &mut Line, name: &str) {
 /// Adds a field of a type: `App.cache`. The field is kept as far as possible.
 pub(super) fn push_field(text: &HeapText, line: &mut Line, holder: &str, field: &str) {
     let room = text.cols.saturating_sub(line.width());
-    let field = harmless(field);
+    let field = sanitize(field);
     let field = cut_right(&field, room.saturating_sub(8)).into_owned();
-    let holder = shorten_type(&harmless(holder), room.saturating_sub(width(&field)));
+    let holder = shorten_type(&sanitize(holder), room.saturating_sub(width(&field)));
     line.plain(holder).push(Paint::Cyan, field);
 }
 
@@ -107,7 +107,7 @@ pub(super) fn short_path(
 
 /// A step in a few columns. The line of a frame and the number of repetitions stay.
 fn short_step(part: &str) -> String {
-    let part = harmless(part);
+    let part = sanitize(part);
     let end = [" (", " × "].iter().filter_map(|mark| part.rfind(mark)).max();
     let end = end.filter(|at| !part.starts_with('(') && part.len() - at <= STEP);
     let (name, end) = part.split_at(end.unwrap_or(part.len()));
@@ -122,7 +122,7 @@ pub(super) fn path(text: &HeapText, indent: usize, parts: &[String], out: &mut d
     line.plain(" ".repeat(indent));
     let mut is_first = true;
     for part in parts {
-        let part = harmless(part);
+        let part = sanitize(part);
         let arrow = if is_first { "" } else { " → " };
         if !is_first && line.width() + width(arrow) + width(&part) > text.cols {
             line.write(text.style, out)?;
@@ -161,7 +161,7 @@ pub(super) fn notes(text: &HeapText, notes: &[String], out: &mut dyn Write) -> i
         out.write_all(b"\n")?;
     }
     for note in notes {
-        for (index, part) in wrap(&harmless(note), text.cols.saturating_sub(6)).into_iter().enumerate() {
+        for (index, part) in wrap(&sanitize(note), text.cols.saturating_sub(6)).into_iter().enumerate() {
             let mut line = Line::new();
             line.push(Paint::Yellow, if index == 0 { "note: " } else { "      " }).plain(part);
             line.cut(text.cols).write(text.style, out)?;

@@ -13,7 +13,7 @@ use crate::text::numbers::{counted, duration_text, grouped, millis_text, percent
 use crate::text::short::{last_name, location_text, short_function, shortest_location};
 use crate::text::style::{Line, Paint};
 use crate::{Links, Source, Style};
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use std::io::{self, Write};
 
 /// Number of rows shown by default: with the other lines they fit a terminal of 24 lines.
@@ -74,7 +74,7 @@ impl HotText {
         };
         let what = format!("{what}, by {}", table.key.word());
         let name =
-            cut_right(&harmless(name), self.cols.saturating_sub(width(&what) + 2).max(16)).into_owned();
+            cut_right(&sanitize(name), self.cols.saturating_sub(width(&what) + 2).max(16)).into_owned();
         let mut line = Line::new();
         line.push(Paint::Bold, name).plain("  ").plain(what);
         line.cut(self.cols).write(self.style, out)?;
@@ -125,7 +125,7 @@ impl HotText {
         let (name, place) = match (&row.place, table.key) {
             (Some(at), HotKey::Line) => {
                 let location = location_text(source.short_path(&at.file), &at.file, at.line, room / 2);
-                (location, short_function(&harmless(&at.function), room / 2))
+                (location, short_function(&sanitize(&at.function), room / 2))
             }
             (Some(at), _) => {
                 let shortest = width(&shortest_location(&at.file, at.line)).min(room / 2);
@@ -136,7 +136,7 @@ impl HotText {
             (None, _) if row.module.is_empty() || row.name.contains(&row.module) => {
                 (row.name.clone(), String::new())
             }
-            (None, _) => (row.name.clone(), cut_right(&harmless(&row.module), room / 3).into_owned()),
+            (None, _) => (row.name.clone(), cut_right(&sanitize(&row.module), room / 3).into_owned()),
         };
         let at = row.place.as_ref();
         let link = at.and_then(|at| self.links.as_ref()?.target(&at.file, at.line));
@@ -145,7 +145,7 @@ impl HotText {
         } else {
             let for_name = room.saturating_sub(width(&place) + 2);
             let (name, note) = match row.waits_in.as_deref() {
-                Some(future) => waiting(&name, &harmless(future), for_name),
+                Some(future) => waiting(&name, &sanitize(future), for_name),
                 None => (short_function(&name, for_name), String::new()),
             };
             let space = for_name.saturating_sub(width(&name) + width(&note));

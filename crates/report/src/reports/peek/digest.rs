@@ -10,7 +10,7 @@ use crate::text::numbers::percent;
 use crate::text::short::{location_text, short_function, tail};
 use crate::text::style::{Line, Paint};
 use foldhash::HashMap;
-use stackglass_profile::{Recording, StackId, State, TaskId, ThreadNumber, harmless};
+use stackglass_profile::{Recording, StackId, State, TaskId, ThreadNumber, sanitize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -126,13 +126,13 @@ fn heading(
     let named: Vec<String> = tasks
         .iter()
         .take(TASKS)
-        .map(|(name, time)| format!("{} {:.0}%", cut_right(&harmless(name), 24), times.share(*time)))
+        .map(|(name, time)| format!("{} {:.0}%", cut_right(&sanitize(name), 24), times.share(*time)))
         .collect();
     if !named.is_empty() {
         let more = if tasks.len() > TASKS { ", …" } else { "" };
         says += &format!(", {} {}{more}", if tasks.len() == 1 { "task" } else { "tasks" }, named.join(", "));
     }
-    let who = format!("Thread {} ({})", number.0, harmless(&recording.thread_label(number)));
+    let who = format!("Thread {} ({})", number.0, sanitize(&recording.thread_label(number)));
     let room = cols.saturating_sub(width(&says) + 2).max(20);
     let mut line = Line::new();
     line.push(Paint::BoldCyan, cut_right(&who, room)).plain(": ").plain(says);

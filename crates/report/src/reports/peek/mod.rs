@@ -26,7 +26,7 @@ mod threads;
 pub use json::write_json;
 
 use crate::options::GroupBy;
-use crate::reports::complete::Report;
+use crate::reports::print::Report;
 use crate::text::columns;
 use crate::{Links, ReportError, Style};
 use foldhash::HashMap;

@@ -7,7 +7,7 @@ use crate::text::short::in_brackets;
 use crate::text::style::{Line, Paint};
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::Activity;
-use stackglass_profile::{Frame, Recording, Sample, StackId, State, ThreadNumber, harmless};
+use stackglass_profile::{Frame, Recording, Sample, StackId, State, ThreadNumber, sanitize};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -73,7 +73,7 @@ pub(super) fn write(
         running += missing.iter().filter(|(_, now)| runs(now)).count();
         let counts = format!(" {} running {running} of {all}", process.pid);
         let room = peek.cols.saturating_sub("cmd: ".len() + counts.len()).max(20);
-        writeln!(out, "\ncmd: {}{counts}", cut_left(&harmless(&process.exe), room))?;
+        writeln!(out, "\ncmd: {}{counts}", cut_left(&sanitize(&process.exe), room))?;
         for kind in &kinds {
             writeln!(out)?;
             heading(peek, recording, kind, out)?;
@@ -133,7 +133,7 @@ fn who(recording: &Recording, threads: &[ThreadNumber]) -> String {
     let name = |number: &ThreadNumber| recording.thread(*number).map_or("", |thread| &*thread.name);
     if let [only] = threads {
         let tid = recording.thread(*only).map_or(0, |thread| thread.tid);
-        return format!("Thread {} ({}) {tid}", only.0, harmless(name(only)));
+        return format!("Thread {} ({}) {tid}", only.0, sanitize(name(only)));
     }
     let mut named: Vec<(&str, Vec<u32>)> = Vec::new();
     for number in threads {
@@ -149,7 +149,7 @@ fn who(recording: &Recording, threads: &[ThreadNumber]) -> String {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        format!("{}{more} ({})", shown.join(", "), harmless(name))
+        format!("{}{more} ({})", shown.join(", "), sanitize(name))
     };
     let named: Vec<String> = named.iter().map(part).collect();
     format!("{} threads: {}", threads.len(), named.join(", "))
@@ -202,16 +202,16 @@ impl StackLine<'_> {
         let paint = if foreign { Paint::Grey } else { Paint::Normal };
         match named {
             Some(frame) => {
-                line.push(paint, format_args!("  {}", harmless(&frame.func)));
+                line.push(paint, format_args!("  {}", sanitize(&frame.func)));
                 if frame.start_as_name().is_some() {
                     line.push(Paint::Grey, format_args!(" at {:#x}", self.at));
                 } else if frame.line > 0 && !frame.file.is_empty() {
                     let short = recording.symbols.short_path(&frame.file);
                     let text = short.map_or_else(
-                        || harmless(&frame.file).into_owned(),
-                        |short| match harmless(&short.prefix) {
-                            prefix if prefix.is_empty() => harmless(&short.rest).into_owned(),
-                            prefix => format!("{prefix}/{}", harmless(&short.rest)),
+                        || sanitize(&frame.file).into_owned(),
+                        |short| match sanitize(&short.prefix) {
+                            prefix if prefix.is_empty() => sanitize(&short.rest).into_owned(),
+                            prefix => format!("{prefix}/{}", sanitize(&short.rest)),
                         },
                     );
                     let link = peek.links.as_ref().and_then(|links| links.target(&frame.file, frame.line));
@@ -221,7 +221,7 @@ impl StackLine<'_> {
                         link,
                     );
                 } else if !self.module.is_empty() {
-                    line.push(Paint::Grey, format_args!(" in {}", harmless(short_module(self.module))));
+                    line.push(Paint::Grey, format_args!(" in {}", sanitize(short_module(self.module))));
                 }
             }
             None if self.module.is_empty() => {

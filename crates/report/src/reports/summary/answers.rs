@@ -6,7 +6,7 @@ use crate::queries::cpu_tree::{CpuTree, NodeKind};
 use crate::queries::function_table::Function;
 use crate::text::short::last_name;
 use stackglass_profile::frame::file_name;
-use stackglass_profile::{Recording, harmless};
+use stackglass_profile::{Recording, sanitize};
 use std::collections::BTreeMap;
 
 /// A process with this share of the CPU time has nearly all of it.
@@ -69,8 +69,8 @@ pub(super) fn busy_process(recording: &Recording) -> Option<String> {
     let name = file_name(&process.exe);
     let is_word = |word: &&String| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '-');
     Some(match process.arguments.get(1).filter(is_word).filter(|word| !word.starts_with('-')) {
-        Some(word) => format!("{} {word}", harmless(name)),
-        None => harmless(name).into_owned(),
+        Some(word) => format!("{} {word}", sanitize(name)),
+        None => sanitize(name).into_owned(),
     })
 }
 

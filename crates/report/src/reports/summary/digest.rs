@@ -11,7 +11,7 @@ use crate::text::columns::{cut_right, width};
 use crate::text::numbers::{counted, duration_text, grouped, part_text, percent_text, setting_text};
 use crate::text::short::{cut_name, last_name, shortest_location, tail};
 use crate::text::style::{Line, Paint};
-use stackglass_profile::{End, Recording, State, Thread, command_text, harmless};
+use stackglass_profile::{End, Recording, State, Thread, command_text, sanitize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The command gets at least this many columns if it is that long, even if not all numbers fit beside it.
@@ -134,7 +134,7 @@ fn counts(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>) -> Line 
     let room = summary.cols.saturating_sub(width(&text) + 2).min(30);
     let mut line = Line::new();
     if !name.is_empty() && room > 1 {
-        line.push(Paint::Bold, cut_right(&harmless(&name), room).into_owned()).plain("  ");
+        line.push(Paint::Bold, cut_right(&sanitize(&name), room).into_owned()).plain("  ");
     }
     line.plain(text);
     line
@@ -159,7 +159,7 @@ fn overview(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Line {
         Some(End::Running) => (Paint::Normal, ", still running".to_owned()),
     };
     let command = command_text(&info.command);
-    let command = harmless(&command);
+    let command = sanitize(&command);
     if info.wall.0 > 0 && !recording.is_walltime() {
         let busy = format!(" ({:.1} cores busy)", cpu as f64 / info.wall.0 as f64);
         let least = width(&command).min(COMMAND) + 2;

@@ -10,7 +10,7 @@ use crate::text::numbers::{counted, duration_text, grouped, percent_text};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::frame::file_name;
 use stackglass_profile::symbols::Language;
-use stackglass_profile::{Cut, Recording, Sample, harmless};
+use stackglass_profile::{Cut, Recording, Sample, sanitize};
 use std::collections::BTreeMap;
 
 /// Prefix of the counter label of recordings made from outside, by perf events.
@@ -36,7 +36,7 @@ pub(super) fn beside(recording: &Recording, tree: &CpuTree<'_>, has_hint: bool) 
     let mut notes = Vec::new();
     notes.extend(buffer_full(recording));
     notes.extend(missing(recording, tree));
-    notes.extend(recording.info.remarks.iter().map(|remark| harmless(remark).into_owned()));
+    notes.extend(recording.info.remarks.iter().map(|remark| sanitize(remark).into_owned()));
     notes.extend(few_samples::note(recording, tree));
     notes.extend(run_time_code::note(recording, cpu).filter(|_| !has_hint));
     notes.extend(cut_stacks(recording, cpu));
@@ -84,7 +84,7 @@ pub(super) fn lines(summary: &Summary, notes: &[String], most: usize) -> Vec<Lin
 fn rest(summary: &Summary, count: usize) -> Line {
     let notes = counted(count as u64, "more note", "more notes");
     let shown = match &summary.file {
-        Some(file) => format!("{notes}: stackglass info {}", harmless(file)),
+        Some(file) => format!("{notes}: stackglass info {}", sanitize(file)),
         None => format!("{notes}: stackglass info shows them"),
     };
     Line::of(Paint::Grey, shown)
@@ -187,7 +187,7 @@ fn translated(recording: &Recording) -> Option<String> {
         |exe: &str| file_name(exe).starts_with("qemu-") && !file_name(exe).starts_with("qemu-system");
     let process =
         recording.processes.iter().find(|process| by_valgrind(&process.exe) || by_qemu(&process.exe))?;
-    let name = harmless(file_name(&process.exe)).into_owned();
+    let name = sanitize(file_name(&process.exe)).into_owned();
     Some(format!(
         "{name} translates the program while running it: functions and times are those of the translator; record the \
          program without it"
@@ -224,7 +224,7 @@ fn not_sampled(recording: &Recording) -> Vec<String> {
             "the sampling signal was blocked for a time in thread {}{others}, so some of {whose} stacks are missing; \
              if the program blocks it, it should leave SIGURG open; the C library does so while it starts threads and \
              processes",
-            harmless(&first.name)
+            sanitize(&first.name)
         ));
     }
     for (label, what) in [

@@ -6,7 +6,7 @@ use crate::order;
 use crate::text::numbers::percent_text;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::symbols::{Language, Missing, ModuleNote};
-use stackglass_profile::{Recording, harmless};
+use stackglass_profile::{Recording, sanitize};
 
 /// Minimum share for a note.
 const NOTICEABLE: f64 = 0.01;
@@ -50,7 +50,7 @@ pub(super) fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
 
 /// What a module lacks, and how to get it. `readers_own`: the reader can build it again.
 fn advice(note: &ModuleNote, readers_own: bool) -> String {
-    let name = harmless(file_name(&note.module));
+    let name = sanitize(file_name(&note.module));
     let lines = match note.language {
         Language::Rust => "set debug = \"line-tables-only\" under [profile.release]",
         Language::C => "compile with -g",

@@ -5,7 +5,7 @@ use crate::order;
 use crate::queries::cpu_tree::CpuTree;
 use crate::text::numbers::{counted, duration_text, grouped, percent, percent_text};
 use crate::text::style::{Line, Paint};
-use stackglass_profile::{Process, Recording, harmless};
+use stackglass_profile::{Process, Recording, sanitize};
 
 /// Number of processes listed by default.
 const LISTED: usize = 6;
@@ -81,7 +81,7 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
             if has_times { duration_text(times[*index]) } else { grouped(times[*index]) },
             process.pid
         ));
-        line.plain(harmless(process.command().trim_end()).into_owned());
+        line.plain(sanitize(process.command().trim_end()).into_owned());
         lines.push(line);
     }
     let rest = &order[listed..];

@@ -10,7 +10,7 @@ use crate::text::numbers::percent;
 use crate::text::short::{cut_name, last_name, short_function, tail};
 use crate::text::style::{Line, Paint};
 use foldhash::HashMap;
-use stackglass_profile::{Recording, StackId, State, ThreadNumber, harmless};
+use stackglass_profile::{Recording, StackId, State, ThreadNumber, sanitize};
 
 /// Number of kinds listed by default.
 const LISTED: usize = 8;
@@ -142,7 +142,7 @@ fn kinds(recording: &Recording, tree: &CpuTree<'_>, summary: &Summary) -> Vec<Ki
         let name = if thread.name.is_empty() {
             format!("thread {number}")
         } else {
-            harmless(&thread.name).into_owned()
+            sanitize(&thread.name).into_owned()
         };
         let stem = match summary.everything {
             true => format!("{number}"),

@@ -8,7 +8,7 @@ use crate::queries::cpu_tree::CpuTree;
 use crate::text::numbers::{counted, duration_text, grouped, percent, percent_text};
 use crate::text::style::{Line, Paint};
 use foldhash::{HashMap, HashSet};
-use stackglass_profile::{Recording, TaskId, harmless};
+use stackglass_profile::{Recording, TaskId, sanitize};
 use std::collections::BTreeMap;
 
 /// Number of kinds listed by default.
@@ -102,7 +102,7 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         }
         match kind {
             Some(NamedKind { name, file, line: number }) => {
-                line.plain(harmless(name).into_owned());
+                line.plain(sanitize(name).into_owned());
                 if *number > 0 {
                     let place = super::tree_text::short_location(recording, file, i64::from(*number), 32);
                     let link = summary.link(file, i64::from(*number));

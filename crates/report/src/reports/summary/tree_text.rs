@@ -13,7 +13,7 @@ use crate::text::columns::{cut_right, width, wrap};
 use crate::text::numbers::{grouped, millis_text, percent, percent_text};
 use crate::text::short::{location_text, short_function};
 use crate::text::style::{Line, Paint};
-use stackglass_profile::{Recording, harmless};
+use stackglass_profile::{Recording, sanitize};
 
 /// Columns per level of branch lines.
 const LEVEL: usize = 2;
@@ -160,7 +160,7 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Row, guides: &Guides, colu
             let program = &tree.programs[program as usize];
             let times =
                 if program.processes > 1 { format!(" ×{}", program.processes) } else { String::new() };
-            line.push(Paint::Cyan, format!("{}{times}", harmless(&program.name)));
+            line.push(Paint::Cyan, format!("{}{times}", sanitize(&program.name)));
         }
         NodeKind::Function(function) => {
             let function = &tree.names.functions[function as usize];
@@ -182,7 +182,7 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Row, guides: &Guides, colu
                 {
                     (String::new(), None)
                 }
-                _ => (cut_right(&harmless(&function.module), left.max(room / 4)).into_owned(), None),
+                _ => (cut_right(&sanitize(&function.module), left.max(room / 4)).into_owned(), None),
             };
             let for_name = match location.is_empty() {
                 true => room,

@@ -11,7 +11,7 @@ use crate::queries::unaccounted_cpu::UNACCOUNTED;
 use crate::text::numbers::percent_text;
 use crate::text::short::{last_name, tail};
 use crate::text::style::{Line, Paint};
-use stackglass_profile::{Recording, harmless};
+use stackglass_profile::{Recording, sanitize};
 
 /// A call dominates with at least this share of all time,
 const DOMINANT: f64 = 0.5;
@@ -286,7 +286,7 @@ fn is_unaccounted(tree: &CpuTree<'_>) -> bool {
 fn place(tree: &CpuTree<'_>, node: u32) -> Option<String> {
     match tree.nodes[node as usize].what {
         NodeKind::Function(function) => Some(tail(&tree.names.functions[function as usize].name).to_owned()),
-        NodeKind::Program(program) => Some(harmless(&tree.programs[program as usize].name).into_owned()),
+        NodeKind::Program(program) => Some(sanitize(&tree.programs[program as usize].name).into_owned()),
         NodeKind::Executors(executors) => Some(executors.names()),
         _ => None,
     }
@@ -358,7 +358,7 @@ fn parts(tree: &CpuTree<'_>, node: u32, named: u32) -> Vec<String> {
             NodeKind::Function(function) => {
                 last_name(&tree.names.functions[function as usize].name).to_owned()
             }
-            NodeKind::Program(program) => harmless(&tree.programs[program as usize].name).into_owned(),
+            NodeKind::Program(program) => sanitize(&tree.programs[program as usize].name).into_owned(),
             NodeKind::Executors(executors) => executors.names(),
             NodeKind::Unaccounted => UNACCOUNTED.to_owned(),
             NodeKind::Nothing(_) => "without a stack".to_owned(),

@@ -8,7 +8,7 @@ use crate::queries::weight::Weight;
 use crate::text::numbers::percent_text;
 use crate::text::short::{last_name, shortest_location, tail};
 use crate::text::style::{Line, Paint};
-use stackglass_profile::{Recording, harmless};
+use stackglass_profile::{Recording, sanitize};
 
 /// A line is the verdict with at least this share of all time; so are several lines together.
 const DOMINANT: f64 = 0.5;
@@ -23,14 +23,14 @@ const FEWEST: u64 = 5;
 pub(super) fn names(recording: &Recording, wait: &Wait) -> [String; 2] {
     let long = short_location(recording, &wait.file, wait.line, 32);
     [(tail(&wait.function), long), (last_name(&wait.function), shortest_location(&wait.file, wait.line))]
-        .map(|(function, place)| format!("{} {place}{}", harmless(function), future(wait)))
+        .map(|(function, place)| format!("{} {place}{}", sanitize(function), future(wait)))
 }
 
 /// ` (Sleep)`.
 fn future(wait: &Wait) -> String {
     match Wait::short(&wait.future) {
         "" => String::new(),
-        future => format!(" ({})", harmless(future)),
+        future => format!(" ({})", sanitize(future)),
     }
 }
 

@@ -6,7 +6,7 @@ use super::text::{NAMED, note, place_text};
 use crate::text::columns::wrap;
 use crate::text::numbers::counted;
 use crate::text::style::{Line, Paint};
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use stackglass_profile::task_dump::{AwaitSource, TaskDump};
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(super) fn write(
         let more = if all.len() > most { ", …" } else { "" };
         all.into_iter().take(most).collect::<Vec<_>>().join(", ") + more
     };
-    let quoted = |name: &&str| format!("\"{}\"", harmless(name));
+    let quoted = |name: &&str| format!("\"{}\"", sanitize(name));
     let names = listed(given_names(dump, group).iter().map(quoted).collect());
     let places = listed(created(dump, group).iter().map(|(file, line)| place_text(file, *line)).collect());
     let parts = [("named", names), ("created at", places)];

@@ -8,7 +8,7 @@ use crate::text::columns::{cut_left, cut_right, pad_right, width, wrap};
 use crate::text::numbers::{counted, duration_text, grouped, pause_text};
 use crate::text::short::{broken_name, last_name, short_function};
 use crate::text::style::{Line, Paint};
-use stackglass_profile::harmless;
+use stackglass_profile::sanitize;
 use stackglass_profile::task_dump::{
     AsyncRuntime, AwaitFrame, AwaitPoint, Deadlock, Holder, Lock, SharedKind, TaskDump, TaskState, WaitTarget,
 };
@@ -120,7 +120,7 @@ fn head(text: &TasksText, dump: &TaskDump, groups: usize, out: &mut dyn Write) -
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("{} {word}", grouped(count as u64)))
         .collect();
-    let first = format!("{}: {}", harmless(&dump.program), counted(tasks as u64, "task", "tasks"));
+    let first = format!("{}: {}", sanitize(&dump.program), counted(tasks as u64, "task", "tasks"));
     let counts = if counts.is_empty() { String::new() } else { format!(" ({})", counts.join(", ")) };
     let sentence = format!("{first}{counts} in {}", counted(groups as u64, "group", "groups"));
     for (number, part) in wrap(&sentence, text.cols).into_iter().enumerate() {
@@ -210,8 +210,8 @@ fn task_text(dump: &TaskDump, index: usize, with_line: bool) -> String {
         });
     let (function, place) = own.unwrap_or((last_name(&task.name), String::new()));
     let inside = match with_line && !place.is_empty() {
-        true => format!("{}, {place}", harmless(function)),
-        false => harmless(function).into_owned(),
+        true => format!("{}, {place}", sanitize(function)),
+        false => sanitize(function).into_owned(),
     };
     match task.state {
         TaskState::BlockOn(tid) => format!("block_on of thread {tid} ({inside})"),
@@ -283,14 +283,14 @@ fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
 }
 
 pub(super) fn place_text(file: &str, line: u32) -> String {
-    format!("{}:{line}", harmless(file.rsplit('/').next().unwrap_or(file)))
+    format!("{}:{line}", sanitize(file.rsplit('/').next().unwrap_or(file)))
 }
 
 /// A group in one line.
 fn one_line(text: &TasksText, group: &TaskGroup<'_>) -> Line {
     let mut line = Line::of(Paint::Bold, format!("{:>INDENT$} ", grouped(group.tasks.len() as u64)));
     line.plain(format!("{} in ", group.state.word()));
-    let place = harmless(&group_place(group)).into_owned();
+    let place = sanitize(&group_place(group)).into_owned();
     let room = text.cols.saturating_sub(line.width());
     line.push(Paint::Cyan, cut_left(&place, room).into_owned());
     line
@@ -336,7 +336,7 @@ pub(super) fn write_group(
     let name = innermost_own(group.stack).map(|frame| &frame.function).or_else(of_thread);
     let name = name.unwrap_or(&group.name);
     let room = text.cols.saturating_sub(line.width() + 4);
-    line.plain(" in ").push(Paint::Cyan, short_function(&harmless(name), room));
+    line.plain(" in ").push(Paint::Cyan, short_function(&sanitize(name), room));
     let ids: Vec<u64> = group.tasks.iter().map(|task| dump.tasks[*task].id).filter(|id| *id != 0).collect();
     let ids = ids_text(&ids, text.everything);
     if !ids.is_empty() && line.width() + ids.len() + 2 <= text.cols {
@@ -462,7 +462,7 @@ impl ShownFrame<'_> {
         };
         let note = if folded > 0 { format!("{note} … +{folded}") } else { note };
         let note = format!("{note}{}", self.more);
-        let function = harmless(&frame.function);
+        let function = sanitize(&frame.function);
         let mut room = text.cols.saturating_sub(line.width());
         if !text.everything {
             let of_name = room.saturating_sub(width(&note)).max(SHORTEST_NAME);

@@ -52,7 +52,7 @@ const SLEEPS: Duration = Duration::from_millis(20);
 const DEEP: Duration = Duration::from_millis(15);
 
 /// Samples one program and its children.
-pub(crate) struct Outside {
+pub(crate) struct PerfSampler {
     events: Events,
     processes: ProcessTable,
     settled: u64,
@@ -64,13 +64,13 @@ pub(crate) struct Outside {
     cpu_periods: Option<CpuPeriods>,
 }
 
-impl Outside {
+impl PerfSampler {
     /// Opens the events on the calling thread, which must then start the program. Everything is seen from the program's exec
-    /// on. Sampling begins at once, or with [`Outside::set_sampling`].
+    /// on. Sampling begins at once, or with [`PerfSampler::set_sampling`].
     ///
     /// # Errors
     /// If perf events are refused.
-    pub(crate) fn prepare(delay: Duration, follow_children: bool, at_once: bool) -> io::Result<Outside> {
+    pub(crate) fn prepare(delay: Duration, follow_children: bool, at_once: bool) -> io::Result<PerfSampler> {
         let (delay, now) = (delay.as_nanos() as u64, monotonic());
         let mut random = Random::new(now);
         let mut periods = PeriodChoice::new(delay, now);
@@ -82,7 +82,7 @@ impl Outside {
         let processes =
             ProcessTable::new(!events.counts_kernel, at_once, follow_children, events.are_of_cpus());
         let phase_shift = PhaseShift::new(delay, now);
-        Ok(Outside { events, processes, settled: now, phase_shift, random, periods, cpu_periods })
+        Ok(PerfSampler { events, processes, settled: now, phase_shift, random, periods, cpu_periods })
     }
 
     /// The program is about to be started.
@@ -118,7 +118,7 @@ impl Outside {
     /// Reads all records since the last call.
     pub(crate) fn drain(&mut self, recorder: &mut Recorder) {
         self.drain_until(monotonic() - UNORDERED, recorder);
-        let Outside { events, processes, phase_shift, random, periods, cpu_periods, .. } = self;
+        let PerfSampler { events, processes, phase_shift, random, periods, cpu_periods, .. } = self;
         let now = monotonic();
         if let Some(cpu_periods) = cpu_periods {
             return cpu_periods.renew(now, events, random);
@@ -132,7 +132,7 @@ impl Outside {
     }
 
     fn drain_until(&mut self, until: u64, recorder: &mut Recorder) {
-        let Outside { events, processes, cpu_periods, .. } = self;
+        let PerfSampler { events, processes, cpu_periods, .. } = self;
         processes.begin_drain(until);
         let mut sinks = (&mut *processes, cpu_periods, &mut *recorder);
         events.drain(

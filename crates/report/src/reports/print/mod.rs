@@ -1,4 +1,4 @@
-//! The complete reports: tree and flat, with every option of Julia's `Profile.print`.
+//! The reports of `print`: tree and flat, with every option of Julia's `Profile.print`.
 //!
 //! ```
 //! use stackglass_profile::{Data, Dictionary, Frame};

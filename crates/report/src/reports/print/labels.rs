@@ -4,7 +4,7 @@ use crate::quirks::Quirks;
 use crate::text::style::Paint;
 use crate::{Links, Source};
 use foldhash::HashMap;
-use stackglass_profile::{Frame, ShortPath, harmless};
+use stackglass_profile::{Frame, ShortPath, sanitize};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl<'a> Labels<'a> {
 
     /// A name as it is printed.
     pub(super) fn text<'t>(&self, name: &'t str) -> Cow<'t, str> {
-        if self.quirks.raw_names { Cow::Borrowed(name) } else { harmless(name) }
+        if self.quirks.raw_names { Cow::Borrowed(name) } else { sanitize(name) }
     }
 
     /// The function's full form if it is known and from Rust, otherwise its path.

@@ -10,12 +10,12 @@ use std::borrow::Cow;
 /// invisible characters.
 ///
 /// ```
-/// use stackglass_profile::harmless;
+/// use stackglass_profile::sanitize;
 ///
-/// assert_eq!(harmless("naïve 漢字"), "naïve 漢字");
-/// assert_eq!(harmless("a\u{1b}[2Jb\u{202e}c\n"), r"a\u{1b}[2Jb\u{202e}c ");
+/// assert_eq!(sanitize("naïve 漢字"), "naïve 漢字");
+/// assert_eq!(sanitize("a\u{1b}[2Jb\u{202e}c\n"), r"a\u{1b}[2Jb\u{202e}c ");
 /// ```
-pub fn harmless(text: &str) -> Cow<'_, str> {
+pub fn sanitize(text: &str) -> Cow<'_, str> {
     if is_printable_ascii(text) || !text.chars().any(acts) {
         return Cow::Borrowed(text);
     }
@@ -93,7 +93,7 @@ mod tests {
     fn each_class_is_written_out() {
         for (class, characters) in CLASSES {
             for c in *characters {
-                let shown = harmless(&format!("a{c}b")).into_owned();
+                let shown = sanitize(&format!("a{c}b")).into_owned();
                 assert_eq!(shown, format!("a\\u{{{:x}}}b", u32::from(*c)), "{class}");
             }
         }
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn ends_of_lines_are_spaces() {
-        assert_eq!(harmless("a\nb\r\nc\td"), "a b  c d");
+        assert_eq!(sanitize("a\nb\r\nc\td"), "a b  c d");
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
         for text in
             ["", "plain", "naïve", "e\u{301}", "日本語", "שלום", "مرحبا", "🦀", "a\u{fffd}", "├─ … ╎ ×"]
         {
-            assert!(matches!(harmless(text), Cow::Borrowed(_)), "{text}");
+            assert!(matches!(sanitize(text), Cow::Borrowed(_)), "{text}");
         }
     }
 

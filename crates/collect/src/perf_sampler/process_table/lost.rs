@@ -10,7 +10,7 @@ use stackglass_profile::Recorder;
 
 impl ProcessTable {
     /// Reads from /proc what the lost records would have reported: which threads there are, and what they do.
-    pub(in crate::outside) fn recover_lost(&mut self, recorder: &mut Recorder) {
+    pub(in crate::perf_sampler) fn recover_lost(&mut self, recorder: &mut Recorder) {
         if !std::mem::take(&mut self.lost_now) {
             return;
         }

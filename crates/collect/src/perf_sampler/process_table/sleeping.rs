@@ -10,7 +10,7 @@ use stackglass_wire::Counter;
 
 impl ProcessTable {
     /// Reads the stacks of threads that have gone to sleep.
-    pub(in crate::outside) fn read_sleepers(&mut self, recorder: &mut Recorder) {
+    pub(in crate::perf_sampler) fn read_sleepers(&mut self, recorder: &mut Recorder) {
         if !self.sampling {
             self.sleepers.clear();
             self.has_looked = false;
