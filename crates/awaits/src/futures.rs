@@ -1,6 +1,7 @@
 //! Which types lead to futures, and which to guards of locks. Others are never looked into.
 
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+use stackglass_profile::runtimes::{futures, is_generic, tokio};
 use stackglass_symbols::layouts::{Field, Layouts, Shape, TypeId, Variant, is_coroutine};
 use std::cell::RefCell;
 
@@ -133,7 +134,7 @@ impl<'a> Futures<'a> {
         let mut own = 0;
         // What the runtime and its channels share belongs to no task.
         let all =
-            Pass::Bits(if layout.name.starts_with("tokio::") { ALL & !(Part::Hidden as u8) } else { ALL });
+            Pass::Bits(if layout.name.starts_with(tokio::CRATE) { ALL & !(Part::Hidden as u8) } else { ALL });
         match form(self.layouts, type_id) {
             Form::Coroutine if shadows(&layout.shape) => own = BOTH,
             Form::Coroutine => own = Part::Future as u8,
@@ -211,7 +212,7 @@ pub(crate) fn form(layouts: &Layouts, type_id: TypeId) -> Form {
         let element = layout.arguments.iter().find(|(name, _)| &**name == "T");
         return element.map_or(Form::Other, |(_, element)| Form::Vector(*element));
     }
-    if name.starts_with("futures_util::stream::futures_unordered::FuturesUnordered<") {
+    if is_generic(name, futures::UNORDERED) {
         return Form::Unordered;
     }
     if is_guard(name) {
@@ -222,16 +223,9 @@ pub(crate) fn form(layouts: &Layouts, type_id: TypeId) -> Form {
 
 /// Whether this is a future of tokio that is no coroutine, but of which it is known what it waits for.
 fn is_leaf(name: &str) -> bool {
-    name.starts_with("tokio::")
-        && [
-            "tokio::runtime::task::join::JoinHandle<",
-            "tokio::sync::batch_semaphore::Acquire",
-            "tokio::sync::notify::Notified",
-            "tokio::sync::oneshot::Receiver<",
-            "tokio::time::sleep::Sleep",
-        ]
-        .iter()
-        .any(|begin| name.starts_with(begin) && (begin.ends_with('<') || name.len() == begin.len()))
+    matches!(name, tokio::ACQUIRE | tokio::NOTIFIED | tokio::SLEEP)
+        || is_generic(name, tokio::JOIN_HANDLE)
+        || is_generic(name, tokio::ONESHOT_RECEIVER)
 }
 
 /// Whether values of a type with this name own what they point to, and wake it.
@@ -241,7 +235,7 @@ fn is_owner(name: &str) -> bool {
 
 /// Whether this is a guard of `Mutex`, `RwLock` or `Semaphore`.
 fn is_guard(name: &str) -> bool {
-    let Some(rest) = name.strip_prefix("tokio::sync::") else { return false };
+    let Some(rest) = name.strip_prefix(tokio::SYNC) else { return false };
     let path = rest.split('<').next().unwrap_or(rest);
     let last = path.rsplit("::").next().unwrap_or(path);
     last.ends_with("Guard") || matches!(last, "SemaphorePermit" | "OwnedSemaphorePermit")

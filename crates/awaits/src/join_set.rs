@@ -6,12 +6,9 @@ use crate::names;
 use crate::tokio::headers::Headers;
 use crate::values::{Value, Values};
 use foldhash::{HashSet, HashSetExt};
+use stackglass_profile::runtimes::{is_generic, tokio};
 use stackglass_symbols::layouts::Shape;
 
-/// Begin of the names of the functions that await the next end.
-pub(crate) const PATH: &str = "tokio::task::join_set::";
-const JOIN_SET: &str = "tokio::task::join_set::JoinSet<";
-const JOIN_HANDLE: &str = "tokio::runtime::task::join::JoinHandle<";
 /// Most tasks of a set.
 const MOST: usize = 10_000;
 /// Deepest nesting of values.
@@ -20,7 +17,7 @@ const DEEPEST: u32 = 8;
 /// The ids of the tasks in the set that a future leads to, and whether these are all of them.
 pub(crate) fn tasks(values: &Values<'_>, headers: &Headers, future: Value) -> (Vec<u64>, bool) {
     let mut ids = Vec::new();
-    let set = first(values, future, JOIN_SET, DEEPEST);
+    let set = first(values, future, tokio::JOIN_SET, DEEPEST);
     let length = set.and_then(|set| values.word(values.path(set, &["inner", "length"])?));
     let lists =
         set.and_then(|set| values.path(set, &["inner", "lists"])).and_then(|lists| values.target(lists));
@@ -30,8 +27,9 @@ pub(crate) fn tasks(values: &Values<'_>, headers: &Headers, future: Value) -> (V
         let list = field_within(values, lists, name, DEEPEST);
         let mut entry = list.and_then(|list| values.target(values.field(list, "head")?));
         while let Some(now) = entry.filter(|entry| ids.len() < MOST && seen.insert(entry.address)) {
-            let handle =
-                values.field(now, "value").and_then(|value| first(values, value, JOIN_HANDLE, DEEPEST));
+            let handle = values
+                .field(now, "value")
+                .and_then(|value| first(values, value, tokio::JOIN_HANDLE, DEEPEST));
             let header = handle.and_then(|handle| values.target(values.field(handle, "raw")?));
             ids.extend(header.and_then(|header| headers.id(values, header.address)));
             entry = values
@@ -46,19 +44,19 @@ pub(crate) fn tasks(values: &Values<'_>, headers: &Headers, future: Value) -> (V
     let is_whole = length == Some(ids.len() as u64);
     (ids, is_whole)
 }
-
+/// The first value of this generic type, in a value or behind its references.
 /// The first value whose type has a name with this begin, in a value or behind its references.
-fn first(values: &Values<'_>, value: Value, begin: &str, depth: u32) -> Option<Value> {
+fn first(values: &Values<'_>, value: Value, path: &str, depth: u32) -> Option<Value> {
     let layout = values.layout(value.type_id);
-    if layout.name.starts_with(begin) {
+    if is_generic(&layout.name, path) {
         return Some(value);
     }
     match &layout.shape {
         Shape::Struct(fields) if depth > 0 => {
-            fields.iter().find_map(|field| first(values, value.part(field)?, begin, depth - 1))
+            fields.iter().find_map(|field| first(values, value.part(field)?, path, depth - 1))
         }
         Shape::Pointer { .. } if depth > 0 && layout.name.starts_with('&') => {
-            first(values, values.target(value)?, begin, depth - 1)
+            first(values, values.target(value)?, path, depth - 1)
         }
         _ => None,
     }

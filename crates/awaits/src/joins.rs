@@ -3,6 +3,7 @@
 //! Those whose names begin with `try_` end early if a part fails.
 
 use crate::needs::Kind;
+use stackglass_profile::runtimes::{futures, is_generic, tokio};
 
 /// How the parts of a future are found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +31,7 @@ pub(crate) fn of_macro(file: &str) -> Option<Kind> {
 
 /// The kind of a future by its type.
 pub(crate) fn kind(name: &str) -> Option<(Kind, Parts)> {
-    let own = name.strip_prefix("futures_util::future::")?;
+    let own = name.strip_prefix(futures::FUTURE)?;
     let is = |types: &[&str]| types.iter().any(|begin| own.starts_with(begin));
     match () {
         () if is(&["join::Join<", "join::Join3<", "join::Join4<", "join::Join5<"]) => {
@@ -47,34 +48,28 @@ pub(crate) fn kind(name: &str) -> Option<(Kind, Parts)> {
 
 /// Whether a future with this name waits for the next result of the stream in it.
 pub(crate) fn is_next(name: &str) -> bool {
-    name.starts_with("futures_util::stream::stream::next::Next<")
-        || name.starts_with("tokio_stream::stream_ext::next::Next<")
+    is_generic(name, futures::NEXT) || is_generic(name, tokio::STREAM_NEXT)
 }
 
 /// Whether parts of a type with this name belong to the future around it.
 pub(crate) fn passes_on(name: &str) -> bool {
-    const PASSES: [&str; 10] = [
-        "core::cell::UnsafeCell<",
-        "core::option::Option<",
-        "tokio::future::maybe_done::MaybeDone<",
-        "futures_util::future::maybe_done::MaybeDone<",
-        "futures_util::future::try_maybe_done::TryMaybeDone<",
-        "futures_util::future::join_all::",
-        "futures_util::future::try_join_all::",
-        "futures_util::stream::stream::collect::Collect<",
-        "futures_util::stream::futures_ordered::",
-        "futures_util::stream::futures_unordered::",
+    const MODULES: [&str; 4] = [
+        futures::JOIN_ALL_MODULE,
+        futures::TRY_JOIN_ALL_MODULE,
+        futures::ORDERED_MODULE,
+        futures::UNORDERED_MODULE,
     ];
-    PASSES.iter().any(|begin| name.starts_with(begin))
+    is_maybe_done(name)
+        || is_generic(name, "core::cell::UnsafeCell")
+        || is_generic(name, futures::COLLECT)
+        || MODULES.iter().any(|module| name.starts_with(module))
 }
 
 /// Whether an enum with this name has a future, or what is left of it.
 pub(crate) fn is_maybe_done(name: &str) -> bool {
-    ["tokio::future::maybe_done::MaybeDone<", "futures_util::future::maybe_done::MaybeDone<"]
+    [tokio::MAYBE_DONE, futures::MAYBE_DONE, futures::TRY_MAYBE_DONE, "core::option::Option"]
         .iter()
-        .any(|begin| name.starts_with(begin))
-        || name.starts_with("futures_util::future::try_maybe_done::TryMaybeDone<")
-        || name.starts_with("core::option::Option<")
+        .any(|path| is_generic(name, path))
 }
 
 /// Number of elements of a tuple, by its name.
@@ -120,7 +115,7 @@ mod tests {
 
     #[test]
     fn futures_by_their_types() {
-        let of = |name: &str| kind(&format!("futures_util::future::{name}"));
+        let of = |name: &str| kind(&format!("{}{name}", futures::FUTURE));
         assert_eq!(of("join_all::JoinAll<app::f::{async_fn_env#0}>"), Some((Kind::All, Parts::List)));
         assert_eq!(of("select_all::SelectAll<app::F>"), Some((Kind::Any, Parts::List)));
         assert_eq!(of("select::Select<app::F, app::G>"), Some((Kind::Any, Parts::Pair)));

@@ -13,6 +13,7 @@ use crate::names;
 use crate::values::Value;
 use crate::walker::Walker;
 use foldhash::{HashSet, HashSetExt};
+use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::SharedKind;
 use stackglass_symbols::layouts::{Shape, Variant};
 
@@ -25,7 +26,6 @@ const MOST_ELEMENTS: u64 = 10_000;
 /// Bytes of a coroutine in which hidden variables are searched.
 const LARGEST: u64 = 64 << 10;
 /// The semaphore inside all locks of tokio.
-pub(crate) const SEMAPHORE: &str = "tokio::sync::batch_semaphore::Semaphore";
 
 /// What a future holds.
 pub(crate) fn holdings(walker: &Walker<'_>, future: Value) -> Holdings {
@@ -151,14 +151,14 @@ impl Search<'_, '_> {
     /// The semaphore that a guard leads to.
     fn semaphore(&self, value: Value, depth: u32) -> Option<u64> {
         let values = self.walker.values;
-        if values.name(value) == SEMAPHORE {
+        if values.name(value) == tokio::SEMAPHORE {
             return Some(value.address);
         }
         match &values.layout(value.type_id).shape {
             Shape::Struct(fields) if depth > 0 => fields.iter().find_map(|field| {
                 let name = &values.layout(field.type_id).name;
                 let leads =
-                    [SEMAPHORE, "tokio::sync::", "&", "alloc::sync::Arc<", "core::ptr::", "*", "Data"];
+                    [tokio::SEMAPHORE, tokio::SYNC, "&", "alloc::sync::Arc<", "core::ptr::", "*", "Data"];
                 // The protected data may hold other locks.
                 if !leads.iter().any(|begin| name.starts_with(begin))
                     && !name.starts_with("alloc::sync::ArcInner<")
@@ -170,8 +170,7 @@ impl Search<'_, '_> {
             Shape::Pointer { .. } if depth > 0 => {
                 let target = values.target(value)?;
                 let name = values.name(target);
-                let leads = name.starts_with("tokio::sync::")
-                    || name.starts_with("alloc::sync::ArcInner<tokio::sync::");
+                let leads = name.starts_with(tokio::SYNC) || name.starts_with(tokio::SHARED_SYNC);
                 leads.then(|| self.semaphore(target, depth - 1)).flatten()
             }
             _ => None,

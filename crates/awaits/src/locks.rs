@@ -6,10 +6,10 @@
 
 use crate::holding_branch::{self, HoldingBranches};
 use crate::holdings::{Held, TaskHoldings};
-use crate::lock_guards::SEMAPHORE;
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt};
 use stackglass_drop_code::{Dropped, Drops, Watched};
+use stackglass_profile::runtimes::{is_generic, tokio};
 use stackglass_profile::task_dump::{DumpedTask, Holder, Lock, SharedKind, TaskState, WaitTarget};
 use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 use std::collections::BTreeMap;
@@ -297,7 +297,7 @@ fn mutex_offsets(layouts: &Layouts) -> Vec<u64> {
     let mut offsets = Vec::new();
     for number in 0..layouts.len() {
         let layout = layouts.get(TypeId(number as u32));
-        if layout.name.starts_with("tokio::sync::mutex::Mutex<")
+        if is_generic(&layout.name, tokio::MUTEX)
             && let Some(offset) = offset(layouts, TypeId(number as u32), "s")
             && !offsets.contains(&offset)
         {
@@ -309,7 +309,7 @@ fn mutex_offsets(layouts: &Layouts) -> Vec<u64> {
 
 /// Where a semaphore has the number of its free permits.
 fn permits_offset(layouts: &Layouts) -> Option<u64> {
-    offset(layouts, layouts.by_name(SEMAPHORE)?, "permits")
+    offset(layouts, layouts.by_name(tokio::SEMAPHORE)?, "permits")
 }
 
 /// Where the block of a oneshot channel has its state: the same offset for all types of values, if it is known.
@@ -317,7 +317,7 @@ fn oneshot_state(layouts: &Layouts) -> Option<u64> {
     let mut found = None;
     for number in 0..layouts.len() {
         let block = TypeId(number as u32);
-        if !layouts.get(block).name.starts_with("alloc::sync::ArcInner<tokio::sync::oneshot::Inner<") {
+        if !is_generic(&layouts.get(block).name, tokio::ONESHOT_BLOCK) {
             continue;
         }
         let data = field(layouts, block, "data")?;

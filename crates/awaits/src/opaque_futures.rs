@@ -4,10 +4,9 @@
 
 use crate::futures::{Futures, Part};
 use crate::values::{Value, Values};
+use stackglass_profile::runtimes::AWAIT_NO_OTHERS;
 use stackglass_symbols::layouts::{Shape, TypeId};
 
-/// A future that several tasks await.
-pub(crate) const SHARED: &str = "futures_util::future::future::shared::Shared<";
 /// State of a `Shared` that nobody polls (`future/shared.rs`).
 const IDLE: u64 = 0;
 /// Deepest nesting of values.
@@ -18,8 +17,7 @@ const MOST: u32 = 500;
 /// Where a type has a future that is not followed. Of the runtime and of servers it is known that they await no such future.
 pub(crate) fn place(values: &Values<'_>, types: &Futures<'_>, type_id: TypeId) -> Option<&'static str> {
     let name = &values.layout(type_id).name;
-    let awaits_none = ["tokio::", "tokio_stream::", "hyper::", "hyper_util::", "axum::", "h2::", "tower::"];
-    if awaits_none.iter().any(|begin| name.starts_with(begin)) {
+    if AWAIT_NO_OTHERS.iter().any(|begin| name.starts_with(begin)) {
         return None;
     }
     let mut left = MOST;

@@ -3,6 +3,7 @@
 use crate::values::Value;
 use crate::walker::Walker;
 use crate::{names, wrapper};
+use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::AwaitFrame;
 use stackglass_symbols::layouts::{TypeId, is_coroutine};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub(crate) fn name_of(walker: &Walker<'_>, future: Value, stack: &[AwaitFrame]) 
 pub(crate) fn task_name(walker: &Walker<'_>, future: TypeId) -> Arc<str> {
     let name = &walker.values.layout(future).name;
     // The function of `spawn_blocking` is in a struct of its own.
-    let inner = name.strip_prefix("tokio::runtime::blocking::task::BlockingTask<");
+    let inner = name.strip_prefix(tokio::BLOCKING_TASK).and_then(|rest| rest.strip_prefix('<'));
     match inner.and_then(|inner| inner.strip_suffix('>')) {
         Some(function) => names::closure(function),
         None if wrapper::is_wrapper(name) => match wrapper::future_type(walker.values, future) {

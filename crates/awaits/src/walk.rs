@@ -8,6 +8,7 @@ use crate::needs::{Content, Kind, Needs, NodeId};
 use crate::values::{Value, Values};
 use crate::walker::{AWAITED, Walker, is_box};
 use crate::{joins, names, opaque_futures, wrapper};
+use stackglass_profile::runtimes::{INSTRUMENTED, futures, is_generic, tokio};
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, WaitTarget};
 use stackglass_symbols::layouts::Shape;
 use std::cell::{Cell, RefCell};
@@ -131,7 +132,7 @@ impl<'a> Walk<'a, '_> {
         if place.depth > DEEPEST || self.left.get() == 0 {
             return;
         }
-        if name.starts_with("tokio::time::timeout::Timeout<") {
+        if is_generic(name, tokio::TIMEOUT) {
             let (value, delay) = (values.field(value, "value"), values.field(value, "delay"));
             // In tokio 1.54 it is an `Option`.
             let delay = delay.and_then(|delay| self.unfinished(delay));
@@ -139,7 +140,7 @@ impl<'a> Walk<'a, '_> {
             for part in [value, delay].into_iter().flatten() {
                 self.future(part, place, out);
             }
-        } else if name.starts_with(opaque_futures::SHARED) {
+        } else if is_generic(name, futures::SHARED) {
             match opaque_futures::shared_future(values, value) {
                 Some(Ok(future)) => {
                     let mut frame = self.leaf(value, place);
@@ -153,7 +154,7 @@ impl<'a> Walk<'a, '_> {
                 }
                 None => {}
             }
-        } else if name.starts_with("futures_util::") {
+        } else if name.starts_with(futures::UTIL) {
             self.look_into(value, Place { part: Part::Leaf, ..place }, out);
         }
     }
@@ -342,13 +343,13 @@ impl<'a> Walk<'a, '_> {
 fn keeps_only(name: &str) -> bool {
     is_box(name)
         || wrapper::is_wrapper(name)
-        || name.starts_with("tracing::instrument::Instrumented<")
-        || name.starts_with("futures_util::future::either::Either<")
+        || is_generic(name, INSTRUMENTED)
+        || is_generic(name, futures::EITHER)
 }
 
 /// Whether a future or a part of one with this name polls all futures in it.
 fn is_known_to_poll(name: &str) -> bool {
-    ["futures_util::", "tokio::time::timeout::", "core::", "alloc::", "&mut ", "["]
+    [futures::UTIL, tokio::TIMEOUT_MODULE, "core::", "alloc::", "&mut ", "["]
         .iter()
         .any(|begin| name.starts_with(begin))
 }

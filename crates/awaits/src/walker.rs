@@ -6,6 +6,7 @@ use crate::tokio::headers::Headers;
 use crate::values::{Value, Values};
 use crate::{joins, names};
 use foldhash::HashMap;
+use stackglass_profile::runtimes::{is_generic, tokio};
 use stackglass_symbols::layouts::{Shape, TypeId, is_coroutine};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -93,6 +94,6 @@ impl<'a> Walker<'a> {
 pub(crate) fn is_box(name: &str) -> bool {
     name.starts_with("core::pin::Pin<")
         || name.starts_with("alloc::boxed::Box<")
-        || name.starts_with("tokio::task::coop::Coop<")
+        || is_generic(name, tokio::COOP)
         || name.starts_with("core::mem::manually_drop::ManuallyDrop<")
 }

@@ -19,6 +19,7 @@ pub mod heap_graph;
 pub mod ids;
 pub mod recorder;
 pub mod recording;
+pub mod runtimes;
 mod sanitize;
 mod small_numbers;
 pub mod snapshots;

@@ -1,6 +1,7 @@
 //! The async tasks of a process at one moment, each with its await stack: the chain of `.await`s in which it is suspended.
 
 use crate::Nanos;
+use crate::runtimes::tokio;
 use std::sync::Arc;
 
 /// The tasks of a process at one moment.
@@ -113,7 +114,7 @@ impl PollingThread {
     pub fn is_in_place(&self) -> bool {
         self.stack
             .iter()
-            .any(|frame| frame.func.starts_with("tokio::") && frame.func.ends_with("::block_in_place"))
+            .any(|frame| frame.func.starts_with(tokio::CRATE) && frame.func.ends_with("::block_in_place"))
     }
 }
 

@@ -4,13 +4,10 @@ use super::headers::Headers;
 use crate::values::{Value, Values};
 use foldhash::{HashMap, HashMapExt};
 use stackglass_process_view::modules::LoadedModule;
+use stackglass_profile::runtimes::tokio;
 use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 use std::sync::Arc;
 
-/// Type of the block of a task, without its arguments.
-const CELL: &str = "tokio::runtime::task::core::Cell";
-/// Part of the name of a function that polls tasks: the type of its runtime or set.
-const SCHEDULED: &str = "alloc::sync::Arc<tokio::";
 /// Bits of the state of a task, of tokio 0.3 and later (`runtime/task/state.rs`).
 const RUNNING: u64 = 0b1;
 const COMPLETE: u64 = 0b10;
@@ -94,7 +91,7 @@ impl<'a> Cells<'a> {
             let mut polls: HashMap<u64, Option<Poll>> = HashMap::new();
             for poll in layouts.coroutines().polls().iter().filter(|poll| poll.module == number) {
                 let kind = kind(layouts, &poll.name);
-                if kind.is_none() && !poll.name.contains(SCHEDULED) {
+                if kind.is_none() && !poll.name.contains(tokio::SCHEDULED) {
                     continue;
                 }
                 // The linker may have kept one of several functions with the same code. Then the type is not known.
@@ -224,8 +221,8 @@ impl TaskCell {
 /// The type of the tasks that a function polls, by its name.
 pub(super) fn kind(layouts: &Layouts, poll: &str) -> Option<Kind> {
     let arguments = poll.strip_prefix("poll")?;
-    let cell = layouts.by_name(&format!("{CELL}{arguments}"))?;
-    let is_blocking = arguments.contains("tokio::runtime::blocking::schedule::BlockingSchedule");
+    let cell = layouts.by_name(&format!("{}{arguments}", tokio::CELL))?;
+    let is_blocking = arguments.contains(tokio::BLOCKING_SCHEDULE);
     Some(Kind { cell, is_blocking })
 }
 

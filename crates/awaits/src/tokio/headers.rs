@@ -1,6 +1,7 @@
 //! Headers of tasks: the part that all tasks have alike.
 
 use crate::values::Values;
+use stackglass_profile::runtimes::tokio;
 use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 
 /// Offsets in headers and vtables, where they are known.
@@ -23,19 +24,17 @@ pub(crate) struct Headers {
 impl Headers {
     pub fn new(layouts: &Layouts) -> Headers {
         let field = |name: &str, field: &str| offset(layouts, layouts.by_name(name)?, field);
-        const VTABLE: &str = "tokio::runtime::task::raw::Vtable";
-        const HEADER: &str = "tokio::runtime::task::core::Header";
         Headers {
-            state: field(HEADER, "state"),
-            vtable: field(HEADER, "vtable"),
-            id_offset: field(VTABLE, "id_offset"),
-            trailer_offset: field(VTABLE, "trailer_offset"),
-            poll: field(VTABLE, "poll"),
-            free: field(VTABLE, "dealloc"),
+            state: field(tokio::HEADER, "state"),
+            vtable: field(tokio::HEADER, "vtable"),
+            id_offset: field(tokio::VTABLE, "id_offset"),
+            trailer_offset: field(tokio::VTABLE, "trailer_offset"),
+            poll: field(tokio::VTABLE, "poll"),
+            free: field(tokio::VTABLE, "dealloc"),
         }
     }
 
-    /// Those of tokio 1.43 to 1.54, for programs without types.
+    /// Those of [`tokio::VERSIONS`], for programs without types.
     pub fn fixed() -> Headers {
         let word = |number: u64| Some(number * 8);
         Headers {

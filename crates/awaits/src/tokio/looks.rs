@@ -18,6 +18,7 @@ use crate::wrapped::{self, WrappedLook};
 use foldhash::{HashMap, HashSet, HashSetExt};
 use stackglass_process_view::pages::Pages;
 use stackglass_process_view::stacks::StackFrame;
+use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::{DumpedTask, TaskState};
 use stackglass_symbols::layouts::TypeId;
 use std::ops::Range;
@@ -220,7 +221,7 @@ fn poll_codes(process: &Process<'_>, walker: &Walker<'_>) -> Vec<PollCode> {
         let name = task_name(walker, cell.future_type);
         let start = poll.address.wrapping_add(module.bias());
         let range = start..start.saturating_add(poll.size);
-        let is_worker = name.starts_with("tokio::runtime::scheduler::");
+        let is_worker = name.starts_with(tokio::SCHEDULER);
         let is_blocking = kind.is_blocking && !is_worker;
         codes.push(PollCode { range, is_blocking, name: Some(name) });
     }

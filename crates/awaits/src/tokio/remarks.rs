@@ -1,6 +1,7 @@
 //! What a dump says about itself: why there are no tasks, or not all, and which version of tokio the program has.
 
 use super::cells::Cells;
+use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::TaskDump;
 use stackglass_symbols::layouts::Layouts;
 
@@ -28,16 +29,14 @@ fn nothing_found(layouts: &Layouts, cells: &Cells<'_>, version: Option<&str>) ->
 
 /// Whether the program has types of async functions, and functions that poll tasks of tokio.
 fn spawns(layouts: &Layouts) -> bool {
-    let is_task = |name: &str| {
-        name.contains("tokio::runtime::scheduler::") || name.contains("tokio::task::local::Shared")
-    };
+    let is_task = |name: &str| name.contains(tokio::SCHEDULER) || name.contains(tokio::LOCAL_SHARED);
     let coroutines = layouts.coroutines();
     coroutines.files().next().is_some() && coroutines.polls().iter().any(|poll| is_task(&poll.name))
 }
 
 fn not_understood(version: Option<&str>) -> String {
     let version = version.map(|version| format!(" {version}")).unwrap_or_default();
-    format!("the tasks of tokio{version} are not understood; those of tokio 1.43 to 1.54 are")
+    format!("the tasks of tokio{version} are not understood; those of tokio {} are", tokio::VERSIONS)
 }
 
 /// The version of tokio, from the path of its sources.

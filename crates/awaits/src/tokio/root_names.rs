@@ -16,6 +16,7 @@ use crate::process::Process;
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt};
 use stackglass_process_view::stacks::StackFrame;
+use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::{AwaitSource, DumpedTask, TaskDump, TaskState};
 use stackglass_symbols::layouts::{Layouts, is_coroutine};
 use std::sync::Arc;
@@ -24,8 +25,6 @@ use std::sync::Arc;
 const VTABLE: u64 = 16;
 /// Functions of a vtable.
 const FUNCTIONS: u64 = 7;
-/// The future of a function of `spawn_blocking`, before the function.
-const BLOCKING_TASK: &str = "tokio::runtime::blocking::task::BlockingTask<";
 /// More bytes than a task has.
 const LARGEST: u64 = 1 << 26;
 /// More tasks than a program can have started.
@@ -197,14 +196,15 @@ fn kind(process: &Process<'_>, values: &Values<'_>, vtable: u64, poll: &str) -> 
         trailer,
         scheduler,
         id,
-        is_blocking: poll.contains("tokio::runtime::blocking::schedule::BlockingSchedule"),
+        is_blocking: poll.contains(tokio::BLOCKING_SCHEDULE),
     })
 }
 
 /// Whether this function runs a worker of a runtime, which is a function of `spawn_blocking`, too.
 fn is_worker(poll: &str) -> bool {
-    let function = first_argument(poll).strip_prefix(BLOCKING_TASK);
-    function.is_some_and(|function| function.starts_with("tokio::runtime::scheduler::"))
+    let function =
+        first_argument(poll).strip_prefix(tokio::BLOCKING_TASK).and_then(|rest| rest.strip_prefix('<'));
+    function.is_some_and(|function| function.starts_with(tokio::SCHEDULER))
 }
 
 /// The function of a task, by the name of the function that polls it: `poll<app::f::{async_fn_env#0}, …>`, or by its symbol:
@@ -215,7 +215,10 @@ pub(super) fn name(layouts: &Layouts, poll: &str) -> Option<Arc<str>> {
         return Some(names::function(future, layouts.coroutines()));
     }
     // The function of `spawn_blocking` is in a struct of its own.
-    let function = future.strip_prefix(BLOCKING_TASK).and_then(|inner| inner.strip_suffix('>'));
+    let function = future
+        .strip_prefix(tokio::BLOCKING_TASK)
+        .and_then(|rest| rest.strip_prefix('<'))
+        .and_then(|inner| inner.strip_suffix('>'));
     if let Some(function) = function {
         return Some(names::closure(function));
     }

@@ -6,6 +6,7 @@ use crate::found::Found;
 use crate::task_names::{name_of, task_name};
 use crate::walk::Walked;
 use crate::walker::Walker;
+use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::{DumpedTask, TaskState};
 
 /// Adds the task with a header at an address, and what it holds, if that is asked for.
@@ -39,7 +40,7 @@ pub(super) fn add(
     };
     let type_name = task_name(walker, cell.future_type);
     // A worker of the runtime is such a function, too.
-    if cell.is_blocking && type_name.starts_with("tokio::runtime::scheduler::") {
+    if cell.is_blocking && type_name.starts_with(tokio::SCHEDULER) {
         return;
     }
     // The state of a future that is polled changes; it is on the stack of its worker.

@@ -6,6 +6,7 @@ use crate::needs::{Content, Kind};
 use crate::values::Value;
 use crate::walker::is_box;
 use crate::{join_set, names, opaque_futures, wrapper};
+use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, WaitTarget};
 use stackglass_symbols::layouts::Shape;
 
@@ -43,9 +44,9 @@ impl Walk<'_, '_> {
         let values = self.values();
         let is_known = form(values.layouts, value.type_id) == Form::Leaf;
         // Those of other libraries may have anything, also by reference.
-        let is_of_tokio = place.within.starts_with("tokio::") && place.is_own;
+        let is_of_tokio = place.within.starts_with(tokio::CRATE) && place.is_own;
         let content = if is_known || is_of_tokio { Content::Nothing } else { Content::Unknown };
-        let is_of_set = place.within.starts_with(join_set::PATH);
+        let is_of_set = place.within.starts_with(tokio::JOIN_SET_MODULE);
         match self.target(value, place) {
             _ if is_of_set => self.set_of_tasks(value, place),
             Some(target) => {
@@ -100,21 +101,21 @@ impl Walk<'_, '_> {
             Some(WaitTarget::Shared { kind, address })
         };
         match names::without_arguments(values.name(leaf)) {
-            "tokio::runtime::task::join::JoinHandle" => {
+            tokio::JOIN_HANDLE => {
                 let header = values.target(values.field(leaf, "raw")?)?;
                 Some(WaitTarget::Task(self.walker.headers.id(values, header.address)?))
             }
-            "tokio::sync::batch_semaphore::Acquire" => {
+            tokio::ACQUIRE => {
                 let kind = match place.within {
-                    within if within.starts_with("tokio::sync::mutex::") => SharedKind::Mutex,
-                    within if within.starts_with("tokio::sync::rwlock::") => SharedKind::RwLock,
-                    within if within.starts_with("tokio::sync::mpsc::") => SharedKind::FullChannel,
+                    within if within.starts_with(tokio::MUTEX_MODULE) => SharedKind::Mutex,
+                    within if within.starts_with(tokio::RWLOCK_MODULE) => SharedKind::RwLock,
+                    within if within.starts_with(tokio::MPSC_MODULE) => SharedKind::FullChannel,
                     _ => SharedKind::Semaphore,
                 };
                 shared(kind, "semaphore")
             }
-            "tokio::sync::notify::Notified" => shared(SharedKind::Notify, "notify"),
-            "tokio::sync::oneshot::Receiver" => shared(SharedKind::Oneshot, "inner"),
+            tokio::NOTIFIED => shared(SharedKind::Notify, "notify"),
+            tokio::ONESHOT_RECEIVER => shared(SharedKind::Oneshot, "inner"),
             _ => None,
         }
     }

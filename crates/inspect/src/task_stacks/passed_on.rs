@@ -7,6 +7,7 @@
 //! A function that is no future and calls `block_on` looks much the same. Its frames stay: it holds up its worker.
 
 use super::calls::Call;
+use stackglass_profile::runtimes::COMBINATIONS;
 
 /// Parts of names of functions that drive futures on their own.
 const DRIVERS: [&str; 8] = [
@@ -24,15 +25,6 @@ const LIBRARIES: [&str; 5] =
     ["/registry/src/", "/git/checkouts/", "/.cargo/", "/rustlib/src/rust/library/", "/vendor/"];
 /// Crates of the standard library.
 const STD: [&str; 3] = ["core", "alloc", "std"];
-/// Futures that wait for several others: in an await stack, they are a frame.
-const COMBINATIONS: [&str; 6] = [
-    "tokio::time::timeout::",
-    "futures_util::future::join",
-    "futures_util::future::try_join",
-    "futures_util::future::select",
-    "futures_util::future::try_select",
-    "futures_util::stream::futures_",
-];
 
 /// Whether all of these calls, made by the body of `outer`, only pass a poll on.
 pub(super) fn are_passed_on<'c>(calls: impl IntoIterator<Item = &'c Call>, outer: &str) -> bool {

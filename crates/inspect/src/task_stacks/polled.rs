@@ -6,6 +6,7 @@
 use super::calls::{Call, Calls, Code};
 use super::flatten::frame;
 use super::passed_on;
+use stackglass_profile::runtimes::tokio;
 use stackglass_profile::{AwaitKind, AwaitLocation};
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,8 +27,8 @@ const WRAPPER: &str = "stackglass::task::Instrumented";
 const RUNTIME: [&str; 9] = [
     "stackglass::task::Instrumented::",
     "stackglass_host::task::Task::",
-    "tokio::runtime::",
-    "tokio::loom::",
+    tokio::RUNTIME,
+    tokio::LOOM,
     "std::panicking::",
     "std::panic::",
     "core::panic::unwind_safe::",

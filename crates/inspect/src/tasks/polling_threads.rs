@@ -2,16 +2,17 @@
 
 use super::long_poll::PolledTask;
 use stackglass_process_view::modules::LoadedModule;
+use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::{PollingThread, TaskDump};
 use stackglass_profile::{Frame, Location, LocationId, Module, ModuleIndex, Recording};
 use stackglass_symbols::Options;
 
 /// Between a function that polls and the task's own code: parts of tokio and of the standard library.
 const GLUE: [&str; 9] = [
-    "tokio::runtime::task::",
-    "tokio::runtime::blocking::",
-    "tokio::loom::",
-    "tokio::util::",
+    tokio::RUNTIME_TASK,
+    tokio::BLOCKING,
+    tokio::LOOM,
+    tokio::UTIL,
     "std::panicking::",
     "std::panic::",
     "core::panic::",

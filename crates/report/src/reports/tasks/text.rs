@@ -8,6 +8,7 @@ use crate::text::columns::{cut_left, cut_right, pad_right, width, wrap};
 use crate::text::numbers::{counted, duration_text, grouped, pause_text};
 use crate::text::short::{broken_name, last_name, short_function};
 use crate::text::style::{Line, Paint};
+use stackglass_profile::runtimes::IDLE_CONNECTIONS;
 use stackglass_profile::sanitize;
 use stackglass_profile::task_dump::{
     AsyncRuntime, AwaitFrame, AwaitPoint, Deadlock, Holder, Lock, SharedKind, TaskDump, TaskState, WaitTarget,
@@ -499,14 +500,8 @@ impl ShownFrame<'_> {
 
 /// What a future of a library stands for, where its name does not say it.
 fn leaf_note(function: &str) -> String {
-    let note = match function {
-        "hyper_util::server::conn::auto::UpgradeableConnection"
-        | "hyper_util::server::conn::auto::Connection"
-        | "hyper::server::conn::http1::UpgradeableConnection"
-        | "hyper::server::conn::http1::Connection" => " (no request is handled)",
-        _ => "",
-    };
-    note.to_owned()
+    let is_idle = IDLE_CONNECTIONS.contains(&function);
+    if is_idle { " (no request is handled)" } else { "" }.to_owned()
 }
 
 /// What the tasks of a group wait for, and what holds it.

@@ -1,0 +1,168 @@
+//! Names of async runtimes and their libraries, as debug information and symbols have them. All rules about them read them here.
+//!
+//! Paths of types end without their arguments: [`is_generic`] compares them. Constants that end in `::` are modules or crates.
+//! Private types and fields may change with each version, so [`tokio::VERSIONS`] says which ones are known.
+
+/// The runtime of which tasks are read.
+///
+/// Sources: `tokio/src/runtime/task/`, `tokio/src/sync/`, `tokio/src/task/`.
+pub mod tokio {
+    /// Versions of which tasks are read: each minor version between is built and read by `cargo xtask test tokio-versions --full`.
+    pub const VERSIONS: &str = "1.43 to 1.54";
+
+    /// The crate.
+    pub const CRATE: &str = "tokio::";
+    /// All that runs tasks.
+    pub const RUNTIME: &str = "tokio::runtime::";
+    /// Tasks, seen from a runtime.
+    pub const RUNTIME_TASK: &str = "tokio::runtime::task::";
+    /// Functions of `spawn_blocking`.
+    pub const BLOCKING: &str = "tokio::runtime::blocking::";
+    /// Schedulers, and the functions that their workers run.
+    pub const SCHEDULER: &str = "tokio::runtime::scheduler::";
+    /// Wrappers of atomics and cells.
+    pub const LOOM: &str = "tokio::loom::";
+    /// Internal lists and wakers.
+    pub const UTIL: &str = "tokio::util::";
+
+    /// The block of a task.
+    pub const CELL: &str = "tokio::runtime::task::core::Cell";
+    /// Its first part.
+    pub const HEADER: &str = "tokio::runtime::task::core::Header";
+    /// The functions of a task.
+    pub const VTABLE: &str = "tokio::runtime::task::raw::Vtable";
+    /// What `spawn` returns.
+    pub const JOIN_HANDLE: &str = "tokio::runtime::task::join::JoinHandle";
+    /// The future of a function of `spawn_blocking`.
+    pub const BLOCKING_TASK: &str = "tokio::runtime::blocking::task::BlockingTask";
+    /// The scheduler of such functions.
+    pub const BLOCKING_SCHEDULE: &str = "tokio::runtime::blocking::schedule::BlockingSchedule";
+    /// What tasks of a `LocalSet` share.
+    pub const LOCAL_SHARED: &str = "tokio::task::local::Shared";
+    /// In the name of a function that polls tasks: the begin of the type of its runtime or set.
+    pub const SCHEDULED: &str = "alloc::sync::Arc<tokio::";
+    /// `JoinSet`, and the functions that await the next end in it.
+    pub const JOIN_SET_MODULE: &str = "tokio::task::join_set::";
+    /// A set of tasks.
+    pub const JOIN_SET: &str = "tokio::task::join_set::JoinSet";
+    /// A future with a budget.
+    pub const COOP: &str = "tokio::task::coop::Coop";
+
+    /// Locks and channels.
+    pub const SYNC: &str = "tokio::sync::";
+    /// The functions of `Mutex`.
+    pub const MUTEX_MODULE: &str = "tokio::sync::mutex::";
+    /// The functions of `RwLock`.
+    pub const RWLOCK_MODULE: &str = "tokio::sync::rwlock::";
+    /// The functions of `mpsc` channels.
+    pub const MPSC_MODULE: &str = "tokio::sync::mpsc::";
+    /// A lock.
+    pub const MUTEX: &str = "tokio::sync::mutex::Mutex";
+    /// What locks, semaphores and bounded channels have inside.
+    pub const SEMAPHORE: &str = "tokio::sync::batch_semaphore::Semaphore";
+    /// The future that waits for permits of it.
+    pub const ACQUIRE: &str = "tokio::sync::batch_semaphore::Acquire";
+    /// The future that waits for a `Notify`.
+    pub const NOTIFIED: &str = "tokio::sync::notify::Notified";
+    /// The future that waits for the value of a `oneshot` channel.
+    pub const ONESHOT_RECEIVER: &str = "tokio::sync::oneshot::Receiver";
+    /// The block that both ends of such a channel share.
+    pub const ONESHOT_BLOCK: &str = "alloc::sync::ArcInner<tokio::sync::oneshot::Inner";
+    /// The begin of a block that holds a lock.
+    pub const SHARED_SYNC: &str = "alloc::sync::ArcInner<tokio::sync::";
+
+    /// A timer.
+    pub const SLEEP: &str = "tokio::time::sleep::Sleep";
+    /// `timeout`.
+    pub const TIMEOUT_MODULE: &str = "tokio::time::timeout::";
+    /// Its future.
+    pub const TIMEOUT: &str = "tokio::time::timeout::Timeout";
+    /// A branch of `join!`.
+    pub const MAYBE_DONE: &str = "tokio::future::maybe_done::MaybeDone";
+    /// The next element of a stream.
+    pub const STREAM_NEXT: &str = "tokio_stream::stream_ext::next::Next";
+}
+
+/// The crate `futures` and its parts.
+///
+/// Sources: `futures-util/src/future/`, `futures-util/src/stream/` of 0.3.
+pub mod futures {
+    /// The crate with its combinators.
+    pub const UTIL: &str = "futures_util::";
+    /// Its module of futures.
+    pub const FUTURE: &str = "futures_util::future::";
+    /// Its module of streams.
+    pub const STREAM: &str = "futures_util::stream::";
+    /// A branch of `join!`.
+    pub const MAYBE_DONE: &str = "futures_util::future::maybe_done::MaybeDone";
+    /// A branch of `try_join!`.
+    pub const TRY_MAYBE_DONE: &str = "futures_util::future::try_maybe_done::TryMaybeDone";
+    /// The module of `join_all`.
+    pub const JOIN_ALL_MODULE: &str = "futures_util::future::join_all::";
+    /// The module of `try_join_all`.
+    pub const TRY_JOIN_ALL_MODULE: &str = "futures_util::future::try_join_all::";
+    /// One of two futures.
+    pub const EITHER: &str = "futures_util::future::either::Either";
+    /// A future that several tasks await.
+    pub const SHARED: &str = "futures_util::future::future::shared::Shared";
+    /// The next element of a stream.
+    pub const NEXT: &str = "futures_util::stream::stream::next::Next";
+    /// All elements of a stream.
+    pub const COLLECT: &str = "futures_util::stream::stream::collect::Collect";
+    /// The module of futures whose results come in order.
+    pub const ORDERED_MODULE: &str = "futures_util::stream::futures_ordered::";
+    /// The module of futures whose results come in any order.
+    pub const UNORDERED_MODULE: &str = "futures_util::stream::futures_unordered::";
+    /// Such a set of futures.
+    pub const UNORDERED: &str = "futures_util::stream::futures_unordered::FuturesUnordered";
+}
+
+/// A future with a span of the crate `tracing`.
+pub const INSTRUMENTED: &str = "tracing::instrument::Instrumented";
+
+/// Runtimes and servers whose own types await no futures of others.
+pub const AWAIT_NO_OTHERS: [&str; 7] =
+    ["tokio::", "tokio_stream::", "hyper::", "hyper_util::", "axum::", "h2::", "tower::"];
+
+/// Futures that wait for several others: in an await stack, they are a frame.
+pub const COMBINATIONS: [&str; 6] = [
+    tokio::TIMEOUT_MODULE,
+    "futures_util::future::join",
+    "futures_util::future::try_join",
+    "futures_util::future::select",
+    "futures_util::future::try_select",
+    "futures_util::stream::futures_",
+];
+
+/// Futures of a connection of `hyper` that handles no request while it waits.
+pub const IDLE_CONNECTIONS: [&str; 4] = [
+    "hyper_util::server::conn::auto::UpgradeableConnection",
+    "hyper_util::server::conn::auto::Connection",
+    "hyper::server::conn::http1::UpgradeableConnection",
+    "hyper::server::conn::http1::Connection",
+];
+
+/// Whether a type with this name is the generic one at this path.
+///
+/// ```
+/// use stackglass_profile::runtimes::{is_generic, tokio};
+///
+/// assert!(is_generic("tokio::sync::mutex::Mutex<u32>", tokio::MUTEX));
+/// assert!(!is_generic("tokio::sync::mutex::MutexGuard<u32>", tokio::MUTEX));
+/// ```
+#[inline]
+pub fn is_generic(name: &str, path: &str) -> bool {
+    name.strip_prefix(path).is_some_and(|rest| rest.starts_with('<'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guide_names_the_versions() {
+        let guide = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/async.md");
+        let guide = std::fs::read_to_string(guide).expect("the guide is there");
+        assert!(guide.contains(tokio::VERSIONS), "docs/guide/async.md names no tokio {}", tokio::VERSIONS);
+    }
+}
