@@ -4,7 +4,7 @@
 
 use crate::futures::{Futures, Part};
 use crate::values::{Value, Values};
-use stackglass_symbols::layouts::{Shape, TypeId};
+use stackglass_layouts::{Shape, TypeId};
 
 /// A future that several tasks await.
 pub(crate) const SHARED: &str = "futures_util::future::future::shared::Shared<";

@@ -6,7 +6,7 @@ use crate::names;
 use crate::tokio::headers::Headers;
 use crate::values::{Value, Values};
 use foldhash::{HashSet, HashSetExt};
-use stackglass_symbols::layouts::Shape;
+use stackglass_layouts::Shape;
 
 /// Begin of the names of the functions that await the next end.
 pub(crate) const PATH: &str = "tokio::task::join_set::";

@@ -3,8 +3,8 @@
 use super::headers::Headers;
 use crate::values::{Value, Values};
 use foldhash::{HashMap, HashMapExt};
+use stackglass_layouts::{Layouts, Shape, TypeId};
 use stackglass_process_view::modules::LoadedModule;
-use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 use std::sync::Arc;
 
 /// Type of the block of a task, without its arguments.

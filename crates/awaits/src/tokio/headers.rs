@@ -1,7 +1,7 @@
 //! Headers of tasks: the part that all tasks have alike.
 
 use crate::values::Values;
-use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
+use stackglass_layouts::{Layouts, Shape, TypeId};
 
 /// Offsets in headers and vtables, where they are known.
 #[derive(Clone, Copy, Debug)]
