@@ -5,10 +5,10 @@
 
 use proptest::prelude::*;
 use stackglass_awaits::Process;
+use stackglass_layouts::{Layouts, Wanted};
 use stackglass_process_view::image::{Image, Mapping, Memory, Thread};
 use stackglass_process_view::modules::{self, LoadedModule};
 use stackglass_profile::Module;
-use stackglass_symbols::layouts::{Layouts, Wanted};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;

@@ -2,9 +2,9 @@
 //! proportion.
 
 use super::memory::bounded;
+use stackglass_layouts::{Layouts, Shape, TypeId};
 use stackglass_profile::recording::Module;
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 
 /// Bytes without any input.
 const MEMORY: usize = 16 << 20;

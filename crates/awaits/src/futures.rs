@@ -1,8 +1,8 @@
 //! Which types lead to futures, and which to guards of locks. Others are never looked into.
 
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+use stackglass_layouts::{Field, Layouts, Shape, TypeId, Variant, is_coroutine};
 use stackglass_profile::runtimes::{futures, is_generic, tokio};
-use stackglass_symbols::layouts::{Field, Layouts, Shape, TypeId, Variant, is_coroutine};
 use std::cell::RefCell;
 
 /// What a value may contain.

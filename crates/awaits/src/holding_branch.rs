@@ -13,7 +13,7 @@ use crate::needs::{Content, Kind, Needs, NodeId};
 use crate::values::{Value, Values};
 use foldhash::HashMap;
 use stackglass_drop_code::{Patch, Patches};
-use stackglass_symbols::layouts::Shape;
+use stackglass_layouts::Shape;
 use std::ops::Range;
 
 /// Most branches that are tried one by one.

@@ -6,8 +6,8 @@ use crate::names;
 use crate::tokio::headers::Headers;
 use crate::values::{Value, Values};
 use foldhash::{HashSet, HashSetExt};
+use stackglass_layouts::Shape;
 use stackglass_profile::runtimes::{is_generic, tokio};
-use stackglass_symbols::layouts::Shape;
 
 /// Most tasks of a set.
 const MOST: usize = 10_000;

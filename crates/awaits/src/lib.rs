@@ -1,7 +1,7 @@
 //! From a frozen process to the await stacks of its async tasks.
 //!
 //! An `async` function that waits is a value in memory: an enum whose variant says at which `.await` it is suspended, with the
-//! awaited future inside. Debug information describes these types ([`Coroutines`](stackglass_symbols::layouts::Coroutines)), so
+//! awaited future inside. Debug information describes these types ([`Coroutines`](stackglass_layouts::Coroutines)), so
 //! a stack of `.await`s is read from memory alone. Nothing is executed in the process.
 //!
 //! [`tasks`] finds the tasks of tokio's runtimes by the runtimes' own lists, and [`tasks_and_polls`] also the threads that poll them.

@@ -13,9 +13,9 @@ use crate::names;
 use crate::values::Value;
 use crate::walker::Walker;
 use foldhash::{HashSet, HashSetExt};
+use stackglass_layouts::{Shape, Variant};
 use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::SharedKind;
-use stackglass_symbols::layouts::{Shape, Variant};
 
 /// Deepest nesting of values.
 const DEEPEST: u32 = 200;

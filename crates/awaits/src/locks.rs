@@ -9,9 +9,9 @@ use crate::holdings::{Held, TaskHoldings};
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt};
 use stackglass_drop_code::{Dropped, Drops, Watched};
+use stackglass_layouts::{Layouts, Shape, TypeId};
 use stackglass_profile::runtimes::{is_generic, tokio};
 use stackglass_profile::task_dump::{DumpedTask, Holder, Lock, SharedKind, TaskState, WaitTarget};
-use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 use std::collections::BTreeMap;
 
 /// Most tasks that are searched for what a lock's description does not show.

@@ -1,6 +1,6 @@
 //! Names of futures as a programmer writes them.
 
-use stackglass_symbols::layouts::Coroutines;
+use stackglass_layouts::Coroutines;
 use std::sync::Arc;
 
 /// The function of a coroutine: `app::main::{async_fn_env#0}<T>` is `app::main`.

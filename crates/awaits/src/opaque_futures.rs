@@ -4,8 +4,8 @@
 
 use crate::futures::{Futures, Part};
 use crate::values::{Value, Values};
+use stackglass_layouts::{Shape, TypeId};
 use stackglass_profile::runtimes::AWAIT_NO_OTHERS;
-use stackglass_symbols::layouts::{Shape, TypeId};
 
 /// State of a `Shared` that nobody polls (`future/shared.rs`).
 const IDLE: u64 = 0;

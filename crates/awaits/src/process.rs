@@ -1,9 +1,9 @@
 //! The process whose tasks are read, with what is known before: memory, modules, types, variables.
 
 use crate::wrapped::task::WrappedTask;
+use stackglass_layouts::{Layouts, Local, TypeId};
 use stackglass_process_view::image::Image;
 use stackglass_process_view::modules::LoadedModule;
-use stackglass_symbols::layouts::{Layouts, Local, TypeId};
 
 /// A process, and what is known of it.
 pub struct Process<'a> {

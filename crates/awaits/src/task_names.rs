@@ -3,9 +3,9 @@
 use crate::values::Value;
 use crate::walker::Walker;
 use crate::{names, wrapper};
+use stackglass_layouts::{TypeId, is_coroutine};
 use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::AwaitFrame;
-use stackglass_symbols::layouts::{TypeId, is_coroutine};
 use std::sync::Arc;
 
 /// A name for the task of a future with this await stack.

@@ -1,7 +1,7 @@
 //! Values in the process: an address with a type.
 
+use stackglass_layouts::{Field, Layout, Layouts, Shape, TypeId, Variant};
 use stackglass_process_view::pages::Pages;
-use stackglass_symbols::layouts::{Field, Layout, Layouts, Shape, TypeId, Variant};
 
 /// Lowest address that a pointer may hold.
 const LOWEST: u64 = 4096;

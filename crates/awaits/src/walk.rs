@@ -8,9 +8,9 @@ use crate::needs::{Content, Kind, Needs, NodeId};
 use crate::values::{Value, Values};
 use crate::walker::{AWAITED, Walker, is_box};
 use crate::{joins, names, opaque_futures, wrapper};
+use stackglass_layouts::Shape;
 use stackglass_profile::runtimes::{INSTRUMENTED, futures, is_generic, tokio};
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, WaitTarget};
-use stackglass_symbols::layouts::Shape;
 use std::cell::{Cell, RefCell};
 
 /// Deepest nesting of values.

@@ -6,8 +6,8 @@ use crate::tokio::headers::Headers;
 use crate::values::{Value, Values};
 use crate::{joins, names};
 use foldhash::HashMap;
+use stackglass_layouts::{Shape, TypeId, is_coroutine};
 use stackglass_profile::runtimes::{is_generic, tokio};
-use stackglass_symbols::layouts::{Shape, TypeId, is_coroutine};
 use std::cell::RefCell;
 use std::sync::Arc;
 

@@ -23,10 +23,10 @@ use crate::wrapper::WRAPPER;
 use crate::{lock_guards, names};
 use foldhash::{HashMap, HashSet, HashSetExt};
 use known::Known;
+use stackglass_layouts::Shape;
 use stackglass_profile::task_dump::{
     AsyncRuntime, AwaitFrame, AwaitPoint, AwaitSource, DumpedTask, PollingThread, TaskState,
 };
-use stackglass_symbols::layouts::Shape;
 use std::ops::Range;
 
 /// What the runtime of such tasks is called.
@@ -181,7 +181,7 @@ fn read(walker: &Walker<'_>, task: &WrappedTask, with_holdings: bool) -> Option<
     let is_polled = sequence(values, wrapper).filter(|_| id(values, wrapper) == Some(task.id))? & 1 == 1;
     let future = values.field(wrapper, "future")?;
     let name = values.name(future);
-    if stackglass_symbols::layouts::is_coroutine(name) {
+    if stackglass_layouts::is_coroutine(name) {
         dumped.name = names::function(name, values.layouts.coroutines());
     }
     dumped.source = AwaitSource::Types;

@@ -1,7 +1,7 @@
 //! The future of our own wrapper: `future.task("name")` of the crate `stackglass`.
 
 use crate::values::{Value, Values};
-use stackglass_symbols::layouts::{Shape, TypeId};
+use stackglass_layouts::{Shape, TypeId};
 
 /// The wrapper's type, without its argument.
 pub(crate) const WRAPPER: &str = "stackglass::task::Instrumented<";

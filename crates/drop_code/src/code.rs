@@ -6,9 +6,9 @@
 use crate::machine::{Step, Stop};
 use foldhash::{HashMap, HashMapExt};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
+use stackglass_layouts::{KnownFunction, Layouts};
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::pages::Pages;
-use stackglass_symbols::layouts::{KnownFunction, Layouts};
 use std::cell::RefCell;
 use std::ops::Range;
 

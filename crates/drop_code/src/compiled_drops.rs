@@ -6,9 +6,9 @@ use crate::{Drops, Patch, Release, Watched};
 use foldhash::{HashMap, HashMapExt};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
+use stackglass_layouts::KnownFunction;
 use stackglass_process_view::image::{Image, Memory};
 use stackglass_process_view::pages::Pages;
-use stackglass_symbols::layouts::KnownFunction;
 use std::cell::{Cell, RefCell};
 
 const CODE: u64 = 0x10_0000;

@@ -7,9 +7,9 @@ use crate::drop_stop::DropStop;
 use crate::dropped::Dropped;
 use crate::run::Run;
 use foldhash::HashSet;
+use stackglass_layouts::Layouts;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::pages::Pages;
-use stackglass_symbols::layouts::Layouts;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 

@@ -9,7 +9,7 @@ use crate::dropped::{Dropped, Release};
 use crate::instructions::{Flow, execute};
 use crate::machine::{Machine, Register, STACK_TOP, Step, Stop};
 use foldhash::HashSet;
-use stackglass_symbols::layouts::KnownFunction;
+use stackglass_layouts::KnownFunction;
 use std::cell::RefCell;
 
 /// Most instructions for one call.

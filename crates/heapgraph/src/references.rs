@@ -1,6 +1,6 @@
 //! Where values hold pointers to blocks, and what these blocks then contain.
 //!
-//! A value of a known type is followed by its layout ([`stackglass_symbols::layouts`]). Containers of the standard
+//! A value of a known type is followed by its layout ([`stackglass_layouts`]). Containers of the standard
 //! libraries are followed by what they mean: elements behind the length of a `Vec` or in empty slots of a table hold nothing.
 
 mod buffer_owner;
@@ -17,14 +17,14 @@ mod vtables;
 mod walk;
 
 pub use reference::{EdgeName, Extent, Hold, Reference, Usage};
-pub use stackglass_symbols::layouts::BlockType;
+pub use stackglass_layouts::BlockType;
 pub(crate) use tables::table_bytes;
 pub use text::{shown_bytes, start_of_text, text};
 
 use compile::Compiler;
 use slots::{Compiled, Op};
+use stackglass_layouts::{Field, Layouts, Shape, TypeId};
 use stackglass_process_view::image::Image;
-use stackglass_symbols::layouts::{Field, Layouts, Shape, TypeId};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;

@@ -4,11 +4,11 @@
 //! [`other_memory`](crate::other_memory).
 
 use crate::graph::{Root, RootKind};
+use stackglass_layouts::{Layouts, Local, Variable};
 use stackglass_process_view::image::Image;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::stacks::{RED_ZONE, StackFrame};
 use stackglass_process_view::threads::{ThreadStack, thread_local_bytes};
-use stackglass_symbols::layouts::{Layouts, Local, Variable};
 use std::ops::Range;
 
 /// Bytes of the C library's own structure of a thread, behind the thread pointer (glibc: `struct pthread`).

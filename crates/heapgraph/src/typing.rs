@@ -27,8 +27,8 @@ pub use evidence::Evidence;
 use crate::blocks::{Blocks, SiteId};
 use crate::graph::input::Site;
 use crate::references::BlockType;
+use stackglass_layouts::Layouts;
 use stackglass_profile::heap_graph::{AllocationStack, NodeKind};
-use stackglass_symbols::layouts::Layouts;
 use std::collections::HashMap;
 
 /// Types of blocks.

@@ -5,11 +5,11 @@ mod words;
 
 use stackglass_heapgraph::blocks::{Blocks, SiteId};
 use stackglass_heapgraph::graph::{Input, Root, RootKind, Site, Totals, build};
+use stackglass_layouts::{Layout, Layouts, Local, LocalPlace, Shape};
 use stackglass_profile::heap_graph::{
     AllocatingFunction, AllocationStack, AllocationStacks, EDGE_KINDS, HeapGraph, HeapGraphBuilder,
     NodeIndex, NodeKind, UNREACHABLE,
 };
-use stackglass_symbols::layouts::{Layout, Layouts, Local, LocalPlace, Shape};
 use words::{image, mapping};
 
 const BASE: u64 = 0x10_0000;

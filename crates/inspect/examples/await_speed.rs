@@ -5,9 +5,9 @@
 
 use object::{Object, ObjectSection};
 use stackglass_inspect::tasks::LiveTasks;
+use stackglass_layouts::{Layouts, Wanted};
 use stackglass_profile::Module;
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::{Layouts, Wanted};
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,9 +3,9 @@
 use crate::image::Image;
 use crate::modules::LoadedModule;
 use crate::stacks::StackFrame;
+use stackglass_layouts::{Layouts, Local, LocalPlace, StoppedFrame, TypeId, Wanted};
 use stackglass_profile::Module;
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::{Layouts, Local, LocalPlace, StoppedFrame, TypeId, Wanted};
 use std::collections::HashSet;
 
 /// Reads the layouts of modules, and the local variables of the frames of each thread. `files` are the files of the modules.

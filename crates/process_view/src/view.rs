@@ -5,9 +5,9 @@ use crate::modules::LoadedModule;
 use crate::stacks::StackFrame;
 use crate::threads::ThreadStack;
 use crate::{locals, module_files, modules, stacks, threads};
+use stackglass_layouts::{Layouts, Local, Wanted};
 use stackglass_profile::Module;
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::{Layouts, Local, Wanted};
 
 /// A process that does not run, or the own process.
 pub struct ProcessView<'a> {

@@ -1,13 +1,13 @@
 //! The source lines that have code, by the line tables of a recording's modules.
 
-use crate::dwarf::line_program::{LineProgram, Row};
-use crate::dwarf::lines;
-use crate::dwarf::unit::{DebugInfo, Unit};
-use crate::source::{self, Sources};
-use crate::symbolize::{debug_info, load};
-use crate::{Options, locate, parallel};
 use foldhash::HashMap;
 use gimli::UnitType;
+use stackglass_debug_info::dwarf::line_program::{LineProgram, Row};
+use stackglass_debug_info::dwarf::lines;
+use stackglass_debug_info::dwarf::unit::{DebugInfo, Unit};
+use stackglass_debug_info::loaded::{debug_info, load};
+use stackglass_debug_info::source::{self, Sources};
+use stackglass_debug_info::{Options, locate, parallel};
 use stackglass_profile::Recording;
 use stackglass_profile::frame::file_name;
 use std::collections::{BTreeMap, BTreeSet};

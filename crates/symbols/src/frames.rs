@@ -1,20 +1,20 @@
 //! The frames of the addresses in one unit.
 
 use crate::coroutine_names;
-use crate::dwarf::functions::{self, Calls};
-use crate::dwarf::index::Share;
-use crate::dwarf::lines::{self, SourceLine};
-use crate::dwarf::names::{self, RawName};
-use crate::dwarf::split::{self, Skeleton};
-use crate::dwarf::unit::{DebugInfo, Unit};
-use crate::elf::Elf;
-use crate::mapped::Mapped;
-use crate::module_path::Origin;
-use crate::naming::{Named, Namer};
-use crate::sections::{Reader, Sections};
-use crate::{Error, source};
 use foldhash::HashMap;
 use gimli::{DwLang, UnitOffset};
+use stackglass_debug_info::dwarf::functions::{self, Calls};
+use stackglass_debug_info::dwarf::index::Share;
+use stackglass_debug_info::dwarf::lines::{self, SourceLine};
+use stackglass_debug_info::dwarf::names::{self, RawName};
+use stackglass_debug_info::dwarf::split::{self, Skeleton};
+use stackglass_debug_info::dwarf::unit::{DebugInfo, Unit};
+use stackglass_debug_info::elf::Elf;
+use stackglass_debug_info::mapped::Mapped;
+use stackglass_debug_info::module_path::Origin;
+use stackglass_debug_info::naming::{Named, Namer};
+use stackglass_debug_info::sections::{Reader, Sections};
+use stackglass_debug_info::{Error, source};
 use stackglass_profile::Frame;
 use std::ops::Range;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The language of a module, for the advice on missing names: each compiler has its own setting for them.
 
-use crate::elf::{Elf, Table};
-use crate::locate::Files;
 use object::LittleEndian;
+use stackglass_debug_info::elf::{Elf, Table};
+use stackglass_debug_info::locate::Files;
 use stackglass_profile::symbols::Language;
 
 /// Most symbols that are read; a program of any language has a typical one long before.

@@ -1,26 +1,23 @@
 //! Symbolizes all locations of a recording, by module and unit, on all CPUs.
 
-use crate::dwarf::index::{self, Share};
-use crate::dwarf::split::PackageSections;
-use crate::dwarf::unit::DebugInfo;
-use crate::elf::{Elf, Table};
 use crate::frames::{self, Cache, Draft, FromSymbol, Wanted};
 use crate::kept;
 use crate::language;
-use crate::locate::{self, Files};
-use crate::mapped::Mapped;
-use crate::sections::Sections;
-use crate::source::{self, Sources};
 use crate::symtab::{self, Symbol};
 use crate::types::{self, Contents, Details};
 use crate::unnamed::{self, Unnamed};
-use crate::{Error, Options, Outcome, Progress, dispatch, parallel, perf_map, vdso};
+use crate::{Outcome, Progress, dispatch, perf_map};
 use foldhash::{HashMap, HashSet};
+use stackglass_debug_info::dwarf::index::{self, Share};
+use stackglass_debug_info::elf::{Elf, Table};
+use stackglass_debug_info::loaded::{debug_info, load_for};
+use stackglass_debug_info::locate::{self, Files};
+use stackglass_debug_info::source::{self, Sources};
+use stackglass_debug_info::{Error, Options, parallel, vdso};
 use stackglass_profile::recording::Module;
 use stackglass_profile::symbols::{Missing, ModuleNote};
 use stackglass_profile::{Frame, LocationId, ModuleIndex, Recording, StackId};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -53,7 +50,7 @@ pub fn symbolize(
 }
 
 /// Symbolizes, and returns what the blocks of stacks of allocations contain, for those without a type before.
-pub(crate) fn with_contents(
+pub fn with_contents(
     recording: &mut Recording,
     options: &Options,
     progress: &mut dyn FnMut(Progress),
@@ -172,63 +169,6 @@ fn jobs(recording: &mut Recording, allocating: &HashSet<LocationId>, outcome: &m
             Job { module: ModuleIndex(module), addresses, locations, allocating: allocates }
         })
         .collect()
-}
-
-/// The parts of a module's files that are read before its units.
-#[derive(Default)]
-pub(crate) struct Loaded<'data> {
-    sections: Sections<'data>,
-    shared: Option<Sections<'data>>,
-    /// The package of split debug information, if there is one.
-    pub package: Option<PackageSections<'data>>,
-    /// Where the code of the file is.
-    pub code: Vec<Range<u64>>,
-    /// The file with the debug information, if there is any.
-    pub file: Option<&'data Mapped>,
-    problems: Vec<Error>,
-}
-
-/// Loads all that the files of a module have.
-pub(crate) fn load(files: &Files) -> Loaded<'_> {
-    load_with(files, |elf, _| Sections::load(elf, false))
-}
-
-/// Loads what lookups of these sorted addresses read.
-fn load_for<'data>(files: &'data Files, addresses: &[u64]) -> Loaded<'data> {
-    load_with(files, |elf, code| Sections::load_for(elf, addresses, code))
-}
-
-fn load_with<'data>(
-    files: &'data Files,
-    load: impl FnOnce(&Elf<'data>, &[Range<u64>]) -> Result<Sections<'data>, Error>,
-) -> Loaded<'data> {
-    let mut loaded = Loaded::default();
-    // A separate debug file has the program headers of the program.
-    let program = files.program.as_ref().or(files.debug.as_ref()).and_then(|file| Elf::parse(file).ok());
-    loaded.code = program.map(|elf| elf.code()).unwrap_or_default();
-    let mut problems = Vec::new();
-    if let Some(elf) = files.debug_info() {
-        loaded.file = Some(elf.file());
-        loaded.sections = keep(load(&elf, &loaded.code), &mut problems).unwrap_or_default();
-        let sections = |file| Sections::load(&Elf::parse(file)?, false);
-        loaded.shared = files.shared.as_ref().and_then(|file| keep(sections(file), &mut problems));
-        let package = |file| PackageSections::load(&Elf::parse(file)?);
-        loaded.package = files.package.as_ref().and_then(|file| keep(package(file), &mut problems));
-    }
-    loaded.problems = problems;
-    loaded
-}
-
-fn keep<T>(result: Result<T, Error>, problems: &mut Vec<Error>) -> Option<T> {
-    result.map_err(|error| problems.push(error)).ok()
-}
-
-pub(crate) fn debug_info<'data>(loaded: &'data Loaded<'data>) -> DebugInfo<'data> {
-    let info = DebugInfo::from_sections(&loaded.sections);
-    match &loaded.shared {
-        Some(shared) => info.with_shared(DebugInfo::new(shared.dwarf()), shared.dwarf()),
-        None => info,
-    }
 }
 
 /// The drafts of each job's addresses, in the order of the addresses.

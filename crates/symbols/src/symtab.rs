@@ -3,11 +3,11 @@
 //! No map of all symbols is built, since the addresses are few and sorted. Each symbol is stored at the first address at or
 //! after its start; then one pass over the addresses finds the nearest symbol of each.
 
-use crate::elf::{Elf, Table};
 use foldhash::HashMap;
 use object::LittleEndian;
 use object::elf::{self, FileHeader64, Sym64};
 use object::read::elf::{Sym, SymbolTable};
+use stackglass_debug_info::elf::{Elf, Table};
 
 const LITTLE: LittleEndian = LittleEndian;
 

@@ -4,9 +4,9 @@
 //! more functions are known: the entry point, and the `main` that it passes to the C library. Code that the unwind table
 //! does not cover has no name, since its functions cannot be distinguished.
 
-use crate::elf::Elf;
 use crate::unwind_table;
 use foldhash::HashMap;
+use stackglass_debug_info::elf::Elf;
 use stackglass_profile::Frame;
 use stackglass_profile::recording::Module;
 use std::ops::Range;

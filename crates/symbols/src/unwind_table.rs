@@ -7,12 +7,12 @@
 //! A function whose rarely used code was moved elsewhere appears as two functions.
 
 use crate::covering::Covering;
-use crate::elf::Elf;
 use foldhash::HashMap;
 use gimli::{
     BaseAddresses, CieOrFde, CommonInformationEntry, EhFrame, EhFrameHdr, EhFrameOffset, EndianSlice,
     LittleEndian, ParsedEhFrameHdr, UnwindSection,
 };
+use stackglass_debug_info::elf::Elf;
 use std::ops::Range;
 
 type Bytes<'data> = EndianSlice<'data, LittleEndian>;

@@ -11,9 +11,9 @@ use crate::names::first_argument;
 use crate::process::Process;
 use crate::values::Value;
 use crate::walker::Walker;
+use stackglass_layouts::{Shape, TypeId, is_coroutine};
 use stackglass_process_view::{stacks, threads};
 use stackglass_profile::task_dump::{AwaitPoint, DumpedTask, TaskState};
-use stackglass_symbols::layouts::{Shape, TypeId, is_coroutine};
 use std::ops::Range;
 
 /// Most bytes of a stack that are searched.

@@ -3,9 +3,9 @@
 use super::headers::Headers;
 use crate::values::{Value, Values};
 use foldhash::{HashMap, HashMapExt};
+use stackglass_layouts::{Layouts, Shape, TypeId};
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_profile::runtimes::tokio;
-use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 use std::sync::Arc;
 
 /// Bits of the state of a task, of tokio 0.3 and later (`runtime/task/state.rs`).

@@ -1,8 +1,8 @@
 //! Headers of tasks: the part that all tasks have alike.
 
 use crate::values::Values;
+use stackglass_layouts::{Layouts, Shape, TypeId};
 use stackglass_profile::runtimes::tokio;
-use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 
 /// Offsets in headers and vtables, where they are known.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use super::cells::Cells;
 use crate::names;
 use crate::values::{Value, Values};
 use foldhash::{HashSet, HashSetExt};
-use stackglass_symbols::layouts::Shape;
+use stackglass_layouts::Shape;
 
 /// Most tasks and lists.
 const MOST_TASKS: usize = 1 << 22;

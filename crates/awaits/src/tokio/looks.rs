@@ -16,11 +16,11 @@ use crate::walk::Walked;
 use crate::walker::Walker;
 use crate::wrapped::{self, WrappedLook};
 use foldhash::{HashMap, HashSet, HashSetExt};
+use stackglass_layouts::TypeId;
 use stackglass_process_view::pages::Pages;
 use stackglass_process_view::stacks::StackFrame;
 use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::{DumpedTask, TaskState};
-use stackglass_symbols::layouts::TypeId;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -129,14 +129,13 @@ fn with_functions(
 /// The functions with the name of the one at this address, by their addresses in the process.
 fn functions(values: &Values<'_>, modules: &[LoadedModule], entry: u64) -> Vec<Range<u64>> {
     let polls = values.layouts.coroutines().polls();
-    let range = |poll: &stackglass_symbols::layouts::PollFunction| {
+    let range = |poll: &stackglass_layouts::PollFunction| {
         let bias = modules.get(poll.module)?.bias();
         Some(poll.address.wrapping_add(bias)..poll.address.wrapping_add(poll.size).wrapping_add(bias))
     };
     // The linker may have kept one of several functions with the same code: then it has several names.
-    let is_entry = |poll: &&stackglass_symbols::layouts::PollFunction| {
-        range(poll).is_some_and(|range| range.start == entry)
-    };
+    let is_entry =
+        |poll: &&stackglass_layouts::PollFunction| range(poll).is_some_and(|range| range.start == entry);
     let names: HashSet<&str> = polls.iter().filter(is_entry).map(|poll| &*poll.name).collect();
     polls.iter().filter(|poll| names.contains(&*poll.name)).filter_map(range).collect()
 }

@@ -1,9 +1,9 @@
 //! What a dump says about itself: why there are no tasks, or not all, and which version of tokio the program has.
 
 use super::cells::Cells;
+use stackglass_layouts::Layouts;
 use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::TaskDump;
-use stackglass_symbols::layouts::Layouts;
 
 /// Says why tasks are missing.
 pub(super) fn add(layouts: &Layouts, cells: &Cells<'_>, version: Option<&str>, dump: &mut TaskDump) {

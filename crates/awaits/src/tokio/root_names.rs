@@ -15,10 +15,10 @@ use crate::names::{self, first_argument};
 use crate::process::Process;
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt};
+use stackglass_layouts::{Layouts, is_coroutine};
 use stackglass_process_view::stacks::StackFrame;
 use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::{AwaitSource, DumpedTask, TaskDump, TaskState};
-use stackglass_symbols::layouts::{Layouts, is_coroutine};
 use std::sync::Arc;
 
 /// Offset of the vtable in a header.

@@ -6,8 +6,8 @@ use crate::process::Process;
 use crate::values::Value;
 use crate::walk::Walked;
 use crate::walker::Walker;
+use stackglass_layouts::{LocalPlace, is_coroutine};
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, DumpedTask, TaskState};
-use stackglass_symbols::layouts::{LocalPlace, is_coroutine};
 use std::collections::HashSet;
 
 /// The future of a `block_on`.
@@ -80,11 +80,7 @@ pub(super) fn task(tid: u32, walked: Walked) -> DumpedTask {
 }
 
 /// The coroutine that a local variable is or leads to.
-fn future_of(
-    walker: &Walker<'_>,
-    type_id: stackglass_symbols::layouts::TypeId,
-    place: &LocalPlace,
-) -> Option<Value> {
+fn future_of(walker: &Walker<'_>, type_id: stackglass_layouts::TypeId, place: &LocalPlace) -> Option<Value> {
     let values = walker.values;
     let name = &values.layout(type_id).name;
     match place {

@@ -7,8 +7,8 @@ use super::{Place, Role, Walk, lost};
 use crate::joins::{self, Parts};
 use crate::needs::{Content, Kind};
 use crate::values::Value;
+use stackglass_layouts::Shape;
 use stackglass_profile::task_dump::AwaitFrame;
-use stackglass_symbols::layouts::Shape;
 
 /// Most elements of a list of futures.
 const MOST_ELEMENTS: u64 = 10_000;

@@ -6,9 +6,9 @@ use crate::needs::{Content, Kind};
 use crate::values::Value;
 use crate::walker::is_box;
 use crate::{join_set, names, opaque_futures, wrapper};
+use stackglass_layouts::Shape;
 use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, WaitTarget};
-use stackglass_symbols::layouts::Shape;
 
 impl Walk<'_, '_> {
     /// A future without the pointers and wrappers around it, and whether one of the pointers only borrows it.

@@ -10,9 +10,9 @@ use crate::values::{Value, Values};
 use crate::walk::Walked;
 use crate::walker::Walker;
 use foldhash::HashMap;
+use stackglass_layouts::{Layouts, TypeId};
 use stackglass_process_view::pages::Pages;
 use stackglass_profile::task_dump::DumpedTask;
-use stackglass_symbols::layouts::{Layouts, TypeId};
 
 /// What is known while the modules of the process and their layouts stay the same.
 pub struct WrappedLooks {

@@ -9,7 +9,7 @@ use super::roots::RootKind;
 use crate::blocks::BlockIndex;
 use crate::references::BlockType;
 use foldhash::HashMap;
-use stackglass_symbols::layouts::{Shape, TypeId};
+use stackglass_layouts::{Shape, TypeId};
 
 /// The types with counts. A `dyn` value has one of them as well.
 const COUNTED: [&str; 3] = ["alloc::rc::RcInner<", "alloc::rc::RcBox<", "alloc::sync::ArcInner<"];

@@ -15,9 +15,9 @@ use crate::references::{self, BlockType, EdgeName, Hold, Pointers, Reference, Re
 use crate::typing;
 use crate::window::Window;
 use foldhash::HashMap;
+use stackglass_layouts::Local;
 use stackglass_process_view::locals;
 use stackglass_profile::heap_graph::EdgeKind;
-use stackglass_symbols::layouts::Local;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 use super::roots::Root;
 use crate::blocks::Blocks;
 use crate::references::BlockType;
+use stackglass_layouts::Layouts;
 use stackglass_process_view::image::Image;
 use stackglass_profile::heap_graph::{AllocationStack, AllocationStacks, NodeKind};
-use stackglass_symbols::layouts::Layouts;
 
 /// What the blocks of one allocation site, or of one type, have in common.
 #[derive(Clone, PartialEq, Debug)]

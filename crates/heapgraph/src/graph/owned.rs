@@ -10,10 +10,10 @@ use crate::references::{self, BlockType, Extent, Hold, Reference, References, Us
 use crate::typing;
 use crate::window::Window;
 use foldhash::{HashMap, HashSet};
+use stackglass_layouts::{Layouts, Local};
 use stackglass_process_view::image::Image;
 use stackglass_process_view::locals;
 use stackglass_profile::SmallNumbers;
-use stackglass_symbols::layouts::{Layouts, Local};
 use std::ops::Range;
 
 /// Largest number of elements that is noted.

@@ -1,6 +1,6 @@
 //! Roots: parts of memory that the program can use without a pointer from elsewhere.
 
-use stackglass_symbols::layouts::{Local, TypeId};
+use stackglass_layouts::{Local, TypeId};
 use std::ops::Range;
 
 /// Where a root lies.

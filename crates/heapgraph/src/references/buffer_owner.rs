@@ -1,8 +1,8 @@
 //! The owner of a buffer among words without types, such as those of a stack: it is recognized by its layout and its values.
 
 use super::{BlockType, Extent, Op, References};
+use stackglass_layouts::{Layouts, TypeId};
 use stackglass_process_view::image::Image;
-use stackglass_symbols::layouts::{Layouts, TypeId};
 
 /// An allocator may give so many bytes more than were asked for.
 const SLACK: u64 = 32;

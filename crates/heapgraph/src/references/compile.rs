@@ -3,7 +3,7 @@
 use super::reference::Hold;
 use super::slots::{Case, Compiled, Count, Counted, Kind, Op, Repeat, Slot, Switch};
 use super::slots::{count, each_slot, have_lengths, holding, within};
-use stackglass_symbols::layouts::{BlockType, Field, Layout, Layouts, Shape, TypeId, Variant};
+use stackglass_layouts::{BlockType, Field, Layout, Layouts, Shape, TypeId, Variant};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

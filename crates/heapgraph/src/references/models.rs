@@ -17,7 +17,7 @@ pub(super) use maps::entry;
 
 use super::compile::{Compiler, base};
 use super::slots::Compiled;
-use stackglass_symbols::layouts::{Layout, TypeId};
+use stackglass_layouts::{Layout, TypeId};
 
 /// The places of a container.
 pub(super) fn model(compiler: &mut Compiler<'_>, id: TypeId, layout: &Layout) -> Option<Compiled> {

@@ -1,6 +1,6 @@
 //! A pointer in a value: where it leads, how it holds its target, and what it tells of that.
 
-use stackglass_symbols::layouts::BlockType;
+use stackglass_layouts::BlockType;
 
 /// How a pointer holds its target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

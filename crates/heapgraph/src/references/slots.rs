@@ -2,7 +2,7 @@
 
 use super::reference::{Extent, Hold};
 use super::tables::GROUP;
-use stackglass_symbols::layouts::{BlockType, TypeId};
+use stackglass_layouts::{BlockType, TypeId};
 use std::ops::RangeInclusive;
 
 /// The places of one type.

@@ -1,8 +1,8 @@
 //! Hand-made layouts and memory.
 
 use super::*;
+use stackglass_layouts::{Field, Layout, RustVersion, Shape, Variant};
 use stackglass_process_view::image::{Image, Memory};
-use stackglass_symbols::layouts::{Field, Layout, RustVersion, Shape, Variant};
 
 /// No memory beyond the bytes of the value.
 struct Nothing;

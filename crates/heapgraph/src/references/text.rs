@@ -1,6 +1,6 @@
 //! The contents of text. Only for snapshots that may hold contents of the program.
 
-use stackglass_symbols::layouts::BlockType;
+use stackglass_layouts::BlockType;
 
 /// Size of the counters before the text of an `Rc<str>`.
 const COUNTERS: u64 = 16;

@@ -1,7 +1,7 @@
 //! Types of values by the address of their vtable in the process.
 
 use super::slots::Counted;
-use stackglass_symbols::layouts::{Layouts, TypeId};
+use stackglass_layouts::{Layouts, TypeId};
 
 /// The types of one vtable.
 #[derive(Clone, Copy, Debug)]

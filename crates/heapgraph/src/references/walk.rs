@@ -4,8 +4,8 @@ use super::reference::{EdgeName, Extent, Hold, Reference, Usage};
 use super::slots::{Compiled, Condition, Count, Counted, Kind, Op, Repeat, Slot, Switch, push_name};
 use super::tables::{GROUP, buckets_for};
 use super::vtables::Vtables;
+use stackglass_layouts::BlockType;
 use stackglass_process_view::image::Image;
-use stackglass_symbols::layouts::BlockType;
 use std::fmt::Write;
 use std::ops::Range;
 

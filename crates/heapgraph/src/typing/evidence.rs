@@ -4,8 +4,8 @@ use super::fit::Exactness;
 use crate::blocks::Blocks;
 use crate::graph::input::Site;
 use crate::graph::roots::Root;
+use stackglass_layouts::Layouts;
 use stackglass_process_view::image::Image;
-use stackglass_symbols::layouts::Layouts;
 
 /// What types are inferred from.
 #[derive(Clone, Copy)]

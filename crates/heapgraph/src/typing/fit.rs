@@ -1,7 +1,7 @@
 //! Whether a type fits into a block of a requested size, or of a usable size, as glibc's malloc rounds sizes.
 
 use crate::references::{BlockType, Extent};
-use stackglass_symbols::layouts::{Layout, Layouts, Shape, TypeId};
+use stackglass_layouts::{Layout, Layouts, Shape, TypeId};
 
 /// Blocks from this size on may have mappings of their own, which are whole pages.
 const MAPPED: u64 = 64 << 10;

@@ -11,8 +11,8 @@ use super::propagation::{Pointer, Propagation, Soundness, Source, Trust};
 use crate::references::{BlockType, Extent, Hold, Reference};
 use crate::window::Window;
 use foldhash::{HashMap, HashSet};
+use stackglass_layouts::{LocalPlace, TypeId};
 use stackglass_process_view::locals;
-use stackglass_symbols::layouts::{LocalPlace, TypeId};
 
 /// Most values that are followed.
 const MOST_VALUES: usize = 1 << 16;

@@ -2,7 +2,7 @@
 //! struct is (`container_of`, intrusive lists, base structs).
 
 use foldhash::HashMap;
-use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
+use stackglass_layouts::{Layouts, Shape, TypeId};
 
 /// Deepest nesting of structs that is followed.
 const DEPTH: usize = 8;

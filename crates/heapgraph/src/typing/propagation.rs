@@ -11,8 +11,8 @@ use super::vtables::Vtables;
 use crate::blocks::lookup::Lookup;
 use crate::references::{BlockType, Extent, Hold, Reference, References};
 use foldhash::HashMap;
+use stackglass_layouts::{Layouts, Shape, TypeId};
 use stackglass_profile::heap_graph::NodeKind;
-use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 
 /// Most repetitions. Blocks with different types then still are left out.
 const MOST_ROUNDS: usize = 8;

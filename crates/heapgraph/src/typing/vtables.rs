@@ -6,7 +6,7 @@ use super::memory::BlockMemory;
 use crate::blocks::lookup::Lookup;
 use crate::references::BlockType;
 use foldhash::HashMap;
-use stackglass_symbols::layouts::{Layouts, TypeId};
+use stackglass_layouts::{Layouts, TypeId};
 use std::ops::Range;
 
 /// Bytes that are read at once.

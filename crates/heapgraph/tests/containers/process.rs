@@ -3,12 +3,12 @@
 use stackglass_heapgraph::references::{
     BlockType, EdgeName, Extent, Hold, Pointers, Reference, References, start_of_text, text,
 };
+use stackglass_layouts::Layouts;
 use stackglass_process_view::image::{Image, Memory};
 use stackglass_process_view::modules;
 use stackglass_procfs::maps;
 use stackglass_profile::recording::Module;
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::Layouts;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{BufRead, BufReader};

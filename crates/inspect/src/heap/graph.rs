@@ -8,6 +8,7 @@ use stackglass_heapgraph::blocks::{Blocks, glibc};
 use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
 use stackglass_heapgraph::typing::{self, Evidence};
 use stackglass_heapgraph::{other_memory, roots};
+use stackglass_layouts::{BlockType, Layouts, Wanted, allocated_blocks};
 use stackglass_process_view::image::Image;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::stacks::StackFrame;
@@ -16,7 +17,6 @@ use stackglass_profile::heap_graph::{
     AllocatingFunction, AllocationStack, AllocationStacks, HeapGraphSink, NodeKind,
 };
 use stackglass_profile::{Location, LocationId, Module, ModuleIndex, Recording, StackId};
-use stackglass_symbols::layouts::{BlockType, Layouts, Wanted, allocated_blocks};
 use std::collections::HashMap;
 use std::ops::Range;
 

@@ -5,10 +5,10 @@
 
 use crate::linked_crate::links_the_crate;
 use object::{Object, ObjectSection, ReadCache};
+use stackglass_layouts::{may_describe_named_tasks, may_describe_tasks};
 use stackglass_procfs::elf_names;
 use stackglass_profile::Module;
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::{may_describe_named_tasks, may_describe_tasks};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

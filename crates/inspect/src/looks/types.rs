@@ -8,12 +8,12 @@ use super::names::Names;
 use crate::task_stacks::Code;
 use foldhash::HashMap;
 use stackglass_awaits::{Process, RootFuture, TaskLook, TaskLooks, WrappedTask};
+use stackglass_layouts::{Layouts, Local, Wanted};
 use stackglass_process_view::ProcessView;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::stacks::StackFrame;
 use stackglass_profile::Module;
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::{Layouts, Local, Wanted};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

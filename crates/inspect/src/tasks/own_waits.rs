@@ -7,11 +7,11 @@ use crate::image::own;
 use crate::task_stacks::{WaitStacks, flatten};
 use foldhash::HashMap;
 use stackglass_awaits::{Process, WrappedLooks};
+use stackglass_layouts::{Layouts, Wanted};
 use stackglass_process_view::ProcessView;
 use stackglass_process_view::image::Image;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::{Layouts, Wanted};
 use std::io;
 
 /// Most tasks whose last stack is kept.

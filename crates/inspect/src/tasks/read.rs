@@ -7,12 +7,12 @@ use super::pool::Pool;
 use crate::image;
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::{Poll, Process, WrappedTask};
+use stackglass_layouts::Wanted;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::{ProcessView, Threads};
 use stackglass_profile::task_dump::{TaskDump, TaskState};
 use stackglass_profile::{Module, Nanos};
 use stackglass_symbols::Options;
-use stackglass_symbols::layouts::Wanted;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

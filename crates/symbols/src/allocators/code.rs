@@ -1,12 +1,12 @@
 //! Where the code of an executable leads: direct calls, and calls through slots that hold addresses of the executable.
 
-use crate::elf::{Elf, Table};
 use foldhash::{HashMap, HashSet};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, OpKind, Register};
 use object::LittleEndian;
 use object::elf::{self, DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELASZ, Rela64};
 use object::pod;
 use object::read::elf::Sym;
+use stackglass_debug_info::elf::{Elf, Table};
 use std::ops::Range;
 
 const LITTLE: LittleEndian = LittleEndian;

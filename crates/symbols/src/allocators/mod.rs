@@ -10,13 +10,13 @@ mod takeover;
 
 pub use takeover::{MovableFunction, MovableStart, MovedDistance, movable_functions};
 
-use crate::elf::{Elf, Table};
-use crate::mapped::Mapped;
 use code::Code;
 use families::Family;
 use object::LittleEndian;
 use object::elf;
 use object::read::elf::Sym;
+use stackglass_debug_info::elf::{Elf, Table};
+use stackglass_debug_info::mapped::Mapped;
 use std::path::Path;
 
 const LITTLE: LittleEndian = LittleEndian;

@@ -4,12 +4,12 @@
 //! place. That is proven from its whole code. Otherwise the allocator is left alone.
 
 use super::code::Code;
-use crate::elf::{Elf, Table};
-use crate::mapped::Mapped;
 use iced_x86::{Code as Kind, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use object::LittleEndian;
 use object::elf;
 use object::read::elf::Sym;
+use stackglass_debug_info::elf::{Elf, Table};
+use stackglass_debug_info::mapped::Mapped;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! The address range of the function around an address: from the unwind table, else from the symbol table.
 
 use crate::covering::Covering;
-use crate::elf::{Elf, Table};
 use crate::unwind_table;
 use object::elf;
 use object::read::elf::Sym;
+use stackglass_debug_info::elf::{Elf, Table};
 use std::ops::Range;
 
 /// The function around each of the sorted `addresses`.

@@ -12,8 +12,8 @@ mod functions;
 mod register;
 mod slots;
 
-use crate::elf::Elf;
-use crate::mapped::Mapped;
+use stackglass_debug_info::elf::Elf;
+use stackglass_debug_info::mapped::Mapped;
 use stackglass_unwind::call_site::{Call, LONGEST, before};
 
 /// Smallest code whose pages are released after reading.

@@ -12,9 +12,9 @@
 
 use super::flow::{Flow, Predecessors, Writes};
 use super::{Code, functions, slots::Slots};
-use crate::elf::Elf;
 use foldhash::HashSet;
 use iced_x86::{Code as Kind, Instruction, OpKind, Register};
+use stackglass_debug_info::elf::Elf;
 
 /// Largest function in bytes that is decoded. (The largest of LLVM has 0.8 MB.)
 const LARGEST: u64 = 1 << 20;

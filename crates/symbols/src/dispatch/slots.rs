@@ -4,9 +4,9 @@
 //! more complete: in static programs, slots may be filled otherwise.) Tables of function pointers and vtables are not
 //! included.
 
-use crate::elf::Elf;
 use object::LittleEndian;
 use object::elf::{self, Rela64};
+use stackglass_debug_info::elf::Elf;
 use std::ops::Range;
 
 const LITTLE: LittleEndian = LittleEndian;

@@ -1,7 +1,7 @@
 //! Generic arguments in names of functions and types: of Rust, as in debug information (`push<u8, Global>`) and in
 //! demangled symbols (`<alloc::vec::Vec<u8>>::push`), and of C++.
 
-use crate::rust_path::{bracketed, split_top};
+use stackglass_debug_info::rust_path::{bracketed, split_top};
 
 /// Types without a path.
 const PRIMITIVES: &[&str] = &[

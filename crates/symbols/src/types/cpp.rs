@@ -106,7 +106,7 @@ fn named(element: &str) -> (Family, String) {
 }
 
 /// The name of a node of a container of the standard library, by its type.
-pub(crate) fn node(a_type: &str) -> Option<String> {
+pub fn node(a_type: &str) -> Option<String> {
     let (path, list) = a_type.split_once('<')?;
     let arguments = end_of_list(list).map(|end| split(&list[..end])).unwrap_or_default();
     let name = path.rsplit("::").next().unwrap_or_default();

@@ -34,7 +34,7 @@ const CPP_DEFAULTS: &[&str] = &[
 ];
 
 /// The name of a block of a Rust program by its type in the file.
-pub(crate) fn block(family: Family, a_type: &str) -> String {
+pub fn block(family: Family, a_type: &str) -> String {
     let a_type = initialized(a_type);
     match family {
         Family::Array => format!("[{}]", short(a_type)),
@@ -63,7 +63,7 @@ pub(crate) fn container(family: Family) -> &'static str {
 }
 
 /// The type without the wrapper for memory that is not written yet.
-pub(crate) fn initialized(a_type: &str) -> &str {
+pub fn initialized(a_type: &str) -> &str {
     let inside =
         a_type.strip_prefix("core::mem::maybe_uninit::MaybeUninit<").and_then(|rest| rest.strip_suffix('>'));
     inside.filter(|inside| split(inside).len() == 1).unwrap_or(a_type)
@@ -111,7 +111,7 @@ const DEEPEST: usize = 64;
 const LONGEST: usize = 16 << 10;
 
 /// A type with the last parts of its paths, without default arguments.
-pub(crate) fn short(a_type: &str) -> String {
+pub fn short(a_type: &str) -> String {
     if a_type.len() > LONGEST {
         let path = &a_type[..end_of_path(a_type)];
         return format!("{}<…>", last_names(path));

@@ -1,10 +1,10 @@
 //! Types of allocations, by the functions in their stacks.
 //!
 //! Rust does not pass types to the allocator, but the containers that call it are generic: the frame
-//! `RawVec<String>::grow_one` allocates strings. A table of rules ([`rules`]) tells which functions of the standard
-//! libraries allocate what; their generic arguments are in debug information and in new symbols ([`arguments`]); one
-//! frame of the stack decides ([`stack`]), and its type is shortened to what a programmer writes ([`display`]). C++ has
-//! its own rules ([`cpp`]).
+//! `RawVec<String>::grow_one` allocates strings. A table of rules (`rules`) tells which functions of the standard
+//! libraries allocate what; their generic arguments are in debug information and in new symbols (`arguments`); one
+//! frame of the stack decides (`stack`), and its type is shortened to what a programmer writes (`display`). C++ has
+//! its own rules (`cpp`).
 
 mod arguments;
 mod cpp;
@@ -12,16 +12,16 @@ mod display;
 mod rules;
 mod stack;
 
-pub(crate) use cpp::node as cpp_node;
-pub(crate) use display::{block as named_block, initialized, short};
-pub(crate) use rules::Family;
-pub(crate) use stack::Contents;
+pub use cpp::node as cpp_node;
+pub use display::{block as named_block, initialized, short};
+pub use rules::Family;
+pub use stack::Contents;
 
-use crate::naming::name_of_symbol;
-use crate::rust_path;
 use foldhash::{HashMap, HashSet};
 use rules::{Argument, Role, Rule};
 use stack::{Container, Layer, Place};
+use stackglass_debug_info::naming::name_of_symbol;
+use stackglass_debug_info::rust_path;
 use stackglass_profile::{AllocationKind, Frame, LocationId, Recording, StackId};
 use std::sync::Arc;
 

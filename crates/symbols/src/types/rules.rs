@@ -33,7 +33,7 @@ use std::borrow::Cow;
 
 /// What a block is, apart from its type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Family {
+pub enum Family {
     /// A buffer of elements.
     Array,
     /// One value, or a node.

@@ -27,7 +27,8 @@ pub(crate) struct Decision {
 
 /// What a block contains, in names of the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Contents {
+pub struct Contents {
+    /// What the block is.
     pub family: Family,
     /// The type of an element, value, slot or entry, as the family says.
     pub a_type: String,

@@ -1,7 +1,5 @@
-//! Symbols of real programs: from several compilers with known results, compared with another implementation, and from
-//! damaged files.
+//! Symbols of real programs: from several compilers with known results, and compared with another implementation.
 
-mod allocations;
 mod allocators;
 mod c_programs;
 mod code_lines;
@@ -9,8 +7,6 @@ mod compressed;
 mod debuginfod;
 mod disassembly;
 mod dispatch;
-mod hostile;
-mod layouts;
 mod oracle;
 mod program;
 mod rust_programs;

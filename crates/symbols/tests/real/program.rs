@@ -41,8 +41,11 @@ impl Program {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let copy = root.join(source);
-        std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/sources").join(source), &copy)
-            .unwrap();
+        std::fs::copy(
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../symbols/tests/real/sources").join(source),
+            &copy,
+        )
+        .unwrap();
         let path = root.join("program");
         run(Command::new(compiler)
             .current_dir(&root)

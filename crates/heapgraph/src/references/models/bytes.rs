@@ -2,7 +2,7 @@
 
 use crate::references::compile::{Compiler, field};
 use crate::references::slots::{Compiled, Kind, each_slot};
-use stackglass_symbols::layouts::{BlockType, Layout, Shape};
+use stackglass_layouts::{BlockType, Layout, Shape};
 
 /// The field `ptr` leads to as many bytes as `len` says. They are often text.
 pub(super) fn bytes(compiler: &mut Compiler<'_>, layout: &Layout) -> Option<Compiled> {

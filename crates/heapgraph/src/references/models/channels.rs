@@ -4,7 +4,7 @@ use super::find::{initialized, number};
 use crate::references::compile::{Compiler, field};
 use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Condition, If, Op, each_slot, holding, within};
-use stackglass_symbols::layouts::{Field, Layout, Shape};
+use stackglass_layouts::{Field, Layout, Shape};
 
 /// Bits of the state of a slot in an unbounded channel.
 const WRITTEN: u64 = 1;

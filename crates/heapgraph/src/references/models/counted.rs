@@ -3,7 +3,7 @@
 use crate::references::compile::{Compiler, field};
 use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Condition, If, Op, holding, within};
-use stackglass_symbols::layouts::{Layout, Shape};
+use stackglass_layouts::{Layout, Shape};
 
 /// Holds the target of a field as it says, and those of other fields, the allocator's, as usual.
 fn holder(compiler: &mut Compiler<'_>, layout: &Layout, pointer: &str, hold: Hold) -> Option<Compiled> {

@@ -10,7 +10,7 @@ use super::find::argument;
 use crate::references::compile::Compiler;
 use crate::references::reference::Hold;
 use crate::references::slots::Compiled;
-use stackglass_symbols::layouts::{Layout, TypeId};
+use stackglass_layouts::{Layout, TypeId};
 
 /// The places of a container.
 pub(super) fn model(

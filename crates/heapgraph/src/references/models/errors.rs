@@ -3,7 +3,7 @@
 use crate::references::compile::{Compiler, field};
 use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Kind, Op, Slot};
-use stackglass_symbols::layouts::{BlockType, Layout};
+use stackglass_layouts::{BlockType, Layout};
 
 /// The bits of the tag, and the tag of a boxed error of the user.
 const TAG: u64 = 3;

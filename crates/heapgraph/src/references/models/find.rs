@@ -1,7 +1,7 @@
 //! Finds fields inside of a library's types, however deep they are wrapped.
 
 use crate::references::compile::{Compiler, base};
-use stackglass_symbols::layouts::{Field, Layout, Layouts, Shape, TypeId};
+use stackglass_layouts::{Field, Layout, Layouts, Shape, TypeId};
 
 /// Wrappers are not deeper.
 const DEPTH: usize = 12;

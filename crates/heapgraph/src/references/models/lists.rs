@@ -3,7 +3,7 @@
 use crate::references::compile::{Compiler, field};
 use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, holding, within};
-use stackglass_symbols::layouts::{Layout, Shape};
+use stackglass_layouts::{Layout, Shape};
 
 /// The places of a struct of which two fields hold their targets in a given way.
 fn with_holds(

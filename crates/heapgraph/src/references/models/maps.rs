@@ -4,7 +4,7 @@ use super::find::{argument, initialized, named, number, plain, thin_pointer};
 use crate::references::compile::{Compiler, base, field, name_of};
 use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Count, Kind, Op, Repeat, Slot, holding, within};
-use stackglass_symbols::layouts::{BlockType, Field, Layout, Layouts, Shape, TypeId};
+use stackglass_layouts::{BlockType, Field, Layout, Layouts, Shape, TypeId};
 
 pub(super) fn table(compiler: &mut Compiler<'_>, layout: &Layout) -> Option<Compiled> {
     let layouts = compiler.layouts;

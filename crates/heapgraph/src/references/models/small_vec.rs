@@ -4,7 +4,7 @@ use super::find::{argument, number, thin_pointer};
 use crate::references::compile::{Compiler, field};
 use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Condition, Count, If, Kind, Op, Repeat, Slot};
-use stackglass_symbols::layouts::{BlockType, Field, Layout, Layouts, Shape};
+use stackglass_layouts::{BlockType, Field, Layout, Layouts, Shape};
 
 /// Where the parts lie: inline elements, pointer, length.
 struct Parts {

@@ -3,7 +3,7 @@
 use super::find::{initialized, named, plain};
 use crate::references::compile::{Compiler, field};
 use crate::references::slots::{Compiled, Condition, If, Op, within};
-use stackglass_symbols::layouts::{Layout, Layouts, RustVersion, Shape, TypeId};
+use stackglass_layouts::{Layout, Layouts, RustVersion, Shape, TypeId};
 
 /// From this version on, the state of a `Once` with a value is 0, and 3 is the state of one without. Before, 3 is the state with
 /// a value, and 0 that of one without.

@@ -4,7 +4,7 @@ use super::find::{argument, named, number, thin_pointer};
 use crate::references::compile::{Compiler, field};
 use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Kind, Op, Slot, each_slot};
-use stackglass_symbols::layouts::{BlockType, Layout, Shape};
+use stackglass_layouts::{BlockType, Layout, Shape};
 
 /// The buffer of a container: where its pointer lies, and what it contains.
 struct Buffer {

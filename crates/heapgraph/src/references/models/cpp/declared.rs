@@ -2,7 +2,7 @@
 
 use crate::references::reference::Hold;
 use crate::references::slots::{Kind, Op, Slot};
-use stackglass_symbols::layouts::{BlockType, Layouts, TypeId};
+use stackglass_layouts::{BlockType, Layouts, TypeId};
 
 /// The type `name<arguments>`, as GCC writes it.
 pub(super) fn instance(layouts: &Layouts, name: &str, arguments: &str) -> Option<TypeId> {

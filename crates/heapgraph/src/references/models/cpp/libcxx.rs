@@ -6,7 +6,7 @@ use super::vectors::{owner, pointer};
 use crate::references::compile::{Compiler, field};
 use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Condition, If, Kind, Op, holding, within};
-use stackglass_symbols::layouts::{BlockType, Layout, Layouts, Shape};
+use stackglass_layouts::{BlockType, Layout, Layouts, Shape};
 
 /// The places of a container.
 pub(super) fn model(compiler: &mut Compiler<'_>, name: &str, layout: &Layout) -> Option<Compiled> {

@@ -6,7 +6,7 @@ use super::vectors::pointer;
 use crate::references::compile::{Compiler, field, name_of};
 use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Kind, Op, within};
-use stackglass_symbols::layouts::{BlockType, Layout, TypeId};
+use stackglass_layouts::{BlockType, Layout, TypeId};
 
 /// The value in a node.
 fn value(compiler: &mut Compiler<'_>, layout: &Layout) -> Option<Compiled> {

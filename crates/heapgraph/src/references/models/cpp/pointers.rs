@@ -5,7 +5,7 @@ use super::declared::slot;
 use crate::references::compile::{Compiler, base, field};
 use crate::references::reference::Hold;
 use crate::references::slots::{Case, Compiled, Condition, If, Kind, Op, Switch, holding, within};
-use stackglass_symbols::layouts::{BlockType, Layout, Shape, TypeId};
+use stackglass_layouts::{BlockType, Layout, Shape, TypeId};
 
 /// Bases of tuples are not deeper.
 const DEPTH: usize = 12;

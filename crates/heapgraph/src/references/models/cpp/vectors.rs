@@ -4,7 +4,7 @@ use super::super::find::{argument, named, number, thin_pointer};
 use crate::references::compile::{Compiler, field};
 use crate::references::reference::Hold;
 use crate::references::slots::{Compiled, Kind, Op, Slot};
-use stackglass_symbols::layouts::{BlockType, Layout, Layouts};
+use stackglass_layouts::{BlockType, Layout, Layouts};
 
 pub(super) fn owner(pointer: u64, contains: BlockType, text: bool, kind: Kind) -> Compiled {
     let hold = Hold::Owns;

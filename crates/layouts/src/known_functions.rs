@@ -1,0 +1,143 @@
+//! Functions whose effect is known without reading their code: those that give permits of tokio's locks back, those that free
+//! memory, those that copy it, and those that close sockets.
+//!
+//! Symbols name them. Functions of other modules are named by the slots that the dynamic linker fills with their addresses.
+
+use foldhash::HashMap;
+use object::elf;
+use object::read::elf::Sym;
+use object::{LittleEndian, SymbolIndex};
+use stackglass_debug_info::elf::{Elf, Table};
+use stackglass_debug_info::locate::Files;
+use stackglass_debug_info::naming::name_of_symbol;
+use std::ops::Range;
+use std::sync::Arc;
+
+const LITTLE: LittleEndian = LittleEndian;
+
+/// What a function does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum KnownFunction {
+    /// Gives permits of a semaphore of tokio back: its address, and the number of permits.
+    Release,
+    /// Closes a semaphore of tokio, as the end of a channel's receiver does.
+    Close,
+    /// Frees memory.
+    Free,
+    /// Copies memory: to, from, bytes.
+    Copy,
+    /// Fills memory with a byte: to, byte, bytes.
+    Fill,
+    /// Asks the kernel something about a descriptor, changes no memory of the program, and returns 0 unless it fails.
+    Descriptor,
+    /// Writes to a descriptor: descriptor, address, bytes.
+    Write,
+    /// Makes a system call: its number, and its arguments.
+    SystemCall,
+}
+
+/// The known functions of a module.
+#[derive(Clone, Debug, Default)]
+pub struct KnownFunctions {
+    /// By their address in the file.
+    pub functions: HashMap<u64, KnownFunction>,
+    /// By the address in the file of a slot that leads to them.
+    pub slots: HashMap<u64, KnownFunction>,
+    /// Addresses in the file of the functions in which `block_on` of tokio waits.
+    pub parks: Vec<Range<u64>>,
+    /// Functions that poll tasks of tokio, as their symbols name them: address in the file, and name with type arguments.
+    /// Only the newer mangling of Rust (v0) has these.
+    pub polls: Vec<(u64, Arc<str>)>,
+}
+
+/// Finds those of a module.
+pub(super) fn find(files: &Files) -> KnownFunctions {
+    let mut found = KnownFunctions::default();
+    if let Some((elf, table)) = files.symbols()
+        && let Some(symbols) = elf.symbols(table)
+    {
+        for symbol in symbols.iter() {
+            if symbol.st_type() != elf::STT_FUNC || symbol.st_shndx.get(LITTLE) == elf::SHN_UNDEF {
+                continue;
+            }
+            let name =
+                symbols.symbol_name(LITTLE, symbol).ok().and_then(|name| std::str::from_utf8(name).ok());
+            let Some(name) = name else { continue };
+            let start = symbol.st_value(LITTLE);
+            if let Some(function) = function(name) {
+                found.functions.insert(start, function);
+            } else if name.contains("5tokio7runtime4park") && is_park(name) {
+                found.parks.push(start..start.saturating_add(symbol.st_size(LITTLE)));
+            } else if name.starts_with("_R") && name.contains("5tokio7runtime4task3raw4poll") {
+                found.polls.extend(name_of_symbol(name).spec.map(|name| (start, name)));
+            }
+        }
+    }
+    let program = files.program.as_ref().and_then(|file| Elf::parse(file).ok());
+    if let Some(elf) = program
+        && let Some(symbols) = elf.symbols(Table::Dynamic)
+    {
+        for relocation in elf.relocations() {
+            let kind = relocation.r_type(LITTLE, false);
+            if kind != elf::R_X86_64_GLOB_DAT && kind != elf::R_X86_64_JUMP_SLOT {
+                continue;
+            }
+            let index = SymbolIndex(relocation.r_sym(LITTLE, false) as usize);
+            let name = symbols.symbol(index).and_then(|symbol| symbols.symbol_name(LITTLE, symbol));
+            let name = name.ok().and_then(|name| std::str::from_utf8(name).ok());
+            if let Some(function) = name.and_then(function) {
+                found.slots.insert(relocation.r_offset.get(LITTLE), function);
+            }
+        }
+    }
+    found
+}
+
+/// Whether this is a method `park` of `CachedParkThread` or of its `Inner`, either of which may be inlined.
+fn is_park(symbol: &str) -> bool {
+    ["16CachedParkThread4park", "5Inner4park"].iter().any(|method| symbol.contains(method))
+}
+
+/// What the function with a symbol does, in both manglings of Rust and in C.
+fn function(symbol: &str) -> Option<KnownFunction> {
+    match symbol {
+        "free" => return Some(KnownFunction::Free),
+        "memcpy" | "memmove" => return Some(KnownFunction::Copy),
+        "memset" => return Some(KnownFunction::Fill),
+        "write" => return Some(KnownFunction::Write),
+        "syscall" => return Some(KnownFunction::SystemCall),
+        "close" | "epoll_ctl" | "fcntl" | "fcntl64" | "shutdown" => return Some(KnownFunction::Descriptor),
+        _ => {}
+    }
+    if !symbol.starts_with("_ZN") && !symbol.starts_with("_R") {
+        return None;
+    }
+    if ["14___rust_dealloc", "13___rdl_dealloc", "12___rg_dealloc"].iter().any(|name| symbol.contains(name)) {
+        return Some(KnownFunction::Free);
+    }
+    let method = symbol.split_once("5tokio4sync15batch_semaphore")?.1.split_once("9Semaphore")?.1;
+    let is = |name: &str| method.starts_with(name);
+    match () {
+        () if is("7release") || is("18add_permits_locked") => Some(KnownFunction::Release),
+        () if is("5close") => Some(KnownFunction::Close),
+        () => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_in_both_manglings() {
+        let release = "_ZN5tokio4sync15batch_semaphore9Semaphore7release17h0123456789abcdefE";
+        assert_eq!(function(release), Some(KnownFunction::Release));
+        let of_v0 =
+            "_RNvMs0_NtNtCs4fqI2P2rA04_5tokio4sync15batch_semaphoreNtB5_9Semaphore18add_permits_locked";
+        assert_eq!(function(of_v0), Some(KnownFunction::Release));
+        assert_eq!(function("_RNvCsb9Q_7___rustc14___rust_dealloc"), Some(KnownFunction::Free));
+        assert_eq!(function("_ZN5tokio4sync15batch_semaphore9Semaphore11try_acquire17hE"), None);
+        assert_eq!(function("epoll_ctl"), Some(KnownFunction::Descriptor));
+        assert_eq!(function("release"), None);
+    }
+}
