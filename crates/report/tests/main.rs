@@ -7,8 +7,6 @@ mod annotate_bytes;
 mod call_tree;
 mod deep;
 mod harmless;
-mod heap_graph;
-mod heap_text;
 mod hot;
 mod json;
 mod peek;

@@ -5,7 +5,6 @@ pub mod annotate;
 pub(crate) mod callers;
 pub(crate) mod comparison;
 pub(crate) mod complete;
-pub mod heap;
 pub mod hot;
 pub(crate) mod json_frame;
 pub(crate) mod json_head;
