@@ -6,12 +6,14 @@
 //! the time go" without options.
 //!
 //! Nothing here reads files, asks the system or knows how samples are taken.
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod executors;
 pub mod kinds;
 pub mod metric;
 mod options;
-mod order;
+pub mod order;
 mod queries;
 mod quirks;
 mod reports;
@@ -26,7 +28,6 @@ pub use queries::allocations::{self as allocation_queries, AllocationKey, Alloca
 pub use queries::callers::{self, Caller, Callers, CallersError};
 pub use queries::comparison::{self, Comparison};
 pub use queries::file_pattern::FilePattern;
-pub use queries::heap_graph;
 pub use queries::hot::{HotKey, HotRow, HotTable, Place};
 pub use queries::picked::nothing_picked;
 pub use queries::selection::{Selection, count_time};
@@ -37,7 +38,6 @@ pub use reports::allocations::{self, AllocationsText};
 pub use reports::annotate::{self, Annotate};
 pub use reports::callers::CallersText;
 pub use reports::comparison::ComparisonText;
-pub use reports::heap::{self, HeapText};
 pub use reports::hot::{self, HotText};
 pub use reports::peek::{self, Peek};
 pub use reports::print::{
@@ -48,5 +48,5 @@ pub use reports::tasks::{self, TasksText};
 pub use source::Source;
 pub use text::links::Links;
 pub use text::style::Style;
-pub use text::{columns, json, numbers};
+pub use text::{columns, json, numbers, style, type_name};
 pub use trees::call_tree::{self, CallTree, CallTrees};

@@ -85,7 +85,7 @@ pub(crate) fn callers(a: (u64, &Frame), b: (u64, &Frame)) -> Ordering {
 }
 
 /// The largest amounts first, then by name.
-pub(crate) fn largest_first<A: Ord, N: Ord>(a: (A, N), b: (A, N)) -> Ordering {
+pub fn largest_first<A: Ord, N: Ord>(a: (A, N), b: (A, N)) -> Ordering {
     (Reverse(a.0), a.1).cmp(&(Reverse(b.0), b.1))
 }
 

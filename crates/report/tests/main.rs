@@ -6,8 +6,6 @@ mod allocations;
 mod annotate_bytes;
 mod call_tree;
 mod deep;
-mod heap_graph;
-mod heap_text;
 mod hot;
 mod json;
 mod peek;

@@ -5,8 +5,8 @@ use crate::failure::{Failure, Outcome};
 use crate::input::is_stream;
 use crate::terminal::LayoutFlags;
 use clap::Args;
-use stackglass_report::heap_graph::growth::{HeapSums, growth};
-use stackglass_report::{HeapText, heap};
+use stackglass_heap_report::answers::growth::{HeapSums, growth};
+use stackglass_heap_report::{HeapText, reports};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -66,7 +66,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     drop(progress);
     let mut out = BufWriter::new(std::io::stdout().lock());
     if flags.json {
-        heap::write_growth_json(&snapshots, &rows, &mut out)?;
+        reports::write_growth_json(&snapshots, &rows, &mut out)?;
     } else {
         let layout = flags.layout.of_stdout();
         let columns = if layout.terminal { layout.columns } else { layout.columns.min(160) };

@@ -4,10 +4,10 @@ use super::open::{self, Progress};
 use crate::failure::{Failure, Outcome};
 use crate::terminal::LayoutFlags;
 use clap::Args;
+use stackglass_heap_report::answers::{HeapAnswers, TypeAnswer, TypeSize};
+use stackglass_heap_report::{HeapText, reports};
 use stackglass_profile::sanitize;
-use stackglass_report::heap_graph::{HeapAnswers, TypeAnswer, TypeSize};
 use stackglass_report::numbers::bytes_text;
-use stackglass_report::{HeapText, heap};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -77,7 +77,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     // The report is written at once, so that the sign of progress does not lie in between.
     let mut text = Vec::new();
     match (&answer, flags.json) {
-        (None, true) => heap::write_show_json(&answers, &mut text)?,
+        (None, true) => reports::write_show_json(&answers, &mut text)?,
         (None, false) => layout(flags, &flags.layout).show(&answers, &mut text)?,
         (Some(answer), json) => of_type(flags, answer, json, &mut text)?,
     }
@@ -91,11 +91,11 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
 fn of_type(flags: &Flags, answer: &TypeAnswer, json: bool, out: &mut Vec<u8>) -> std::io::Result<()> {
     let text = layout(flags, &flags.layout);
     match (flags.path_to.is_some(), flags.retainers.is_some(), json) {
-        (true, _, true) => heap::write_path_json(answer, out),
+        (true, _, true) => reports::write_path_json(answer, out),
         (true, _, false) => text.path(answer, out),
-        (_, true, true) => heap::write_retainers_json(answer, out),
+        (_, true, true) => reports::write_retainers_json(answer, out),
         (_, true, false) => text.retainers(answer, out),
-        (_, _, true) => heap::write_type_json(answer, out),
+        (_, _, true) => reports::write_type_json(answer, out),
         (_, _, false) => text.one_type(answer, out),
     }
 }

@@ -40,7 +40,7 @@ enum Child {
         row: usize,
         name: String,
     },
-    Owner {
+    Start {
         row: u32,
         index: u32,
     },
@@ -72,7 +72,7 @@ pub(super) fn emit<S: HeapGraphSink>(
                     out.sink.edge(from, NodeIndex(*row as u32), EdgeKind::Property, name.0)?;
                     out.totals.edges += 1;
                 }
-                Child::Owner { row, index } => {
+                Child::Start { row, index } => {
                     out.sink.edge(from, NodeIndex(blocks_from + row), EdgeKind::Element, *index)?;
                     out.totals.edges += 1;
                 }
@@ -187,10 +187,10 @@ fn upper_nodes(input: &Input<'_>, edges: &Edges, unreached: &Unreached) -> Vec<U
             nodes[row].children.push(Child::Root(place));
         }
     }
-    if !unreached.owners.is_empty() {
+    if !unreached.starts.is_empty() {
         let row = add(&mut nodes, 0, UNREACHABLE.to_owned());
-        let owners = unreached.owners.iter().zip(0..);
-        nodes[row].children.extend(owners.map(|(block, index)| Child::Owner { row: block.0, index }));
+        let starts = unreached.starts.iter().zip(0..);
+        nodes[row].children.extend(starts.map(|(block, index)| Child::Start { row: block.0, index }));
     }
     nodes
 }

@@ -2,8 +2,9 @@
 //!
 //! Words on stacks, in registers and in memory of unknown use may be left over, and most are borrowed. One holds its target only if
 //! the target cannot be reached otherwise. If several could hold it, a local variable that owns it does, else the outermost frame.
-//! Of the blocks that nothing reaches, the *owners* are those that no other unreached block reaches, or one of each cycle of
-//! such blocks.
+//! Of the blocks that nothing reaches, the snapshot lists only *starts*: those that no other unreached block reaches, or one of
+//! each cycle of such blocks. They are an order of the file, not an answer: what owns the leak candidates of any snapshot is found
+//! by its readers, by their own rules of what holds what (`heap_report/src/answers/leaks.rs`).
 //!
 //! Both are the smallest sets of starts from which all is reached. A first walk in order finds starts that no earlier start
 //! reaches. A second walk in reverse order keeps those that no later start reaches.
@@ -13,7 +14,7 @@ use super::input::Input;
 use super::roots::RootKind;
 use crate::blocks::BlockIndex;
 
-/// Makes edges of stacks and registers weak where their targets are held otherwise. Returns the owners of unreached blocks.
+/// Makes edges of stacks and registers weak where their targets are held otherwise. Returns the starts of unreached blocks.
 pub(super) fn reach(edges: &mut Edges, input: &Input<'_>) -> Unreached {
     let mut walk =
         Walk { roots: input.roots.len(), states: vec![State::New; input.blocks.len()], pending: Vec::new() };
@@ -44,15 +45,15 @@ pub(super) fn reach(edges: &mut Edges, input: &Input<'_>) -> Unreached {
         .collect();
     let count = unreached.len();
     let starts = walk.starts(unreached, |block| *block, edges);
-    let owners = starts.into_iter().filter_map(|(block, is_needed)| is_needed.then_some(block)).collect();
-    Unreached { owners, count }
+    let starts = starts.into_iter().filter_map(|(block, is_needed)| is_needed.then_some(block)).collect();
+    Unreached { starts, count }
 }
 
 /// Blocks that nothing reaches.
 #[derive(Debug, Default)]
 pub(super) struct Unreached {
     /// Those through which all others are reached.
-    pub owners: Vec<BlockIndex>,
+    pub starts: Vec<BlockIndex>,
     /// Number of all.
     pub count: usize,
 }

@@ -10,7 +10,6 @@ pub(crate) mod cut_reasons;
 pub mod file_pattern;
 pub(crate) mod function_pattern;
 pub(crate) mod function_table;
-pub mod heap_graph;
 pub mod hot;
 pub(crate) mod hot_chains;
 pub(crate) mod line_times;

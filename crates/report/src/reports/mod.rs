@@ -4,7 +4,6 @@ pub mod allocations;
 pub mod annotate;
 pub(crate) mod callers;
 pub(crate) mod comparison;
-pub mod heap;
 pub mod hot;
 pub(crate) mod json_frame;
 pub(crate) mod json_head;

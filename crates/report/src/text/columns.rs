@@ -75,7 +75,7 @@ pub(crate) fn pad_right(text: &str, columns: usize) -> String {
 }
 
 /// The text, padded with spaces on the left to `columns`. Never cut.
-pub(crate) fn pad_left(text: &str, columns: usize) -> String {
+pub fn pad_left(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 

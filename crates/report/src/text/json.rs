@@ -54,7 +54,10 @@ pub fn write_line(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()>
 }
 
 /// As [`write()`]; members with these keys begin a line as well, unless they belong to a row.
-pub(crate) fn write_sections(
+///
+/// # Errors
+/// When writing fails.
+pub fn write_sections(
     sections: &'static [&'static str],
     value: &impl Serialize,
     out: &mut dyn Write,
@@ -81,7 +84,7 @@ impl<I: Iterator<Item: Serialize> + Clone> Serialize for Rows<I> {
 
 /// A short value without lines of its own: its lists have no rows.
 #[derive(Clone, Debug)]
-pub(crate) struct InLine<T>(pub T);
+pub struct InLine<T>(pub T);
 
 impl<T: Serialize> Serialize for InLine<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

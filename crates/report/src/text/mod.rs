@@ -6,4 +6,4 @@ pub mod links;
 pub mod numbers;
 pub(crate) mod short;
 pub mod style;
-pub(crate) mod type_name;
+pub mod type_name;

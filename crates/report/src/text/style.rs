@@ -16,18 +16,27 @@ pub enum Style {
 
 /// The colour of a piece of text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Paint {
+pub enum Paint {
+    /// That of all text.
     #[default]
     Normal,
+    /// Headings, and what a line is about.
     Bold,
     /// Asleep or less important.
     Grey,
+    /// More of what is unwanted.
     Red,
+    /// A warning.
     Yellow,
+    /// Less of what is unwanted.
     Green,
+    /// A place or a note.
     Cyan,
+    /// A group.
     Magenta,
+    /// A name of a group.
     BoldCyan,
+    /// A name of a group within another.
     BoldBlue,
 }
 
@@ -60,7 +69,7 @@ struct Piece {
 
 /// A line of painted pieces.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Line {
+pub struct Line {
     /// The text of all pieces, so that a reused line does not allocate.
     text: String,
     pieces: Vec<Piece>,
@@ -69,12 +78,13 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn new() -> Line {
+    /// An empty line.
+    pub fn new() -> Line {
         Line::default()
     }
 
     /// A line of one piece.
-    pub(crate) fn of(paint: Paint, text: impl fmt::Display) -> Line {
+    pub fn of(paint: Paint, text: impl fmt::Display) -> Line {
         let mut line = Line::new();
         line.push(paint, text);
         line
@@ -87,7 +97,8 @@ impl Line {
         self.bold = false;
     }
 
-    pub(crate) fn push(&mut self, paint: Paint, text: impl fmt::Display) -> &mut Line {
+    /// Adds a painted piece.
+    pub fn push(&mut self, paint: Paint, text: impl fmt::Display) -> &mut Line {
         self.push_linked(paint, text, None)
     }
 
@@ -110,7 +121,7 @@ impl Line {
     }
 
     /// Adds all pieces of another line.
-    pub(crate) fn append(&mut self, other: Line) -> &mut Line {
+    pub fn append(&mut self, other: Line) -> &mut Line {
         let begin = self.text.len();
         self.text += &other.text;
         self.pieces.extend(other.pieces.into_iter().map(|piece| Piece { end: piece.end + begin, ..piece }));
@@ -123,16 +134,18 @@ impl Line {
         self
     }
 
-    pub(crate) fn plain(&mut self, text: impl fmt::Display) -> &mut Line {
+    /// Adds a piece without a colour.
+    pub fn plain(&mut self, text: impl fmt::Display) -> &mut Line {
         self.push(Paint::Normal, text)
     }
 
-    pub(crate) fn width(&self) -> usize {
+    /// Its width in columns.
+    pub fn width(&self) -> usize {
         columns::width(&self.text)
     }
 
     /// Cuts the whole line at the right. The `…` belongs to the piece with the last column.
-    pub(crate) fn cut(&mut self, columns: usize) -> &mut Line {
+    pub fn cut(&mut self, columns: usize) -> &mut Line {
         if let Some(end) = columns::cut_at(&self.text, columns) {
             let last = self.pieces.iter().position(|piece| piece.end > end);
             self.pieces.truncate(last.map_or(0, |last| last + 1));
@@ -146,13 +159,19 @@ impl Line {
     }
 
     /// Writes the line with a newline.
-    pub(crate) fn write(&self, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn write(&self, style: Style, out: &mut dyn Write) -> io::Result<()> {
         self.write_open(style, out)?;
         out.write_all(b"\n")
     }
 
     /// Writes the line without a newline.
-    pub(crate) fn write_open(&self, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn write_open(&self, style: Style, out: &mut dyn Write) -> io::Result<()> {
         if style == Style::Plain {
             return out.write_all(self.text.as_bytes());
         }

@@ -4,7 +4,7 @@
 use crate::text::columns::{cut_right, width};
 
 /// A type in at most `room` columns. Arguments become `…`, the deepest and last first; then the end is cut.
-pub(crate) fn shorten_type(name: &str, room: usize) -> String {
+pub fn shorten_type(name: &str, room: usize) -> String {
     if width(name) <= room {
         return name.to_owned();
     }

@@ -1,7 +1,7 @@
 //! Sums by type, without counting anything twice.
 
 use super::{Bits, HeapAnswers};
-use crate::order;
+use stackglass_report::order;
 
 /// All nodes of one type.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

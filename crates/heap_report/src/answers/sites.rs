@@ -1,9 +1,9 @@
 //! Where blocks were allocated.
 
 use super::HeapAnswers;
-use crate::order;
 use foldhash::HashMap;
 use stackglass_profile::heap_graph::{AllocatingFunction, HeapGraph};
+use stackglass_report::order;
 
 /// Blocks that one place in a function allocated.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

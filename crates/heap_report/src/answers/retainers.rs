@@ -2,9 +2,9 @@
 
 use super::HeapAnswers;
 use super::edges::{Labels, range, weak};
-use crate::order;
 use foldhash::HashMap;
 use stackglass_profile::heap_graph::NodeIndex;
+use stackglass_report::order;
 
 /// One field of one type, or one root, that holds nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

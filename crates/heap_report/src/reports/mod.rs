@@ -14,19 +14,18 @@ mod table;
 
 pub use json::{write_growth_json, write_path_json, write_retainers_json, write_show_json, write_type_json};
 
-use crate::Style;
-use crate::heap_graph::HeapAnswers;
-use crate::heap_graph::growth::{GrowthRow, HeapSums};
-use crate::queries::heap_graph::TypeAnswer;
-use crate::text::numbers::{bytes_text, count_text};
+use crate::answers::growth::{GrowthRow, HeapSums};
+use crate::answers::{HeapAnswers, TypeAnswer};
+use stackglass_report::Style;
+use stackglass_report::numbers::{bytes_text, count_text};
 use std::io::{self, Write};
 
 /// The report on a heap graph.
 ///
 /// ```
 /// use stackglass_profile::heap_graph::HeapGraphBuilder;
-/// use stackglass_report::HeapText;
-/// use stackglass_report::heap_graph::HeapAnswers;
+/// use stackglass_heap_report::HeapText;
+/// use stackglass_heap_report::answers::HeapAnswers;
 ///
 /// let graph = HeapGraphBuilder::default().finish();
 /// let mut text = Vec::new();
@@ -61,7 +60,7 @@ impl HeapText {
 
     /// Width in terminal columns; at least 60 are used.
     pub fn cols(mut self, columns: usize) -> HeapText {
-        self.cols = columns.clamp(60, crate::MOST_COLUMNS);
+        self.cols = columns.clamp(60, stackglass_report::MOST_COLUMNS);
         self
     }
 

@@ -4,9 +4,9 @@ use super::reach::Reach;
 use super::type_names::TypeNames;
 use super::unreachable_node;
 use super::weakly_reached::weakly_reached;
-use crate::order;
 use foldhash::HashMap;
 use stackglass_profile::heap_graph::HeapGraph;
+use stackglass_report::order;
 
 /// Sums of one snapshot, small enough to keep while the next one is read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

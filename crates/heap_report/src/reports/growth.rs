@@ -2,11 +2,11 @@
 
 use super::HeapText;
 use super::table::{header, hidden, numbers, push_type, titled};
-use crate::heap_graph::growth::{GrowthRow, HeapSums};
-use crate::text::columns::cut_left;
-use crate::text::numbers::{bytes_text, count_text};
-use crate::text::style::{Line, Paint};
+use crate::answers::growth::{GrowthRow, HeapSums};
 use stackglass_profile::sanitize;
+use stackglass_report::columns::cut_left;
+use stackglass_report::numbers::{bytes_text, count_text};
+use stackglass_report::style::{Line, Paint};
 use std::io::{self, Write};
 
 pub(super) fn write(

@@ -1,7 +1,7 @@
 //! Everything about one type.
 
 use super::{Dominator, HeapAnswers, HeapPath, RetainerRow, SiteRow, TypeRow};
-use crate::order;
+use stackglass_report::order;
 
 const MOST_PATHS: usize = 100;
 

@@ -3,13 +3,14 @@
 //! Goldens lie in `tests/goldens`; `STACKGLASS_BLESS=1` writes them anew, to be reviewed by eye.
 
 use crate::goldens::check;
+use stackglass_heap_report::answers::HeapAnswers;
+use stackglass_heap_report::answers::growth::{HeapSums, growth};
+use stackglass_heap_report::{HeapText, reports as heap};
 use stackglass_profile::heap_graph::{
     AllocatingFunction, AllocationStack, AllocationStacks, EdgeKind, HeapGraph, HeapGraphBuilder,
     HeapGraphSink, NodeIndex, NodeKind, UNREACHABLE,
 };
-use stackglass_report::heap_graph::HeapAnswers;
-use stackglass_report::heap_graph::growth::{HeapSums, growth};
-use stackglass_report::{HeapText, Style, heap};
+use stackglass_report::Style;
 use std::collections::HashMap;
 use std::io;
 

@@ -3,8 +3,8 @@
 use super::edges::{Labels, range};
 use super::type_names::{is_type_of_texts, of_kind};
 use super::{Bits, HeapAnswers};
-use crate::order;
 use foldhash::HashMap;
+use stackglass_report::order;
 
 /// V8 cuts texts at this length, so that equal ones may be different. Ours end with `…` if they are cut.
 const CUT: usize = 1024;

@@ -3,9 +3,9 @@
 use super::edges::{Labels, range};
 use super::variables::Variable;
 use super::{Bits, HeapAnswers, HeapPath, unreachable_node};
-use crate::order;
 use foldhash::HashMap;
 use stackglass_profile::heap_graph::NodeIndex;
+use stackglass_report::order;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -3,11 +3,11 @@
 use super::HeapText;
 use super::show::short;
 use super::table::{header, heading, hidden, numbers, path, push_field, push_type, short_path, titled};
-use crate::heap_graph::{RetainerRow, SiteRow, TypeAnswer};
-use crate::text::columns::cut_left;
-use crate::text::numbers::{bytes_text, count_text, counted, grouped};
-use crate::text::style::{Line, Paint};
+use crate::answers::{RetainerRow, SiteRow, TypeAnswer};
 use stackglass_profile::sanitize;
+use stackglass_report::columns::cut_left;
+use stackglass_report::numbers::{bytes_text, count_text, counted, grouped};
+use stackglass_report::style::{Line, Paint};
 use std::io::{self, Write};
 
 pub(super) fn write(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {

@@ -2,13 +2,12 @@
 
 use super::HeapText;
 use super::table::{header, heading, hidden, notes, numbers, push_field, push_type, short_path, titled};
-use crate::heap_graph::{HeapAnswers, Leaks, OwnerRow, SiteRow, TypeRow, TypeTable, Waste};
-use crate::queries::heap_graph::total;
-use crate::text::columns::{cut_left, cut_right, width};
-use crate::text::numbers::{count_text, counted, grouped, percent, percent_text};
-use crate::text::style::{Line, Paint};
-use crate::text::type_name::shorten_type;
+use crate::answers::{HeapAnswers, Leaks, OwnerRow, SiteRow, TypeRow, TypeTable, Waste, total};
 use stackglass_profile::sanitize;
+use stackglass_report::columns::{cut_left, cut_right, width};
+use stackglass_report::numbers::{count_text, counted, grouped, percent, percent_text};
+use stackglass_report::style::{Line, Paint};
+use stackglass_report::type_name::shorten_type;
 use std::io::{self, Write};
 
 /// The name of blocks of which nothing is known.

@@ -2,13 +2,16 @@
 //!
 //! An owner is a block that no other candidate outside of its own cycle reaches: one node of each strongly connected component
 //! without edges from outside. Freeing the owners frees all the others.
+//!
+//! They are found in any snapshot, whichever of its unreachable blocks are listed. Those that Stackglass writes list one block for
+//! each owner (`heapgraph/src/graph/reach.rs`).
 
 use super::edges::{Holding, range};
 use super::sites::{SiteRow, SiteSums};
 use super::{Bits, HeapAnswers};
-use crate::order;
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::heap_graph::HeapGraph;
+use stackglass_report::order;
 
 /// One node of each group of candidates that nothing else reaches.
 #[derive(Debug, Default)]

@@ -1,10 +1,10 @@
 //! Answers about random heap graphs against their definitions, and about one graph whose answers are known.
 
 use proptest::prelude::*;
+use stackglass_heap_report::answers::{HeapAnswers, TypeRow};
 use stackglass_profile::heap_graph::{
     EdgeKind, HeapGraph, HeapGraphBuilder, HeapGraphSink, NodeIndex, NodeKind, UNREACHABLE,
 };
-use stackglass_report::heap_graph::{HeapAnswers, TypeRow};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names and sizes of nodes, and edges with whether they are weak. Node 0 is the root.
@@ -136,7 +136,7 @@ proptest! {
         let answers = HeapAnswers::new(&whole);
         let leaks = answers.leaks();
         let dead: BTreeSet<usize> = (1..graph.len()).filter(|node| !alive.contains(node)).collect();
-        let sum = |of: fn(&stackglass_report::heap_graph::OwnerRow) -> u64| leaks.owners.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&stackglass_heap_report::answers::OwnerRow) -> u64| leaks.owners.iter().map(of).sum::<u64>();
         prop_assert_eq!(sum(|row| row.count) + leaks.shared_count, dead.len() as u64);
         let size: u64 = dead.iter().map(|node| graph.self_sizes.get(*node)).sum();
         prop_assert_eq!(sum(|row| row.size) + leaks.shared_size, size);

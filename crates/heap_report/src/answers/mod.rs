@@ -49,7 +49,7 @@ use type_names::TypeNames;
 ///
 /// ```
 /// use stackglass_profile::heap_graph::{EdgeKind, HeapGraphBuilder, HeapGraphSink, NodeIndex, NodeKind};
-/// use stackglass_report::heap_graph::HeapAnswers;
+/// use stackglass_heap_report::answers::HeapAnswers;
 ///
 /// let mut builder = HeapGraphBuilder::default();
 /// let [root, list, next] = ["", "List", "next"].map(|text| builder.name(text));

@@ -1,14 +1,13 @@
 //! Rows of numbers with a name at the end, headings, and texts below a row.
 
 use super::HeapText;
-use crate::Style;
-use crate::heap_graph::HeapPath;
-use crate::queries::heap_graph::SHOWN;
-use crate::text::columns::{cut_left, cut_right, pad_left, width, wrap};
-use crate::text::numbers::grouped;
-use crate::text::style::{Line, Paint};
-use crate::text::type_name::shorten_type;
+use crate::answers::{HeapPath, SHOWN};
 use stackglass_profile::sanitize;
+use stackglass_report::Style;
+use stackglass_report::columns::{cut_left, cut_right, pad_left, width, wrap};
+use stackglass_report::numbers::grouped;
+use stackglass_report::style::{Line, Paint};
+use stackglass_report::type_name::shorten_type;
 use std::io::{self, Write};
 
 /// A line that begins with its title.

@@ -1,13 +1,12 @@
 //! Answers for programs, as documented in `docs/json.md`.
 
-use crate::heap_graph::growth::{GrowthRow, HeapSums};
-use crate::heap_graph::{
+use crate::answers::growth::{GrowthRow, HeapSums};
+use crate::answers::{
     Dominator, DuplicateString, HeapAnswers, HeapPath, OwnerRow, RetainerRow, SiteRow, TypeAnswer, TypeRow,
-    UnusedRow,
+    UnusedRow, total,
 };
-use crate::queries::heap_graph::total;
-use crate::text::json::{InLine, Rows, write_sections};
 use serde::Serialize;
+use stackglass_report::json::{InLine, Rows, write_sections};
 use std::io::{self, Write};
 use std::{iter, slice};
 
