@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use whole_programs::{Folder, Language, Outcome, Record, host, host_with, stackglass};
 
 /// Checks that exactly one line of stackglass, apart from the report, contains all of these texts.
@@ -56,6 +56,37 @@ fn a_program_whose_name_is_not_utf8_has_names() {
     assert!(!outcome.stderr.contains("ends-\u{fffd}\u{fffd} could not be read"), "{}", outcome.stderr);
     let recording = outcome.recording();
     assert!(recording.symbols.frames().iter().any(|frame| &*frame.func == "work_before_the_end"));
+}
+
+#[test]
+fn a_running_program_whose_name_is_not_utf8_can_be_asked() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::new();
+    let program = folder.path().join(std::ffi::OsStr::from_bytes(b"bulk-\xff\xfe"));
+    std::fs::copy(host("bulk", Language::C), &program).expect("it can be copied");
+    let mut running = Command::new(&program);
+    running.args(["all", "1000000", "20000"]).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut running = running.spawn().expect("the program can be started");
+    let doors: [&[&str]; 5] = [
+        &["peek", "--duration", "100ms"],
+        &["record", "-q", "-o", "r.glass", "--duration", "100ms", "--pid"],
+        &["record", "-q", "-o", "t.glass", "--duration", "100ms", "--driver", "ptrace", "--pid"],
+        &["heap", "take", "-o", "h.heapsnapshot"],
+        &["heap", "take", "--stop", "-o", "s.heapsnapshot"],
+    ];
+    let answers = doors.map(|door| {
+        let mut command = Command::new(stackglass());
+        command.args(door).arg(running.id().to_string()).current_dir(folder.path());
+        let output = command.stdin(Stdio::null()).output().expect("the command can be started");
+        (door, output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    });
+    let ran_on = running.try_wait().expect("a child can be waited for").is_none();
+    running.kill().expect("a child can be ended");
+    running.wait().expect("a child can be waited for");
+    for (door, status, said) in answers {
+        assert_eq!(status, Some(0), "{door:?}: {said}");
+    }
+    assert!(ran_on, "the program ended too soon");
 }
 
 #[test]

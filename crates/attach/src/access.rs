@@ -10,7 +10,7 @@ use super::ptrace;
 use super::refusal::Refusal;
 use super::tracer_lock::AttachMode;
 use stackglass_procfs::status::process_of;
-use stackglass_procfs::{Status, process, threads};
+use stackglass_procfs::{Status, maps, process, threads};
 use stackglass_unwind::memory::read_process;
 use std::fs;
 use std::io;
@@ -153,12 +153,10 @@ fn missing(pid: u32) -> Refusal {
 
 /// Reads a byte of its memory, as reading stacks does.
 fn try_to_read(pid: u32) -> io::Result<()> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
     // If the process has ended meanwhile, nothing is mapped.
-    let readable = |line: &&str| line.split(' ').nth(1).is_some_and(|flags| flags.starts_with('r'));
-    let first = maps.lines().find(readable).and_then(|line| line.split_once('-'));
-    let Some(Ok(at)) = first.map(|(start, _)| u64::from_str_radix(start, 16)) else { return Ok(()) };
-    match read_process(pid as i32, at, &mut [0]) {
+    let first = maps::read(pid)?.into_iter().find(|mapping| mapping.readable);
+    let Some(first) = first else { return Ok(()) };
+    match read_process(pid as i32, first.range.start, &mut [0]) {
         1 => Ok(()),
         _ => Err(io::Error::from_raw_os_error(libc::EPERM)),
     }

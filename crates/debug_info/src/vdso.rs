@@ -22,7 +22,9 @@ pub fn read() -> Result<Mapped, Error> {
 }
 
 fn copy() -> io::Result<Vec<u8>> {
-    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    // Names of mapped files may have any bytes.
+    let maps = std::fs::read("/proc/self/maps")?;
+    let maps = String::from_utf8_lossy(&maps);
     let (start, end) = maps
         .lines()
         .filter(|line| line.ends_with(NAME))

@@ -1,6 +1,17 @@
 //! The flags of mappings (proc_pid_smaps(5)).
 
 use std::collections::HashSet;
+use std::{fs, io};
+
+/// Where the mappings of a process begin that have one of these flags. Names of mapped files may have any bytes.
+///
+/// # Errors
+/// If `/proc/PID/smaps` cannot be read.
+pub fn read_with_flags(pid: u32, wanted: &[&str]) -> io::Result<HashSet<u64>> {
+    let text = fs::read(format!("/proc/{pid}/smaps"))?;
+    let text = String::from_utf8_lossy(&text);
+    Ok(wanted.iter().flat_map(|flag| with_flag(&text, flag)).collect())
+}
 
 /// Where the mappings begin that have a flag, such as `wf`: a forked child finds them empty.
 ///

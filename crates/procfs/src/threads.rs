@@ -35,13 +35,26 @@ impl Files {
 
     /// The name of the thread, padded with zeros.
     pub fn name(&self) -> Option<[u8; 16]> {
-        let text = fs::read(format!("/proc/{}/task/{}/comm", self.pid, self.tid)).ok()?;
+        let text = name_bytes(self.pid, self.tid)?;
         let mut name = [0u8; 16];
-        for (to, from) in name.iter_mut().zip(text.iter().take_while(|b| **b != b'\n').take(15)) {
+        for (to, from) in name.iter_mut().zip(text.iter().take(15)) {
             *to = *from;
         }
         Some(name)
     }
+}
+
+/// The name of a thread. Bytes that are no UTF-8 become U+FFFD.
+pub fn name(pid: u32, tid: u32) -> Option<String> {
+    Some(String::from_utf8_lossy(&name_bytes(pid, tid)?).into_owned())
+}
+
+fn name_bytes(pid: u32, tid: u32) -> Option<Vec<u8>> {
+    let mut text = fs::read(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
+    if text.last() == Some(&b'\n') {
+        text.pop();
+    }
+    Some(text)
 }
 
 /// Raises the limit on open files to its maximum: two files stay open for each thread.

@@ -52,8 +52,7 @@ impl PageReader<'_> {
 
 /// Whether a monitor handles faults of memory of the process (userfaultfd(2)).
 pub(super) fn is_watched(pid: u32) -> bool {
-    let flags = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
-    WATCHED.iter().any(|flag| !smaps::with_flag(&flags, flag).is_empty())
+    smaps::read_with_flags(pid, &WATCHED).is_ok_and(|starts| !starts.is_empty())
 }
 
 /// The stack pointers of all threads that stopped or sleep.

@@ -154,9 +154,9 @@ impl<'a> StoppedThreads<'a> {
             }
             return Err(access::refused(self.pid, error).into());
         }
-        let name = std::fs::read_to_string(format!("/proc/{}/task/{tid}/comm", self.pid)).unwrap_or_default();
+        let name = threads::name(self.pid, tid).unwrap_or_default();
         let is_confined = Status::read(tid).is_some_and(|status| status.confined);
-        self.add(tid, name.trim_end_matches('\n').to_owned(), is_confined);
+        self.add(tid, name, is_confined);
         Ok(true)
     }
 

@@ -8,7 +8,7 @@ use crate::recording::machine::machine;
 use crate::session::signals::Signals;
 use crate::session::{OtherSession, clearing};
 use stackglass_procfs::clock::{monotonic, realtime};
-use stackglass_procfs::process;
+use stackglass_procfs::{process, threads};
 use stackglass_profile::{End, Nanos, Recorder, Recording, RecordingInfo};
 use stackglass_wire::{SessionPage, SessionState};
 use std::sync::atomic::Ordering::*;
@@ -100,8 +100,7 @@ pub fn record(
         return Err(AskError::Nothing(pid));
     }
     for thread in &mut recording.threads {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/task/{}/comm", thread.tid));
-        thread.name = name.unwrap_or_default().trim_end().into();
+        thread.name = threads::name(pid, thread.tid).unwrap_or_default().into();
     }
     Ok(recording)
 }

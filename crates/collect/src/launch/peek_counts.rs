@@ -5,6 +5,7 @@
 
 use crate::session::bus_guard::GuardedMap;
 use stackglass_procfs::process;
+use stackglass_procfs::status::namespace_pids;
 use stackglass_wire::{REQUESTS_FILE, Requests};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -82,9 +83,7 @@ impl RequestPage {
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
         let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         pids.filter_map(|pid| {
-            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-            let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-            let own: u32 = ids.split_ascii_whitespace().skip(1).last()?.parse().ok()?;
+            let own = namespace_pids(pid).into_iter().skip(1).last()?;
             let (_, requests) = asked.iter().find(|(pid, _)| *pid == own)?;
             (self.is_mapped_by(pid) == Some(true)).then_some((pid, own, *requests))
         })

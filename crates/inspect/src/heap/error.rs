@@ -16,8 +16,11 @@ pub enum HeapError {
     /// It ended meanwhile.
     #[error("process {0} has ended while its heap was read")]
     Ended(u32),
-    /// Its copy ended meanwhile.
-    #[error("the copy of process {0} ended while it was read (`heap take --stop` needs no copy)")]
+    /// Its copy ended meanwhile, or a thread of it ran that cannot be stopped unseen.
+    #[error(
+        "process {0} did not stand still while it was read: its copy ended, or a thread that waits with a set of signals of its own went \
+         on (`heap take --stop` stops all threads)"
+    )]
     CopyEnded(u32),
     /// The result cannot be written.
     #[error(transparent)]

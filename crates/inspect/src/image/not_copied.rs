@@ -5,8 +5,7 @@
 
 use stackglass_procfs::maps::{self, Mapping};
 use stackglass_procfs::smaps;
-use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
@@ -34,8 +33,7 @@ impl NotCopied {
             return NotCopied::default();
         }
         // Others are new.
-        let starts = fs::read_to_string(format!("/proc/{pid}/smaps"));
-        let starts = starts.map_or_else(|_| HashSet::new(), |smaps| smaps::with_flag(&smaps, EXCLUDED));
+        let starts = smaps::read_with_flags(pid, &[EXCLUDED]).unwrap_or_default();
         mappings.retain(|mapping| starts.contains(&mapping.range.start));
         match File::open(format!("/proc/{pid}/mem")) {
             Ok(memory) => NotCopied { mappings, memory: Some(memory) },

@@ -126,8 +126,7 @@ fn sleepers(pid: u32) -> Option<Vec<Sleeper>> {
             return None;
         }
         let registers = ThreadRegisters::of_sleeper(place.pc, place.sp);
-        let name = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
-        let name = name.trim_end_matches('\n').to_owned();
+        let name = threads::name(pid, tid).unwrap_or_default();
         Some(Sleeper { thread: FrozenThread { tid, name, registers: Some(registers.0) }, ran })
     };
     // A process without threads has ended, which the stop finds out.

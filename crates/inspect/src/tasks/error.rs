@@ -11,8 +11,11 @@ pub enum TasksError {
     /// It ended meanwhile.
     #[error("process {0} has ended while its tasks were read")]
     Ended(u32),
-    /// Its copy ended meanwhile.
-    #[error("the copy of process {0} ended while it was read (`tasks --stop` needs no copy)")]
+    /// Its copy ended meanwhile, or a thread of it ran that cannot be stopped unseen.
+    #[error(
+        "process {0} did not stand still while it was read: its copy ended, or a thread that waits with a set of signals of its own went \
+         on (`tasks --stop` stops all threads)"
+    )]
     CopyEnded(u32),
 }
 

@@ -9,7 +9,7 @@ use stackglass_procfs::{clock, smaps};
 use stackglass_profile::Nanos;
 use stackglass_wire::task::{POOL_BYTES, PoolHead, ReadEntry};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 const PAGE: u64 = 4096;
@@ -72,7 +72,7 @@ impl Pool {
         if large.is_empty() {
             return None;
         }
-        let wiped = smaps::with_flag(&fs::read_to_string(format!("/proc/{pid}/smaps")).ok()?, WIPED);
+        let wiped = smaps::read_with_flags(pid, &[WIPED]).ok()?;
         let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
         for mapping in large.iter().filter(|mapping| wiped.contains(&mapping.range.start)) {
             let last = mapping.range.end - POOL_BYTES as u64;
