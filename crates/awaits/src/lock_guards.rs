@@ -25,7 +25,6 @@ const MOST_VALUES: u32 = 20_000;
 const MOST_ELEMENTS: u64 = 10_000;
 /// Bytes of a coroutine in which hidden variables are searched.
 const LARGEST: u64 = 64 << 10;
-/// The semaphore inside all locks of tokio.
 
 /// What a future holds.
 pub(crate) fn holdings(walker: &Walker<'_>, future: Value) -> Holdings {
