@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// Where to ask for debug files, and how long.
 ///
 /// ```
-/// use stackglass_symbols::{Debuginfod, Options};
+/// use stackglass_debug_info::{Debuginfod, Options};
 ///
 /// // As the environment says: none without `DEBUGINFOD_URLS`.
 /// let options = Options { debuginfod: Debuginfod::from_environment(), ..Options::default() };
