@@ -3,28 +3,29 @@
 use std::collections::HashSet;
 use std::{fs, io};
 
-/// Where the mappings of a process begin that have one of these flags. Names of mapped files may have any bytes.
+/// Where the mappings of a process begin that have one of these flags, such as `wf`: a forked child finds them empty. Names of mapped
+/// files may have any bytes.
+///
+/// ```
+/// let emptied = stackglass_procfs::smaps::read_with_flags(std::process::id(), &["wf"])?;
+/// assert!(emptied.is_empty(), "no mapping of this process asks for it");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 ///
 /// # Errors
 /// If `/proc/PID/smaps` cannot be read.
 pub fn read_with_flags(pid: u32, wanted: &[&str]) -> io::Result<HashSet<u64>> {
     let text = fs::read(format!("/proc/{pid}/smaps"))?;
-    let text = String::from_utf8_lossy(&text);
-    Ok(wanted.iter().flat_map(|flag| with_flag(&text, flag)).collect())
+    Ok(with_flags(&String::from_utf8_lossy(&text), wanted))
 }
 
-/// Where the mappings begin that have a flag, such as `wf`: a forked child finds them empty.
-///
-/// ```
-/// let smaps = "7f00-7f10 rw-p 0 0:0 0\nVmFlags: rd wr wf\n";
-/// assert!(stackglass_procfs::smaps::with_flag(smaps, "wf").contains(&0x7f00));
-/// ```
-pub fn with_flag(smaps: &str, wanted: &str) -> HashSet<u64> {
+fn with_flags(smaps: &str, wanted: &[&str]) -> HashSet<u64> {
     let mut found = HashSet::new();
     let mut start = None;
     for line in smaps.lines() {
         if let Some(flags) = line.strip_prefix("VmFlags:") {
-            found.extend(start.take().filter(|_| flags.split_whitespace().any(|flag| flag == wanted)));
+            found
+                .extend(start.take().filter(|_| flags.split_whitespace().any(|flag| wanted.contains(&flag))));
         } else if let Some((first, _)) = line.split_once('-')
             && let Ok(address) = u64::from_str_radix(first, 16)
         {
@@ -42,7 +43,8 @@ mod tests {
     fn mappings_are_found_by_their_flag() {
         let smaps = "7f00-7f10 rw-p 0 0:0 0\nSize: 4 kB\nVmFlags: rd wr mr wf\n\
                      7f10-7f20 rw-p 0 0:0 0\nVmFlags: rd wr dc\n";
-        assert_eq!(with_flag(smaps, "wf"), HashSet::from([0x7f00]));
-        assert_eq!(with_flag(smaps, "dc"), HashSet::from([0x7f10]));
+        assert_eq!(with_flags(smaps, &["wf"]), HashSet::from([0x7f00]));
+        assert_eq!(with_flags(smaps, &["dc"]), HashSet::from([0x7f10]));
+        assert_eq!(with_flags(smaps, &["dc", "wf", "um"]), HashSet::from([0x7f00, 0x7f10]));
     }
 }
