@@ -54,6 +54,10 @@ const LONGEST_REAP: Duration = Duration::from_secs(10);
 const REAP_WAIT: Duration = Duration::from_millis(500);
 /// Time between two checks whether a thread was caught, or the stop is over.
 const CAUGHT_CHECK: Duration = Duration::from_micros(200);
+/// A call that has not returned after this time is a long one.
+const SHORT_CALL: Duration = Duration::from_millis(1);
+/// Time between two checks whether it has returned.
+const SHORT_CALL_CHECK: Duration = Duration::from_micros(20);
 /// A thread in a call that keeps a processor busy for longer makes no copy.
 const LONGEST_CALL: Duration = Duration::from_secs(5);
 /// Copies that are made until no thread has run meanwhile.
@@ -422,6 +426,7 @@ fn reap_by_program(
         user_code::refresh(&mut stopped);
     }
     if result.is_ok() {
+        wait_for_short_calls(&mut stopped);
         stopped.read_registers();
         result = match borrowed.code.is_intact(borrowed.memory) && stopped.can_call() {
             true => {
@@ -582,6 +587,7 @@ impl Stopping {
             std::thread::sleep(CAUGHT_CHECK);
             user_code::look_again(stopped, since(start).as_nanos() as u64);
         }
+        wait_for_short_calls(stopped);
         stopped.read_registers();
         if ImageKey::read(pid) != lender.image || !borrowed.code.is_intact(borrowed.memory) {
             return Err(FreezeError::Gone { pid });
@@ -661,6 +667,7 @@ impl Stopping {
                 break;
             }
             stopped.stop_again()?;
+            wait_for_short_calls(stopped);
             stopped.read_registers();
         }
         Err(self.not_caught())
@@ -683,6 +690,16 @@ impl Stopping {
         let threads = frozen_threads::all(stopped, &mappings, &memory);
         let pause = Pause { stop, clone: Duration::ZERO, whole: Duration::ZERO };
         Ok(View { pid: self.pid, threads, mappings, memory, pause, unwatched: Vec::new() })
+    }
+}
+
+/// Waits until threads have returned from short calls, and were caught. A thread that makes one short call after the other is in one now
+/// and then when it is found; it needs a CPU to return.
+fn wait_for_short_calls(stopped: &mut StoppedThreads<'_>) {
+    let start = monotonic();
+    while stopped.some_in_kernel() && since(start) < SHORT_CALL {
+        std::thread::sleep(SHORT_CALL_CHECK);
+        user_code::refresh(stopped);
     }
 }
 
