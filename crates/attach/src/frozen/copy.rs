@@ -1,15 +1,18 @@
 //! Makes the copy by an injected clone(2), and ends it.
 //!
-//! The copy has no descriptors: what the program closes is closed. It has no exit signal, so the
-//! program gets no SIGCHLD and does not find it by wait(2). Where orphans go to init, a short-lived task creates the copy, which
+//! The copy has no descriptors and no mapped files ([`copy_resources`](super::copy_resources)): what the program closes is closed. It
+//! has no exit signal, so the program gets no SIGCHLD and does not find it by wait(2). Where orphans go to init, a short-lived task creates the copy, which
 //! becomes init's child, and init reaps it. A process that adopts orphans itself is the parent of its copy, and must be made to
 //! reap it ([`reap`]). So is one in a pid namespace of its own: the first process there may be an application, which would get a
 //! SIGCHLD and find an unknown child, or never wait for it.
 
+use super::Mapping;
 use super::code::BorrowedCode;
+use super::copy_resources;
 use super::error::FreezeError;
 use super::inject::{Borrowed, CallEnd, Injection};
 use super::stop::StoppedThreads;
+use super::tracer::cannot_read;
 use crate::ptrace;
 use stackglass_procfs::status::namespace_pids;
 use std::fs;
@@ -37,6 +40,8 @@ pub(super) struct Copy {
 /// A copy, and the bytes of its stack that the making of it has overwritten.
 pub(super) struct Made {
     pub(super) copy: Copy,
+    /// The mappings of the process. The copy has given some of them back.
+    pub(super) mappings: Vec<Mapping>,
     pub(super) overwritten: (u64, Vec<u8>),
 }
 
@@ -46,21 +51,27 @@ pub(super) struct Made {
 /// If no thread can make the call, or the call fails. The process is as it was.
 pub(super) fn make(borrowed: &Borrowed<'_>, stopped: &StoppedThreads<'_>) -> Result<Made, FreezeError> {
     let mut injection = Injection::prepare(borrowed, stopped)?;
-    let made = make_by(borrowed, &mut injection);
-    let made = match made {
-        Ok(copy) if injection.has_released_others => {
-            end(copy.pid);
-            if copy.is_child {
-                let _ = wait_for_child(&mut injection, copy.inner_pid);
+    let made = make_by(borrowed, &mut injection).and_then(|copy| {
+        let mappings = copy_resources::give_back(&mut injection, copy.pid).map_err(cannot_read);
+        match mappings {
+            Ok(mappings) if !injection.has_released_others => Ok((copy, mappings)),
+            failed => {
+                end(copy.pid);
+                if copy.is_child {
+                    let _ = wait_for_child(&mut injection, copy.inner_pid);
+                }
+                Err(failed.err().unwrap_or(FreezeError::Stuck { pid: borrowed.pid }))
             }
-            Err(FreezeError::Stuck { pid: borrowed.pid })
         }
-        made => made,
-    };
+    });
+    if let Ok((copy, _)) = &made {
+        // Injected calls change the options.
+        protect(copy.pid);
+    }
     let overwritten = injection.overwritten();
     let overwritten = (overwritten.0, overwritten.1.to_vec());
     injection.restore();
-    made.map(|copy| Made { copy, overwritten })
+    made.map(|(copy, mappings)| Made { copy, mappings, overwritten })
 }
 
 fn make_by(borrowed: &Borrowed<'_>, injection: &mut Injection<'_>) -> Result<Copy, FreezeError> {
@@ -68,8 +79,6 @@ fn make_by(borrowed: &Borrowed<'_>, injection: &mut Injection<'_>) -> Result<Cop
     if must_reap(borrowed, injection)? {
         let end = injection.clone_task(libc::CLONE_FILES)?;
         let pid = created(borrowed, end)?;
-        close_files(injection, pid);
-        protect(pid);
         return Ok(Copy {
             pid,
             inner_pid: inner_pid(borrowed.pid, pid),
@@ -82,10 +91,6 @@ fn make_by(borrowed: &Borrowed<'_>, injection: &mut Injection<'_>) -> Result<Cop
     let middle = created(borrowed, injection.clone_task(libc::CLONE_VM | libc::CLONE_FILES)?)?;
     let inner_middle = inner_pid(borrowed.pid, middle);
     let end = injection.clone_task_in(middle, libc::CLONE_FILES);
-    if let Ok(CallEnd::Created(pid)) = end {
-        close_files(injection, pid);
-        protect(pid);
-    }
     kill_and_reap(middle);
     let is_reaped = wait_for_child(injection, inner_middle);
     match (end.and_then(|end| created(borrowed, end)), is_reaped) {
@@ -137,14 +142,6 @@ fn created(borrowed: &Borrowed<'_>, end: CallEnd) -> Result<u32, FreezeError> {
             error: io::Error::from_raw_os_error(code.unsigned_abs() as i32),
         }),
     }
-}
-
-/// Gives a copy an empty table of descriptors instead of the program's. A shared one would cost the program its record locks
-/// (fcntl(2)) when it executes another program. Kernels before 5.9 cannot do that.
-fn close_files(injection: &mut Injection<'_>, copy: u32) {
-    const UNSHARE: u64 = 2;
-    // A failure leaves the table shared.
-    let _ = injection.call_in(copy, libc::SYS_close_range, [0, u64::from(u32::MAX), UNSHARE, 0]);
 }
 
 impl Made {

@@ -16,13 +16,16 @@ use crate::clock::monotonic;
 use crate::interrupted_call::{self, ERESTART_RESTARTBLOCK};
 use crate::ptrace::{self, Stop};
 use stackglass_procfs::{limits, maps};
-use std::io;
 use std::time::Duration;
 
 /// Bytes below the stack pointer that belong to the running function (x86-64 psABI).
 const RED_ZONE: u64 = 128;
 /// A call takes longer only if it waits for another thread of the process. The other threads are then detached.
 const LONGEST_CALL: Duration = Duration::from_secs(2);
+
+/// The path of the root folder, for chdir(2), and its place in the overwritten stack.
+const ROOT: &[u8] = b"/\0";
+const ROOT_OFFSET: u64 = 8;
 
 /// Threads that are tried before a process is refused.
 const MOST_CANDIDATES: usize = 16;
@@ -154,7 +157,8 @@ impl<'a> Injection<'a> {
         };
         let resume = write(top, &frame::restarted(&continues_with));
         let end = write(top - bytes as u64 / 2, &ends_with);
-        let (Ok(resume), Ok(end)) = (resume, end) else {
+        let root = borrowed.memory.write(start + ROOT_OFFSET, ROOT);
+        let (Ok(resume), Ok(end), Ok(())) = (resume, end, root) else {
             let _ = borrowed.memory.write(start, &saved);
             return Err(FreezeError::NoRoom { pid: borrowed.pid, name: borrowed.name.to_owned(), bytes });
         };
@@ -196,17 +200,20 @@ impl<'a> Injection<'a> {
         self.clone_task_by(task, self.end, flags)
     }
 
-    /// A call by a task that was created before.
+    /// Calls by a task that was created before, one after the other, whether they fail or not.
     ///
     /// # Errors
     /// As [`Injection::call`].
-    pub(super) fn call_in(
-        &mut self,
-        task: u32,
-        number: i64,
-        arguments: [u64; 4],
-    ) -> Result<CallEnd, FreezeError> {
-        self.call_by(task, self.end, number, arguments)
+    pub(super) fn calls_in(&mut self, task: u32, calls: &[(i64, [u64; 4])]) -> Result<(), FreezeError> {
+        let Some(((number, arguments), rest)) = calls.split_first() else { return Ok(()) };
+        let end = self.end;
+        self.enter_call(task, end, *number, *arguments)?;
+        for (number, arguments) in rest {
+            // From the end of one call to the next: a stop in between would double the time.
+            self.set_to_call(task, end)?;
+            self.finish_call(task, end, *number, *arguments)?;
+        }
+        self.leave_call(task)
     }
 
     fn clone_task_by(&mut self, tid: u32, frame: u64, flags: i32) -> Result<CallEnd, FreezeError> {
@@ -222,60 +229,97 @@ impl<'a> Injection<'a> {
         number: i64,
         arguments: [u64; 4],
     ) -> Result<CallEnd, FreezeError> {
-        let gone = |_: io::Error| FreezeError::Gone { pid: self.borrowed.pid };
+        let end = self.enter_call(tid, frame, number, arguments)?;
+        self.leave_call(tid)?;
+        Ok(end)
+    }
+
+    /// The call by a thread in a requested stop. Afterwards it is stopped at the end of the call.
+    fn enter_call(
+        &mut self,
+        tid: u32,
+        frame: u64,
+        number: i64,
+        arguments: [u64; 4],
+    ) -> Result<CallEnd, FreezeError> {
         let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE;
         if self.is_confined {
             let name = || self.borrowed.name.to_owned();
             ptrace::set_options(tid, options | libc::PTRACE_O_SUSPEND_SECCOMP)
                 .map_err(|_| FreezeError::Filtered { pid: self.borrowed.pid, name: name() })?;
         } else {
-            ptrace::set_options(tid, options).map_err(gone)?;
+            ptrace::set_options(tid, options).map_err(|_| self.gone())?;
         }
-        let mut registers = ptrace::registers(tid).map_err(gone)?;
+        self.set_to_call(tid, frame)?;
+        // Only now: the frame restores the mask.
+        ptrace::block_signals(tid, u64::MAX).map_err(|_| self.gone())?;
+        self.finish_call(tid, frame, number, arguments)
+    }
+
+    /// Sets the registers of a stopped thread so that it returns through its frame: it continues where it was, or ends.
+    fn set_to_call(&self, tid: u32, frame: u64) -> Result<(), FreezeError> {
+        let mut registers = ptrace::registers(tid).map_err(|_| self.gone())?;
         // Sigreturn expects the frame's first word to be popped.
         registers.rip = self.borrowed.code.syscall;
         registers.rsp = frame + 8;
         registers.rax = libc::SYS_rt_sigreturn as u64;
         registers.orig_rax = u64::MAX;
-        ptrace::set_registers(tid, registers).map_err(gone)?;
-        // Only now: the frame restores the mask.
-        ptrace::block_signals(tid, u64::MAX).map_err(gone)?;
+        ptrace::set_registers(tid, registers).map_err(|_| self.gone())
+    }
+
+    /// Turns the return through the frame into a call, and continues to its end.
+    fn finish_call(
+        &mut self,
+        tid: u32,
+        frame: u64,
+        number: i64,
+        arguments: [u64; 4],
+    ) -> Result<CallEnd, FreezeError> {
         let mut has_entered = false;
         let mut signal = 0;
-        let end = loop {
-            ptrace::continue_to_call(tid, signal).map_err(gone)?;
+        loop {
+            ptrace::continue_to_call(tid, signal).map_err(|_| self.gone())?;
             let stop = self.wait(tid)?;
             signal = 0;
             if stop.is_at_call() && !has_entered {
                 has_entered = true;
-                let mut registers = ptrace::registers(tid).map_err(gone)?;
+                let mut registers = ptrace::registers(tid).map_err(|_| self.gone())?;
                 registers.orig_rax = number as u64;
                 registers.rsp = frame;
                 [registers.rdi, registers.rsi, registers.rdx, registers.r10] = arguments;
-                ptrace::set_registers(tid, registers).map_err(gone)?;
+                ptrace::set_registers(tid, registers).map_err(|_| self.gone())?;
             } else if stop.is_at_call() {
-                break CallEnd::Returned(ptrace::registers(tid).map_err(gone)?.rax as i64);
+                let registers = ptrace::registers(tid).map_err(|_| self.gone())?;
+                return Ok(CallEnd::Returned(registers.rax as i64));
             } else if stop.event == libc::PTRACE_EVENT_CLONE {
-                let task = ptrace::event_message(tid).map_err(gone)? as u32;
+                let task = ptrace::event_message(tid).map_err(|_| self.gone())? as u32;
                 own_copies::note(task);
                 self.wait(task)?;
-                break CallEnd::Created(task);
+                return Ok(CallEnd::Created(task));
             } else if stop.event == 0 {
                 // A signal that cannot be blocked.
                 signal = stop.signal;
             }
-        };
-        ptrace::interrupt(tid).map_err(gone)?;
+        }
+    }
+
+    /// Brings a thread from the end of a call into a requested stop.
+    fn leave_call(&mut self, tid: u32) -> Result<(), FreezeError> {
+        ptrace::interrupt(tid).map_err(|_| self.gone())?;
+        let mut signal = 0;
         loop {
-            ptrace::resume(tid, signal).map_err(gone)?;
+            ptrace::resume(tid, signal).map_err(|_| self.gone())?;
             let stop = self.wait(tid)?;
             if stop.is_requested() {
                 break;
             }
             signal = if stop.event == 0 { stop.signal } else { 0 };
         }
-        ptrace::set_options(tid, 0).map_err(gone)?;
-        Ok(end)
+        ptrace::set_options(tid, 0).map_err(|_| self.gone())
+    }
+
+    fn gone(&self) -> FreezeError {
+        FreezeError::Gone { pid: self.borrowed.pid }
     }
 
     /// The next stop of a thread or task.
@@ -299,7 +343,17 @@ impl<'a> Injection<'a> {
         }
     }
 
-    /// The address of some bytes of the overwritten stack that no frame uses.
+    /// The address of the path of the root folder, also in tasks that were created.
+    pub(super) fn root_path(&self) -> u64 {
+        self.overwritten.0 + ROOT_OFFSET
+    }
+
+    /// Addresses that a task which was created needs to make calls, and to end.
+    pub(super) fn needed_by_tasks(&self) -> [u64; 4] {
+        [self.end, self.root_path(), self.borrowed.code.syscall, self.borrowed.code.signal_return]
+    }
+
+    /// The address of eight bytes of the overwritten stack that no frame uses.
     pub(super) fn scratch(&self) -> u64 {
         self.overwritten.0
     }

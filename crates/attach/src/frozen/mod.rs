@@ -2,7 +2,7 @@
 //!
 //! [`FrozenProcess::copy`] stops all threads of a process for some milliseconds, makes one of them call clone(2), and lets them
 //! continue. The new process never runs. Its memory is that of the moment of the stop, by copy-on-write, and is read by
-//! `/proc/PID/mem` at leisure. The program notices nothing: interrupted calls are made again, and the copy has no descriptors,
+//! `/proc/PID/mem` at leisure. The program notices nothing: interrupted calls are made again, and the copy has no descriptors and mapped files,
 //! sends the program no SIGCHLD and is no child that it finds. Init adopts and reaps it. In a container, the program is
 //! its parent, and is stopped once more to reap it. If this process dies at any moment, the program continues, and the copy ends.
 //!
@@ -16,6 +16,7 @@
 mod call_registers;
 mod code;
 mod copy;
+mod copy_resources;
 mod error;
 mod frame;
 mod frozen_threads;
@@ -191,7 +192,7 @@ impl FrozenProcess {
         &self.view.mappings
     }
 
-    /// Its memory.
+    /// Its memory. That of a copy lacks [`given_back`](Self::given_back).
     pub fn memory(&self) -> &ProcessMemory {
         &self.view.memory
     }
@@ -199,6 +200,14 @@ impl FrozenProcess {
     /// Whether all threads slept, and none was held up.
     pub fn is_of_sleepers(&self) -> bool {
         self.view.pause.whole.is_zero()
+    }
+
+    /// The mappings that a copy lacks, since it would keep in use what they map: shared memory, and files that are mapped to be read. By
+    /// address. None, if this is no copy.
+    pub fn given_back(&self) -> Vec<Mapping> {
+        let mappings = self.mappings().iter().zip(copy_resources::are_given_back(self.mappings()));
+        let given_back = mappings.filter(|(_, is_given_back)| self.is_copy && *is_given_back);
+        given_back.map(|(mapping, _)| mapping.clone()).collect()
     }
 
     /// Whether this is a copy, which lacks what the program excludes from copies.

@@ -613,12 +613,11 @@ impl Stopping {
             stopped.read_registers();
         }
         let before = monotonic();
-        let made = self.copy_of_one_moment(&borrowed, stopped, still.is_some())?;
-        let copy = made.copy;
+        let mut made = self.copy_of_one_moment(&borrowed, stopped, still.is_some())?;
+        let (copy, mappings) = (made.copy, std::mem::take(&mut made.mappings));
         let clone = since(before);
-        let opened = || Ok((maps::read(copy.pid)?, ProcessMemory::open(copy.pid)?));
-        let (mappings, memory) = match opened() {
-            Ok(opened) => opened,
+        let memory = match ProcessMemory::open(copy.pid) {
+            Ok(memory) => memory,
             Err(error) => {
                 copy::discard(&borrowed, stopped, copy);
                 return Err(cannot_read(error));

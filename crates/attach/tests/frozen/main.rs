@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "signals and limits of test programs")]
 
 mod ends;
+mod given_back;
 mod killed;
 mod moment;
 mod pages;

@@ -36,11 +36,11 @@ pub(crate) fn of(process: &FrozenProcess) -> Image {
         registers: thread.registers.map(ThreadRegisters),
     };
     let not_copied = match process.is_copy() {
-        true => NotCopied::find(process.pid(), process.mappings()),
+        true => NotCopied::find(process.pid(), process.mappings(), process.given_back()),
         false => NotCopied::default(),
     };
     let mut mappings = process.mappings().to_vec();
-    mappings.extend_from_slice(&not_copied.mappings);
+    mappings.extend_from_slice(&not_copied.excluded);
     mappings.sort_by_key(|mapping| mapping.range.start);
     Image {
         pid: process.pid(),

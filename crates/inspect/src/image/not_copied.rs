@@ -1,10 +1,11 @@
-//! Memory that a copy of a process lacks, because the program excludes it from forks (`MADV_DONTFORK`). V8's heap is such memory.
+//! Memory that a copy of a process lacks, because the program excludes it from forks (`MADV_DONTFORK`), or because a copy would keep
+//! in use what is mapped: shared memory and files. V8's heap is memory of the first kind.
 //!
 //! It is read in the process itself, which runs on meanwhile: what it holds is that of a later moment. Without it, the blocks
 //! that only it holds would count as leaked.
 
 use stackglass_procfs::maps::{self, Mapping};
-use stackglass_procfs::smaps;
+use stackglass_procfs::{process, smaps};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -15,41 +16,56 @@ const EXCLUDED: &str = "dc";
 /// Memory that a copy lacks.
 #[derive(Debug, Default)]
 pub(super) struct NotCopied {
-    /// Private memory that can be read and written, sorted.
-    pub mappings: Vec<Mapping>,
+    /// Private memory that can be read and written, by address. The copy does not list it.
+    pub excluded: Vec<Mapping>,
+    /// All of it, by address.
+    all: Vec<Mapping>,
     memory: Option<File>,
 }
 
 impl NotCopied {
-    /// What a copy with these mappings lacks. Nothing, if the process may not be read.
-    pub fn find(pid: u32, copied: &[Mapping]) -> NotCopied {
-        let Ok(now) = maps::read(pid) else { return NotCopied::default() };
-        let mut mappings: Vec<Mapping> = now
-            .into_iter()
-            .filter(|mapping| mapping.readable && mapping.writable && !mapping.shared && mapping.inode == 0)
-            .filter(|mapping| is_missing(copied, &mapping.range))
-            .collect();
-        if mappings.is_empty() {
+    /// What a copy lacks that lists the mappings `copied`, and has given back `given_back`. Nothing, if the process may not be read.
+    pub fn find(pid: u32, copied: &[Mapping], given_back: Vec<Mapping>) -> NotCopied {
+        // The main thread may have ended.
+        let living = process::living_thread(pid).unwrap_or(pid);
+        let excluded = excluded(living, copied);
+        let mut all = given_back;
+        all.extend_from_slice(&excluded);
+        if all.is_empty() {
             return NotCopied::default();
         }
-        // Others are new.
-        let starts = smaps::read_with_flags(pid, &[EXCLUDED]).unwrap_or_default();
-        mappings.retain(|mapping| starts.contains(&mapping.range.start));
-        match File::open(format!("/proc/{pid}/mem")) {
-            Ok(memory) => NotCopied { mappings, memory: Some(memory) },
+        all.sort_by_key(|mapping| mapping.range.start);
+        match File::open(format!("/proc/{living}/mem")) {
+            Ok(memory) => NotCopied { excluded, all, memory: Some(memory) },
             Err(_) => NotCopied::default(),
         }
     }
 
     /// Whether an address lies in this memory.
     pub fn contains(&self, address: u64) -> bool {
-        maps::at(&self.mappings, address).is_some()
+        maps::at(&self.all, address).is_some()
     }
 
     /// Copies as many bytes from `address` on as can be read at once, and returns how many.
     pub fn read(&self, address: u64, into: &mut [u8]) -> usize {
         self.memory.as_ref().and_then(|memory| memory.read_at(into, address).ok()).unwrap_or(0)
     }
+}
+
+/// The memory that a process excludes from forks, and a copy does not have.
+fn excluded(living: u32, copied: &[Mapping]) -> Vec<Mapping> {
+    let Ok(now) = maps::read(living) else { return Vec::new() };
+    let mut mappings: Vec<Mapping> = now
+        .into_iter()
+        .filter(|mapping| mapping.readable && mapping.writable && !mapping.shared && mapping.inode == 0)
+        .filter(|mapping| is_missing(copied, &mapping.range))
+        .collect();
+    if !mappings.is_empty() {
+        // Others are new.
+        let starts = smaps::read_with_flags(living, &[EXCLUDED]).unwrap_or_default();
+        mappings.retain(|mapping| starts.contains(&mapping.range.start));
+    }
+    mappings
 }
 
 /// Whether none of the sorted mappings lies in a range.
@@ -79,11 +95,11 @@ mod tests {
         };
         let pid = std::process::id();
         let mut copied = maps::read(pid).unwrap();
-        assert!(NotCopied::find(pid, &copied).mappings.is_empty());
+        assert!(NotCopied::find(pid, &copied, Vec::new()).all.is_empty());
         // The mapping is missing in a copy. One that is missing for another reason does not count.
         copied.retain(|mapping| !mapping.range.contains(&middle) && mapping.path != "[heap]");
-        let found = NotCopied::find(pid, &copied);
-        let ranges: Vec<_> = found.mappings.iter().map(|mapping| mapping.range.clone()).collect();
+        let found = NotCopied::find(pid, &copied, Vec::new());
+        let ranges: Vec<_> = found.excluded.iter().map(|mapping| mapping.range.clone()).collect();
         assert!(ranges.iter().eq([&(middle..middle + 0x1000)]));
         let mut bytes = [0; 8];
         assert!(found.contains(middle + 8) && !found.contains(middle + 0x1000));
