@@ -23,7 +23,7 @@ pub(crate) fn metric_help(metric: Metric) -> &'static str {
         Metric::LiveBytes => "bytes alive at the end",
         Metric::LiveCount => "blocks alive at the end",
         Metric::PeakBytes => "bytes alive at the peak",
-        Metric::LeakedBytes => "bytes alive at the end, but not allocated for a static",
+        Metric::LeakedBytes => "bytes alive at the end that nothing holds, as --heap-at exit finds; else all",
         Metric::Temporary => "allocations freed before the next one",
     }
 }

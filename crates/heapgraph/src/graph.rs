@@ -20,8 +20,18 @@ pub use emit::Totals;
 pub use input::{Input, Site};
 pub use roots::{Root, RootKind};
 
+use crate::blocks::BlockIndex;
 use crate::blocks::lookup::Lookup;
 use stackglass_profile::heap_graph::HeapGraphSink;
+
+/// What was found about a graph that was written.
+#[derive(Clone, Debug, Default)]
+pub struct Built {
+    /// Sums.
+    pub totals: Totals,
+    /// Blocks that nothing reaches, in order.
+    pub unreached: Vec<BlockIndex>,
+}
 
 /// Writes the graph to a sink.
 ///
@@ -30,11 +40,12 @@ use stackglass_profile::heap_graph::HeapGraphSink;
 ///
 /// # Panics
 /// If there are no sites.
-pub fn build<S: HeapGraphSink>(input: &Input<'_>, sink: &mut S) -> Result<Totals, S::Error> {
+pub fn build<S: HeapGraphSink>(input: &Input<'_>, sink: &mut S) -> Result<Built, S::Error> {
     assert!(!input.sites.is_empty());
     let lookup = Lookup::new(input.blocks);
     let mut edges = edges::find(input, &lookup);
     counts::apply(&mut edges, input);
     let unreached = reach::reach(&mut edges, input);
-    emit::emit(input, &edges, &unreached, sink)
+    let totals = emit::emit(input, &edges, &unreached, sink)?;
+    Ok(Built { totals, unreached: unreached.blocks })
 }

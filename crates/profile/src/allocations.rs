@@ -118,8 +118,8 @@ pub struct AllocationCounts {
     pub peak_count: u64,
     /// Their bytes.
     pub peak_bytes: u64,
-    /// Number of those alive at the end that statics of the program or of libraries still hold, directly or through other
-    /// blocks; 0 if that is unknown.
+    /// Number of those alive at the end that something still holds, as a heap snapshot of that moment tells
+    /// ([`Recording::set_reached`](crate::Recording::set_reached)); 0 if that is unknown.
     pub kept_count: u64,
     /// Their bytes.
     pub kept_bytes: u64,
@@ -136,7 +136,7 @@ impl AllocationCounts {
         self.bytes.saturating_sub(self.freed_bytes)
     }
 
-    /// Number of allocations that are alive at the end and that no static holds, as far as that is known.
+    /// Number of allocations that are alive at the end and that nothing holds, as far as that is known.
     pub fn leaked_count(&self) -> u64 {
         self.live_count().saturating_sub(self.kept_count)
     }

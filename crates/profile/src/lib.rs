@@ -17,6 +17,7 @@ mod excerpt;
 pub mod frame;
 pub mod heap_graph;
 pub mod ids;
+mod reached_blocks;
 pub mod recorder;
 pub mod recording;
 pub mod runtimes;
@@ -40,6 +41,7 @@ pub use command::command_text;
 pub use cut::Cut;
 pub use frame::{Frame, ShortPath};
 pub use ids::{Address, LocationId, ModuleIndex, Nanos, ProcessIndex, StackId, TaskId, ThreadNumber};
+pub use reached_blocks::{PortableStack, ReachedBlocks};
 pub use recorder::Recorder;
 pub use recording::{
     End, LOOKS_AT_TASKS, Module, Process, Recording, RecordingInfo, Sample, SampleKind, State, Thread,

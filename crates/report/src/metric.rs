@@ -29,7 +29,8 @@ option_words! {
         LiveCount = "live-count",
         /// Bytes of the blocks that were alive when the process had the most live bytes.
         PeakBytes = "peak-bytes",
-        /// Bytes of the blocks that are alive at the end, without those that were allocated for a static.
+        /// Bytes of the blocks that are alive at the end, without those that something holds. What holds them is known if the
+        /// recording has a heap snapshot of its end (`record --allocs --heap-at exit`); else it is all of them.
         LeakedBytes = "leaked-bytes",
         /// Number of allocations that were freed before their thread allocated again.
         Temporary = "temporary",

@@ -19,7 +19,6 @@ mod coroutine_names;
 mod covering;
 mod dispatch;
 mod frames;
-mod kept;
 mod language;
 mod outcome;
 mod perf_map;

@@ -1,7 +1,6 @@
 //! Symbolizes all locations of a recording, by module and unit, on all CPUs.
 
 use crate::frames::{self, Cache, Draft, FromSymbol, Wanted};
-use crate::kept;
 use crate::language;
 use crate::symtab::{self, Symbol};
 use crate::types::{self, Contents, Details};
@@ -118,7 +117,6 @@ pub fn with_contents(
         }
     }
     let contents = types::set(recording, &details);
-    kept::set(recording);
     (outcome, contents)
 }
 

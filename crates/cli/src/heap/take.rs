@@ -145,9 +145,10 @@ pub(crate) fn save_during_recording(
     process: FrozenProcess,
     output: &Path,
 ) -> Result<SnapshotSummary, String> {
-    let saved = with_site_frames(|name| heap::save(process, &TakeOptions::default(), name, output));
+    let options = TakeOptions { with_reached: true, ..TakeOptions::default() };
+    let saved = with_site_frames(|name| heap::save(process, &options, name, output));
     let taken = saved.map_err(|error| error.to_string())?;
-    Ok(SnapshotSummary { bytes: taken.totals.bytes, text: numbers(&taken) })
+    Ok(SnapshotSummary { bytes: taken.totals.bytes, text: numbers(&taken), reached: taken.reached })
 }
 
 fn with_site_frames<T>(take: impl FnOnce(SiteFrames<'_>) -> T) -> T {

@@ -62,7 +62,8 @@ impl HeapSnapshots {
     pub(super) fn new(options: HeapAtOptions, pid: u32, folder: &Path, recording: &Path) -> HeapSnapshots {
         let page = File::options().read(true).write(true).open(folder.join(SESSION_FILE));
         let page = page.and_then(|file| GuardedMap::new(file.as_fd(), size_of::<SessionPage>())).ok();
-        let kept = AddedSnapshots::new(recording, options.output.is_none());
+        let mut kept = AddedSnapshots::new(recording, options.output.is_none());
+        kept.are_of_end = (options.at == HeapAt::Exit).then_some(pid);
         let mut snapshots = HeapSnapshots {
             options,
             pid,
@@ -208,5 +209,5 @@ fn take(pid: u32, save: SaveSnapshot, file: PathBuf) -> Result<Snapshot, String>
     let copy = FrozenProcess::copy(pid, &frozen::Options::default()).map_err(|error| error.to_string())?;
     let program = program_of(&copy);
     let summary = save(copy, &file)?;
-    Ok(Snapshot { file, clock, program, text: summary.text })
+    Ok(Snapshot { file, clock, program, text: summary.text, reached: summary.reached })
 }

@@ -361,6 +361,7 @@ impl RecordedProgram {
         }
         set_end(&mut recording, Some(end), sampler_cpu.0);
         recording.info.kernel_cpu = kernel_cpu.map(of_program);
+        kept.iter().for_each(|kept| kept.set_reached(&mut recording));
         file.finish(recording, observer);
         if let Some(kept) = kept {
             kept.add_to_recording(observer);

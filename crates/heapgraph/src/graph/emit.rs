@@ -109,7 +109,7 @@ pub(super) fn emit<S: HeapGraphSink>(
         out.edges(from, input.roots.len() + index)?;
     }
     totals.nodes += totals.blocks;
-    totals.unreached_blocks = unreached.count as u64;
+    totals.unreached_blocks = unreached.blocks.len() as u64;
     Ok(totals)
 }
 

@@ -43,10 +43,9 @@ pub(super) fn reach(edges: &mut Edges, input: &Input<'_>) -> Unreached {
         .map(BlockIndex)
         .filter(|block| walk.states[block.0 as usize] == State::New)
         .collect();
-    let count = unreached.len();
-    let starts = walk.starts(unreached, |block| *block, edges);
+    let starts = walk.starts(unreached.clone(), |block| *block, edges);
     let starts = starts.into_iter().filter_map(|(block, is_needed)| is_needed.then_some(block)).collect();
-    Unreached { starts, count }
+    Unreached { starts, blocks: unreached }
 }
 
 /// Blocks that nothing reaches.
@@ -54,8 +53,8 @@ pub(super) fn reach(edges: &mut Edges, input: &Input<'_>) -> Unreached {
 pub(super) struct Unreached {
     /// Those through which all others are reached.
     pub starts: Vec<BlockIndex>,
-    /// Number of all.
-    pub count: usize,
+    /// All of them.
+    pub blocks: Vec<BlockIndex>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

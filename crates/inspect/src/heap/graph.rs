@@ -4,8 +4,8 @@ use super::error::HeapError;
 use super::options::TakeOptions;
 use super::recorded::{self, Recorded, Table};
 use super::{interpreters, memory};
-use stackglass_heapgraph::blocks::{Blocks, glibc};
-use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
+use stackglass_heapgraph::blocks::{BlockIndex, Blocks, SiteId, glibc};
+use stackglass_heapgraph::graph::{self, Built, Input, Root, Site, Totals};
 use stackglass_heapgraph::typing::{self, Evidence};
 use stackglass_heapgraph::{other_memory, roots};
 use stackglass_layouts::{BlockType, Layouts, Wanted, allocated_blocks};
@@ -16,7 +16,9 @@ use stackglass_process_view::{ProcessView, Threads};
 use stackglass_profile::heap_graph::{
     AllocatingFunction, AllocationStack, AllocationStacks, HeapGraphSink, NodeKind,
 };
-use stackglass_profile::{Location, LocationId, Module, ModuleIndex, Recording, StackId};
+use stackglass_profile::{
+    Location, LocationId, Module, ModuleIndex, PortableStack, ReachedBlocks, Recording, SizeClass, StackId,
+};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -31,6 +33,8 @@ pub const MOST_FRAMES: usize = 24;
 pub(super) struct Written {
     /// Sums.
     pub totals: Totals,
+    /// Which blocks something holds, by stack.
+    pub reached: Vec<ReachedBlocks>,
     /// Remarks for the user.
     pub remarks: Vec<String>,
 }
@@ -67,10 +71,15 @@ where
         let may_be_filling = locations.iter().any(|location| is_in_container(&recording, *location));
         all.extend(roots::stack(image, thread, &frames[number], &names, &locals[number], may_be_filling));
     }
+    let portable = (options.with_reached && table.is_some()).then(|| {
+        site_stacks.iter().map(|stack| recording.portable_stack(*stack)).collect::<Vec<PortableStack>>()
+    });
     // Names are found.
     drop((recording, contents, site_stacks, files, frames, locals, frame_locations));
     memory::return_unused();
     let (mut blocks, mut remarks) = live_blocks(image, table.as_ref())?;
+    // Types that are found later give blocks other sites.
+    let recorded_sites = portable.as_ref().map(|_| blocks.sites.clone());
     remarks.extend(interpreters::remark(image.pid, &modules));
     let of_recorder = table.as_ref().map_or_else(Vec::new, |table| table.table.memory(image));
     all.extend(other_memory(image, &modules, &blocks, &all, of_recorder));
@@ -103,8 +112,34 @@ where
         all_one: options.all_one,
     };
     memory::return_unused();
-    let totals = graph::build(&input, sink)?;
-    Ok(Written { totals, remarks })
+    let Built { totals, unreached } = graph::build(&input, sink)?;
+    let reached = match (portable, recorded_sites) {
+        (Some(stacks), Some(sites)) => reached_blocks(&blocks, &sites, stacks, &unreached),
+        _ => Vec::new(),
+    };
+    Ok(Written { totals, reached, remarks })
+}
+
+/// Which blocks of each stack and size class something holds. Site 0 is unknown.
+fn reached_blocks(
+    blocks: &Blocks,
+    sites: &[SiteId],
+    stacks: Vec<PortableStack>,
+    unreached: &[BlockIndex],
+) -> Vec<ReachedBlocks> {
+    let mut counts: HashMap<(SiteId, SizeClass), (u64, u64)> = HashMap::new();
+    let key = |index: usize| (sites[index], SizeClass::of(blocks.size(index)));
+    for index in (0..blocks.len()).filter(|index| sites[*index] != SiteId(0)) {
+        counts.entry(key(index)).or_default().0 += 1;
+    }
+    for block in unreached.iter().map(|block| block.0 as usize).filter(|index| sites[*index] != SiteId(0)) {
+        counts.entry(key(block)).or_default().1 += 1;
+    }
+    let part = |((site, size_class), (count, unreached)): ((SiteId, SizeClass), (u64, u64))| {
+        let stack = stacks.get(site.0 as usize)?.clone();
+        Some(ReachedBlocks { stack, size_class, count, reached_count: count - unreached })
+    };
+    counts.into_iter().filter_map(part).collect()
 }
 
 /// Whether so many blocks have no type that a search is worth its time.

@@ -16,6 +16,8 @@ pub struct TakeOptions {
     pub stop: bool,
     /// Interrupt system calls of the process, which may then return early.
     pub interrupt_calls: bool,
+    /// Say which blocks of each stack something holds, if allocations are recorded.
+    pub with_reached: bool,
     /// How names and layouts are found.
     pub symbols: Options,
 }

@@ -9,6 +9,7 @@ use stackglass_attach::frozen::{self, FreezeError, FrozenProcess, Pause};
 use stackglass_files::heapsnapshot::{self, AssembleOptions, HeapSnapshotError, PartsWriter};
 use stackglass_heapgraph::graph::Totals;
 use stackglass_procfs::ImageKey;
+use stackglass_profile::ReachedBlocks;
 use std::path::Path;
 use std::time::Instant;
 
@@ -22,6 +23,8 @@ pub struct Taken {
     pub totals: Totals,
     /// Nodes in the file: fewer than in the sums if small blocks are grouped.
     pub nodes: u64,
+    /// Which blocks something holds, by the stack that allocated them, if that is wanted and known.
+    pub reached: Vec<ReachedBlocks>,
     /// How long the process was held up.
     pub pause: Pause,
     /// Remarks for the user.
@@ -137,5 +140,6 @@ fn write(
     }
     let written = written?;
     let nodes = written.totals.nodes;
-    Ok(Taken { totals: written.totals, nodes, pause: process.pause(), remarks: written.remarks })
+    let graph::Written { totals, reached, remarks } = written;
+    Ok(Taken { totals, nodes, reached, pause: process.pause(), remarks })
 }

@@ -1,5 +1,6 @@
 //! The bytes that each source line allocated, for files with counts beside each line.
 
+use crate::queries::allocations::allocator_frames::AllocatorFrames;
 use foldhash::HashMap;
 use stackglass_profile::{AllocationKind, ProcessIndex, Recording, StackId};
 use std::collections::BTreeMap;
@@ -15,8 +16,8 @@ pub struct AllocatedLines {
 }
 
 impl AllocatedLines {
-    /// Charges the bytes of each allocation to the innermost frame, inlined or not, whose file is accepted. Only
-    /// allocations of blocks count, in processes for which `of_process` is true. `accepts` is called once for each file.
+    /// Charges the bytes of each allocation to the innermost frame, inlined or not, whose file is accepted, outside of an
+    /// allocator that the program itself provides. Only allocations of blocks count, in processes for which `of_process` is true. `accepts` is called once for each file.
     pub fn of(
         recording: &Recording,
         of_process: impl Fn(ProcessIndex) -> bool,
@@ -34,10 +35,14 @@ impl AllocatedLines {
             }
             places.push(line.map(|line| (&frame.file, line)));
         }
+        let allocators = AllocatorFrames::of(recording);
         let place_of = |stack: StackId| {
-            let frames =
-                recording.stacks.walk(stack).flat_map(|location| recording.symbols.frame_indices(location));
-            frames.copied().find_map(|frame| places[frame as usize])
+            let frames = recording.stacks.walk(stack).flat_map(|location| {
+                let frames = recording.symbols.frame_indices(location);
+                let unnamed = frames.is_empty().then_some(None);
+                unnamed.into_iter().chain(frames.iter().map(|frame| places[*frame as usize]))
+            });
+            frames.skip(allocators.depth(recording, stack)).flatten().next()
         };
         let mut known = HashMap::default();
         for group in &recording.allocations.groups {

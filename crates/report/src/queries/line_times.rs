@@ -2,6 +2,7 @@
 
 use crate::kinds::{self, Class};
 use crate::order;
+use crate::queries::allocations::allocator_frames::AllocatorFrames;
 use crate::queries::waits::Waits;
 use crate::queries::weight::Weight;
 use crate::trees::call_tree::StateFilter;
@@ -204,10 +205,14 @@ impl Numbering {
     /// Calls `add` with the line and the bytes of each group of allocated blocks, if the line is known. Returns all bytes.
     fn allocated(&self, recording: &Recording, mut add: impl FnMut(u32, u64)) -> u64 {
         let mut known: HashMap<StackId, Option<u32>> = HashMap::default();
+        let allocators = AllocatorFrames::of(recording);
         let mut all = 0u64;
         for group in recording.allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block) {
             all = all.saturating_add(group.counts.bytes);
-            let line = known.entry(group.stack).or_insert_with(|| self.allocating(recording, group.stack));
+            let line = known.entry(group.stack).or_insert_with(|| {
+                let inside = allocators.depth(recording, group.stack);
+                self.allocating(recording, group.stack, inside)
+            });
             if let Some(line) = line {
                 add(*line, group.counts.bytes);
             }
@@ -215,11 +220,15 @@ impl Numbering {
         all
     }
 
-    /// The line that allocates at a stack: that of the innermost frame outside of allocators and standard libraries.
-    fn allocating(&self, recording: &Recording, stack: StackId) -> Option<u32> {
-        let locations = recording.stacks.walk(stack);
-        let frames = locations.flat_map(|location| recording.symbols.frame_indices(location));
-        frames.map(|frame| &self.frames[*frame as usize]).find(|frame| frame.allocates)?.line
+    /// The line that allocates at a stack: that of the innermost frame outside of allocators and standard libraries. The
+    /// `inside` innermost frames are those of an allocator.
+    fn allocating(&self, recording: &Recording, stack: StackId, inside: usize) -> Option<u32> {
+        let frames = recording.stacks.walk(stack).flat_map(|location| {
+            let frames = recording.symbols.frame_indices(location);
+            let unnamed = frames.is_empty().then_some(None);
+            unnamed.into_iter().chain(frames.iter().map(|frame| Some(&self.frames[*frame as usize])))
+        });
+        frames.skip(inside).flatten().find(|frame| frame.allocates)?.line
     }
 
     /// The line that owns the time of a stack: that of the innermost frame outside of libraries. `None` if that line or the

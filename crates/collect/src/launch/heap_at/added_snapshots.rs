@@ -4,6 +4,7 @@
 
 use crate::recording::Observer;
 use stackglass_files::heapsnapshot;
+use stackglass_profile::{AllocatingProcess, ReachedBlocks, Recording};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ pub(super) struct Snapshot {
     pub(super) program: String,
     /// What it contains, for the user.
     pub(super) text: String,
+    /// Which blocks something holds, by stack.
+    pub(super) reached: Vec<ReachedBlocks>,
 }
 
 /// The snapshots of a recording.
@@ -24,6 +27,8 @@ pub(in crate::launch) struct AddedSnapshots {
     recording: PathBuf,
     /// They are kept inside the recording.
     are_inside: bool,
+    /// The process whose snapshots are of its end.
+    pub(super) are_of_end: Option<u32>,
     snapshots: Vec<Snapshot>,
     /// How long the program waited at its end.
     waited: Duration,
@@ -34,6 +39,7 @@ impl AddedSnapshots {
         AddedSnapshots {
             recording: recording.to_owned(),
             are_inside,
+            are_of_end: None,
             snapshots: Vec::new(),
             waited: Duration::ZERO,
         }
@@ -62,6 +68,21 @@ impl AddedSnapshots {
     pub(in crate::launch) fn remark(&self) -> Option<String> {
         let waited = self.waited.as_secs_f64();
         (waited > 0.0).then(|| format!("the program waited {waited:.1} s at its end for its heap snapshot"))
+    }
+
+    /// Says in the recording which of the blocks that are alive at the end something holds, if a snapshot of that moment tells.
+    pub(in crate::launch) fn set_reached(&self, recording: &mut Recording) {
+        let Some(pid) = self.are_of_end else { return };
+        let Some(snapshot) = self.snapshots.last() else { return };
+        let of_pid = |process: &AllocatingProcess| {
+            let known = recording.processes.get(process.process.0 as usize);
+            known.is_some_and(|known| known.pid == pid)
+        };
+        // An image of the process that it has replaced has ended before.
+        let last = recording.allocations.processes.iter().rev().find(|process| of_pid(process));
+        if let Some(process) = last.map(|process| process.process) {
+            recording.set_reached(process, &snapshot.reached);
+        }
     }
 
     /// Adds the snapshots to the recording, which is complete.

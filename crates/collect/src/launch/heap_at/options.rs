@@ -1,6 +1,7 @@
 //! When a snapshot of a program that we start is taken, and who makes its file.
 
 use stackglass_attach::frozen::FrozenProcess;
+use stackglass_profile::ReachedBlocks;
 use std::path::{Path, PathBuf};
 
 /// When a snapshot is taken.
@@ -19,6 +20,8 @@ pub enum HeapAt {
 pub struct SnapshotSummary {
     /// Bytes of all live blocks.
     pub bytes: u64,
+    /// Which blocks something holds, by stack.
+    pub reached: Vec<ReachedBlocks>,
     /// Numbers for the user, in one line.
     pub text: String,
 }

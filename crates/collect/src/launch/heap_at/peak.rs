@@ -203,5 +203,5 @@ impl Peaks {
 fn read(copy: Unread, save: SaveSnapshot, file: PathBuf) -> Result<(Snapshot, SnapshotSummary), String> {
     let program = program_of(&copy.process);
     let summary = save(copy.process, &file)?;
-    Ok((Snapshot { file, clock: copy.clock, program, text: String::new() }, summary))
+    Ok((Snapshot { file, clock: copy.clock, program, text: String::new(), reached: Vec::new() }, summary))
 }

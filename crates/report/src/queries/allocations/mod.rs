@@ -1,10 +1,12 @@
 //! Allocations: by type, site and other keys, over time, and as samples of other views.
 //!
+//! * `allocator_frames`: what of a stack is the program's own allocator;
 //! * `site`: the frame that is the reason for an allocation;
 //! * `table`: sums by a key;
 //! * `memory`: live and resident bytes over time;
 //! * `weighted`: a recording whose samples are allocations, for every other view.
 
+pub(crate) mod allocator_frames;
 pub(crate) mod memory;
 pub(crate) mod site;
 mod table;

@@ -1,8 +1,9 @@
 //! The site of an allocation: the innermost frame that belongs to neither an allocator nor a standard library.
 //!
-//! A block made inside `strdup` or a C++ container therefore belongs to its caller. If a stack has no such frame, the
+//! The frames of an allocator that the program itself provides do not count. A block made inside `strdup` or a C++ container therefore belongs to its caller. If a stack has no such frame, the
 //! innermost frame outside of allocators is the site.
 
+use super::allocator_frames::{AllocatorFrames, depth_of};
 use crate::kinds;
 use crate::text::short::in_brackets;
 use foldhash::HashMap;
@@ -63,6 +64,7 @@ pub(crate) struct Sites<'a> {
     /// By frame index.
     ranks: Vec<Rank>,
     known: HashMap<StackId, StackSites>,
+    allocators: AllocatorFrames,
     rust: bool,
 }
 
@@ -85,7 +87,8 @@ impl<'a> Sites<'a> {
         };
         let ranks = recording.symbols.frames().iter().map(rank).collect();
         let (list, numbers, known) = Default::default();
-        Sites { recording, list, numbers, ranks, known, rust }
+        let allocators = AllocatorFrames::of(recording);
+        Sites { recording, list, numbers, ranks, known, allocators, rust }
     }
 
     /// The sites of a stack.
@@ -96,7 +99,12 @@ impl<'a> Sites<'a> {
         // By rank: the innermost frame of at least this rank.
         let mut found: [Option<Site>; 4] = Default::default();
         let recording = self.recording;
+        let mut inside = self.allocators.depth(recording, stack);
         for_each_frame(recording, stack, &mut |index, frame| {
+            if inside > 0 {
+                inside -= 1;
+                return;
+            }
             let rank = index.map_or_else(|| rank(frame, self.rust), |index| self.ranks[index as usize]);
             for found in &mut found[..=rank as usize] {
                 found.get_or_insert_with(|| Site::of(frame));
@@ -145,7 +153,12 @@ pub fn site_frames(
     most: usize,
 ) -> Vec<AllocatingFunction> {
     let (mut best, mut found) = (None, Vec::new());
+    let mut inside = depth_of(recording, stack);
     for_each_frame(recording, stack, &mut |_, frame| {
+        if inside > 0 {
+            inside -= 1;
+            return;
+        }
         // Own code is no better site than a dependency.
         if best < Some(Rank::Dependency) {
             let rank = rank(frame, rust).min(Rank::Dependency);

@@ -3,6 +3,7 @@
 //! Views count the time of samples. Here the "time" of a sample is the value of a [`Metric`], and its delay is 1: each
 //! byte or allocation is one snapshot. No view needs to know where its weights come from.
 
+use super::allocator_frames::Outside;
 use super::byte_interval;
 use crate::Metric;
 use crate::queries::allocations::table::UNKNOWN_TYPE;
@@ -28,7 +29,8 @@ const MOST: u64 = i64::MAX as u64 / 2;
 /// The recording with its allocations in the place of its samples. With [`Metric::Time`] it is returned as it is.
 ///
 /// The times of the samples are values of the metric, and the delay is 1. Hits are the numbers of independent events:
-/// allocations, or samples of bytes. Mappings are left out. How each process was recorded is kept.
+/// allocations, or samples of bytes. Mappings are left out, and the frames of an allocator that the program itself provides
+/// (`#[global_allocator]`). How each process was recorded is kept.
 ///
 /// ```
 /// use stackglass_profile::Recording;
@@ -48,6 +50,7 @@ pub fn weighted(mut recording: Recording, metric: Metric, leaf: TypeLeaf) -> Rec
     let groups = std::mem::take(&mut recording.allocations.groups);
     let interval = byte_interval(&recording.allocations);
     let mut leaves = Leaves { locations: HashMap::default(), foreign: !recording.has_rust() };
+    let mut outside = Outside::of(&recording);
     let mut unknown_thread = None;
     let mut room = MOST;
     for group in groups.iter().filter(|group| group.kind == AllocationKind::Block) {
@@ -80,10 +83,10 @@ pub fn weighted(mut recording: Recording, metric: Metric, leaf: TypeLeaf) -> Rec
             }),
             thread => thread,
         };
-        let stack = match leaf {
-            TypeLeaf::Without => group.stack,
-            TypeLeaf::With => leaves.extended(&mut recording, group.stack),
-        };
+        let mut stack = outside.stack(&mut recording, group.stack);
+        if leaf == TypeLeaf::With {
+            stack = leaves.extended(&mut recording, group.stack, stack);
+        }
         recording.push(Sample {
             stack,
             thread,
@@ -109,8 +112,9 @@ struct Leaves {
 }
 
 impl Leaves {
-    fn extended(&mut self, recording: &mut Recording, stack: StackId) -> StackId {
-        let name: Arc<str> = match recording.symbols.allocated_type(stack) {
+    /// The stack `shown`, with the type of `allocated` as its leaf.
+    fn extended(&mut self, recording: &mut Recording, allocated: StackId, shown: StackId) -> StackId {
+        let name: Arc<str> = match recording.symbols.allocated_type(allocated) {
             Some(name) => name.clone(),
             None => UNKNOWN_TYPE.into(),
         };
@@ -122,6 +126,6 @@ impl Leaves {
             recording.symbols.set(location, [frame]);
             location
         });
-        recording.stacks.extend(stack, location)
+        recording.stacks.extend(shown, location)
     }
 }

@@ -111,7 +111,7 @@ fn at_end(table: &AllocationTable) -> Line {
         )),
     };
     if total.kept_bytes > 0 {
-        line.plain(format!(", {} of it for statics", bytes_text(total.kept_bytes)));
+        line.plain(format!(", {} of it held", bytes_text(total.kept_bytes)));
     }
     line
 }
@@ -193,8 +193,14 @@ fn own_lines(text: &AllocationsText, recording: &Recording, sites: &mut Sites<'_
         let value = values.entry(sites.of(group.stack).own).or_default();
         *value = value.saturating_add(text.metric.of(&group.counts));
     }
-    let mut lines: Vec<(u64, &Site)> =
-        values.into_iter().map(|(site, value)| (value, &sites.list[site as usize])).collect();
+    // A function and its closures may allocate in one line.
+    let mut merged: HashMap<String, (u64, &Site)> = HashMap::default();
+    for (site, value) in values {
+        let site = &sites.list[site as usize];
+        let (sum, first) = merged.entry(site.location()).or_insert((0, site));
+        (*sum, *first) = (sum.saturating_add(value), site.min(first));
+    }
+    let mut lines: Vec<(u64, &Site)> = merged.into_values().collect();
     lines.sort_by(|a, b| order::largest_first(*a, *b));
     let entry = |(value, site): (u64, &Site)| {
         let name = match site.line > 0 {

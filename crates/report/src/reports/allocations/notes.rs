@@ -5,7 +5,7 @@ use super::digest::sampling;
 use crate::text::columns::wrap;
 use crate::text::numbers::{counted, percent_text};
 use crate::text::style::{Line, Paint};
-use crate::{AllocationTable, kinds};
+use crate::{AllocationTable, Metric, kinds};
 use stackglass_profile::frame::file_name;
 use stackglass_profile::symbols::Missing;
 use stackglass_profile::{Recording, sanitize};
@@ -25,6 +25,7 @@ pub(super) fn lines(
     table: &AllocationTable,
 ) -> Vec<Vec<Line>> {
     let mut notes = Vec::new();
+    notes.extend(unheld(text, table));
     notes.extend(sampling(recording));
     notes.extend(untyped(recording, table));
     notes.extend(late(recording));
@@ -42,6 +43,16 @@ pub(super) fn lines(
         parts.map(line).collect()
     };
     notes.iter().map(lines_of).collect()
+}
+
+/// Whether it is known what holds the blocks that are alive at the end.
+fn unheld(text: &AllocationsText, table: &AllocationTable) -> Option<String> {
+    let total = &table.total;
+    let is_unknown = text.metric == Metric::LeakedBytes && total.live_count() > 0 && total.kept_count == 0;
+    is_unknown.then(|| {
+        "all blocks that are alive at the end count as leaked: `record --allocs --heap-at exit` finds out which of them something holds"
+            .to_owned()
+    })
 }
 
 /// Why types are missing, and what to set.
