@@ -238,16 +238,16 @@ fn a_variable_with_several_blocks_is_one_holder() {
         .map(|row| (row.name.as_str(), row.is_variable, row.alike, row.count, row.retained_size))
         .collect();
     let expected = [
+        ("(unknown)", false, 40, 40, 2000),
         ("users", true, 1, 3, 1100),
         ("queue", true, 1, 3, 830),
         ("Settings", false, 1, 1, 700),
-        ("(unknown)", false, 40, 1, 50),
         ("Seen", false, 1, 1, 20),
         ("Node", false, 1, 1, 10),
     ];
     assert_eq!(rows, expected);
-    assert_eq!(all[0].path.text(), "(static data) app → users");
-    assert_eq!(all[1].path.text(), "(thread stacks) thread 1 app → app::run (main.rs:9) → queue");
+    assert_eq!(all[1].path.text(), "(static data) app → users");
+    assert_eq!(all[2].path.text(), "(thread stacks) thread 1 app → app::run (main.rs:9) → queue");
     let roots = answers.roots();
     let groups = roots.groups.iter().map(|(name, size)| (name.as_str(), *size)).collect::<Vec<_>>();
     assert_eq!(groups, [("(static data)", 3100), ("(thread stacks)", 860)]);
@@ -255,7 +255,7 @@ fn a_variable_with_several_blocks_is_one_holder() {
     let text = written(|out| HeapText::new("app").show(&answers, out));
     let line = "held by   3.10 kB static data, 860 B thread stacks, 700 B several of them\n";
     assert!(text.contains(line), "{text}");
-    assert!(text.contains("   50 B      1  40 × (unknown)\n"), "{text}");
+    assert!(text.contains("2.00 kB     40  40 × (unknown)\n"), "{text}");
 }
 
 /// Steps and paths beside numbers are short, whatever the types are.
@@ -321,7 +321,7 @@ fn blocks_that_are_alike_are_one_row() {
     let answer = answers.type_answer("RcInner<Parent>", 5).unwrap();
     assert_eq!(answer.largest.len(), 1);
     let text = written(|out| HeapText::new("").one_type(&answer, out));
-    assert!(text.contains(" 4.19 kB      3  60 × (unreachable blocks) → RcInner<Parent>\n"), "{text}");
+    assert!(text.contains("  251 kB    180  60 × (unreachable blocks) → RcInner<Parent>\n"), "{text}");
 }
 
 /// Fields that hold a type are shown with the shortest path to each, unless it leads through another block of the type.
@@ -533,4 +533,33 @@ fn sizes_of_one_are_counts() {
     assert!(text.starts_with("app  2000 blocks alive, 2000 edges\n"), "{text}");
     assert!(text.contains("note: each block has the size 1 (`--all-one`)"), "{text}");
     assert!(!text.contains(" kB") && !text.contains(" B "), "{text}");
+}
+
+/// Blocks of one type on one path are one holder, however large each is, and those on another path are not.
+#[test]
+fn many_small_holders_come_before_a_large_one() {
+    let mut heap = Maker::new();
+    let statics = heap.root(ROOT, "(static data)");
+    let app = heap.root(statics, "app");
+    let table = heap.root(app, "SESSIONS");
+    let log = heap.root(app, "LOG");
+    heap.object(log, "lines", "[Line]", 900);
+    // Each session is shared with an index, so no block holds them all.
+    let (index, slots) = (heap.root(app, "INDEX"), heap.object(table, "slots", "[Slot]", 100));
+    let names = heap.object(index, "names", "[Name]", 100);
+    for number in 0..10 {
+        let session = heap.node(NodeKind::Object, "Session", 200 + u64::from(number));
+        heap.element(slots, session, number);
+        heap.element(names, session, number);
+        heap.object(session, "buffer", "[u8]", 50);
+    }
+    let other = heap.node(NodeKind::Object, "Session", 300);
+    heap.field(log, other, "session");
+    heap.field(table, other, "newest");
+    let graph = heap.graph();
+    let all = HeapAnswers::new(&graph).largest(4);
+    let rows: Vec<_> =
+        all.iter().map(|row| (row.name.as_str(), row.alike, row.count, row.retained_size)).collect();
+    assert_eq!(rows[..2], [("Session", 10, 20, 2545), ("[Line]", 1, 1, 900)]);
+    assert!(rows[2..].contains(&("Session", 1, 1, 300)), "{rows:?}");
 }

@@ -4,7 +4,7 @@
 mod words;
 
 use stackglass_heapgraph::blocks::{Blocks, SiteId};
-use stackglass_heapgraph::graph::{Input, Root, RootKind, Site, Totals, build};
+use stackglass_heapgraph::graph::{Built, Input, Root, RootKind, Site, Totals, build};
 use stackglass_layouts::{Layout, Layouts, Local, LocalPlace, Shape};
 use stackglass_profile::heap_graph::{
     AllocatingFunction, AllocationStack, AllocationStacks, EDGE_KINDS, HeapGraph, HeapGraphBuilder,
@@ -47,7 +47,8 @@ fn graph_with(layouts: &Layouts, count: u64, words: &[(u64, u64)], roots: &[Root
         all_one: false,
     };
     let mut builder = HeapGraphBuilder::default();
-    let totals = build(&input, &mut builder).unwrap();
+    let Built { totals, unreached } = build(&input, &mut builder).unwrap();
+    assert_eq!(unreached.len() as u64, totals.unreached_blocks);
     let graph = builder.finish();
     let first = graph.len() - count as usize;
     for node in 0..graph.len() {

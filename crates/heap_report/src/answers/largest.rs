@@ -6,9 +6,8 @@ use super::{Bits, HeapAnswers, HeapPath, unreachable_node};
 use foldhash::HashMap;
 use stackglass_profile::heap_graph::NodeIndex;
 use stackglass_report::order;
-use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::hash::BuildHasher;
 
 /// A block that holds others, or a variable that holds several blocks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -19,21 +18,28 @@ pub struct Dominator {
     pub name: String,
     /// Whether it is a variable.
     pub is_variable: bool,
-    /// How many blocks are like this one: as large, with as much below, and held by the same field of the same type.
+    /// How many blocks are like this one: of the same type, and held by the same fields on the whole path to them.
     pub alike: u64,
-    /// Number of blocks that would go with it, itself included.
+    /// Number of blocks that would go with all of these, themselves included.
     pub count: u64,
     /// Their bytes.
     pub retained_size: u64,
-    /// The shortest path to it.
+    /// The shortest path to the largest of them.
     pub path: HeapPath,
 }
 
 /// A holder is passed over if a single block below it holds at least this share of its bytes, in percent.
 const MOST: u64 = 80;
 
-/// Number of the largest blocks among which those that are alike are counted as one.
-const KEPT: usize = 10_000;
+/// Blocks that are alike.
+struct Group {
+    /// The place of the largest.
+    place: usize,
+    largest: u64,
+    alike: u64,
+    count: u64,
+    retained: u64,
+}
 
 /// Bytes that roots hold.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -72,15 +78,14 @@ impl HeapAnswers<'_> {
         roots
     }
 
-    /// The blocks directly below the roots that hold the most bytes. If one block below, of another type, holds nearly all of
-    /// these bytes, it replaces the block above. A variable that holds several blocks replaces these. Blocks that are alike are
-    /// one entry.
+    /// The blocks directly below the roots that hold the most bytes, those that are alike together. If one block below a single
+    /// one, of another type, holds nearly all of its bytes, it replaces the block above. A variable that holds several blocks
+    /// replaces these.
     pub fn largest(&self, rows: usize) -> Vec<Dominator> {
         let (graph, tree) = (self.graph, &self.dominators);
         let unreachable = unreachable_node(graph);
-        let mut heap = BinaryHeap::new();
         let mut blocks = Vec::new();
-        let mut variables: HashMap<usize, Variable> = HashMap::default();
+        let mut found = Vec::new();
         let mut place = 1;
         while place < tree.preorder.len() {
             let node = tree.preorder[place];
@@ -90,123 +95,86 @@ impl HeapAnswers<'_> {
                 blocks.push(place);
                 place = tree.end(place);
             } else if let Some(below) = self.below_variable(place) {
-                for (first, variable) in below.variables {
-                    keep(&mut heap, KEPT, variable.size, first);
-                    variables.insert(first, variable);
-                }
+                found.extend(below.variables.into_iter().map(|(_, variable)| self.of_variable(&variable)));
                 blocks.extend(below.blocks);
                 place = tree.end(place);
             } else {
                 place += 1;
             }
         }
-        for place in &blocks {
-            keep(&mut heap, KEPT, tree.retained[tree.preorder[*place] as usize], *place);
-        }
-        let mut found = Vec::new();
-        let mut places = Vec::new();
-        for Reverse((_, Reverse(place))) in heap.into_sorted_vec() {
-            if found.len() + places.len() == rows {
-                break;
-            }
-            match variables.get(&place) {
-                Some(variable) => found.push(Dominator {
-                    node: variable.root as usize,
-                    name: variable
-                        .local
-                        .as_deref()
-                        .unwrap_or(graph.name(NodeIndex(variable.root)))
-                        .to_owned(),
-                    is_variable: true,
-                    alike: 1,
-                    count: variable.count,
-                    retained_size: variable.size,
-                    path: self.path_to_variable(variable),
-                }),
-                None if places.iter().any(|other| self.are_alike(*other, place)) => {}
-                None => places.push(place),
-            }
-        }
-        found.extend(self.counted(&places, &blocks).into_iter().map(|(place, alike)| {
-            let place = if alike == 1 { self.gathering(place) } else { place };
-            self.dominator(place, alike)
+        let groups = self.groups(&blocks);
+        found.extend(groups.iter().take(rows).map(|group| {
+            let place = if group.alike == 1 { self.gathering(group.place) } else { group.place };
+            self.dominator(group, place)
         }));
         found.sort_by_key(|found| (Reverse(found.retained_size), found.node));
+        found.truncate(rows);
         found
     }
 
-    /// The blocks of a type that hold the most bytes. Of those that hold each other, the outermost.
+    /// The blocks of a type that hold the most bytes, those that are alike together. Of those that hold each other, the outermost.
     pub(super) fn largest_of(&self, type_id: u32, rows: usize) -> Vec<Dominator> {
         let tree = &self.dominators;
-        let mut heap = BinaryHeap::new();
-        let mut all = Vec::new();
+        let mut blocks = Vec::new();
         let mut place = 1;
         while place < tree.preorder.len() {
-            let node = tree.preorder[place] as usize;
-            if self.is_of(node, type_id) {
-                keep(&mut heap, KEPT, tree.retained[node], place);
-                all.push(place);
+            if self.is_of(tree.preorder[place] as usize, type_id) {
+                blocks.push(place);
                 place = tree.end(place);
             } else {
                 place += 1;
             }
         }
-        let mut places: Vec<usize> = Vec::new();
-        for Reverse((_, Reverse(place))) in heap.into_sorted_vec() {
-            if places.len() == rows {
-                break;
-            }
-            if !places.iter().any(|other| self.are_alike(*other, place)) {
-                places.push(place);
-            }
-        }
-        let counted = self.counted(&places, &all);
-        counted.into_iter().map(|(place, alike)| self.dominator(place, alike)).collect()
+        self.groups(&blocks).iter().take(rows).map(|group| self.dominator(group, group.place)).collect()
     }
 
-    /// Each of `places`, with the number of blocks in `all` that are like it.
-    fn counted(&self, places: &[usize], all: &[usize]) -> Vec<(usize, u64)> {
-        let retained = |place: &usize| self.dominators.retained[self.dominators.preorder[*place] as usize];
-        let mut counted: Vec<(usize, u64)> = places.iter().map(|place| (*place, 0)).collect();
-        let mut by_size: HashMap<u64, Vec<usize>> = HashMap::default();
-        for (index, place) in places.iter().enumerate() {
-            by_size.entry(retained(place)).or_default().push(index);
-        }
-        for place in all {
-            let same_size = by_size.get(&retained(place)).into_iter().flatten();
-            if let Some(index) = same_size.copied().find(|index| self.are_alike(places[*index], *place)) {
-                counted[index].1 += 1;
-            }
-        }
-        counted
-    }
-
-    /// Whether a row can stand for both blocks.
-    fn are_alike(&self, one: usize, other: usize) -> bool {
+    /// Blocks that are alike together, those that hold the most bytes first.
+    fn groups(&self, places: &[usize]) -> Vec<Group> {
         let tree = &self.dominators;
-        let [a, b] = [one, other].map(|place| tree.preorder[place] as usize);
-        a == b
-            || tree.retained[a] == tree.retained[b]
-                && tree.counts[a] == tree.counts[b]
-                && self.type_names.of(self.graph, a) == self.type_names.of(self.graph, b)
-                && self.held_by(a) == self.held_by(b)
+        let mut paths = Paths::new(self);
+        let mut groups: HashMap<(u32, u64), Group> = HashMap::default();
+        for place in places {
+            let node = tree.preorder[*place] as usize;
+            let retained = tree.retained[node];
+            let key = (self.type_names.of(self.graph, node), paths.hash(node as u32));
+            let none = Group { place: *place, largest: retained, alike: 0, count: 0, retained: 0 };
+            let group = groups.entry(key).or_insert(none);
+            if retained > group.largest {
+                (group.place, group.largest) = (*place, retained);
+            }
+            group.alike += 1;
+            group.count = group.count.saturating_add(tree.blocks(node));
+            group.retained = group.retained.saturating_add(retained);
+        }
+        let mut groups: Vec<Group> = groups.into_values().collect();
+        groups.sort_by_key(|group| (Reverse(group.retained), group.place));
+        groups
     }
 
-    /// The last step of the shortest path to a block: what holds it, and by which field.
-    fn held_by(&self, node: usize) -> Option<((bool, u32), Cow<'_, str>)> {
-        let (edge, from) = self.reach.last_step(self.graph, node as u32)?;
-        Some((self.holder(from as usize), Labels::new(self.graph).without_index(edge)))
+    fn of_variable(&self, variable: &Variable) -> Dominator {
+        let name = variable.local.as_deref().unwrap_or(self.graph.name(NodeIndex(variable.root)));
+        Dominator {
+            node: variable.root as usize,
+            name: name.to_owned(),
+            is_variable: true,
+            alike: 1,
+            count: variable.count,
+            retained_size: variable.size,
+            path: self.path_to_variable(variable),
+        }
     }
 
-    fn dominator(&self, place: usize, alike: u64) -> Dominator {
+    /// A row for a group. `place` is that of the block that it shows.
+    fn dominator(&self, group: &Group, place: usize) -> Dominator {
         let node = self.dominators.preorder[place] as usize;
+        let is_shown = place == group.place;
         Dominator {
             node,
             name: self.type_of(node).to_owned(),
             is_variable: false,
-            alike,
-            count: self.dominators.blocks(node),
-            retained_size: self.dominators.retained[node],
+            alike: group.alike,
+            count: if is_shown { group.count } else { self.dominators.blocks(node) },
+            retained_size: if is_shown { group.retained } else { self.dominators.retained[node] },
             path: self.path(node).unwrap_or_default(),
         }
     }
@@ -233,10 +201,51 @@ impl HeapAnswers<'_> {
     }
 }
 
-/// Keeps the largest entries, the first ones among equals.
-fn keep(heap: &mut BinaryHeap<Reverse<(u64, Reverse<usize>)>>, rows: usize, retained: u64, place: usize) {
-    heap.push(Reverse((retained, Reverse(place))));
-    if heap.len() > rows {
-        heap.pop();
+/// Numbers of the shortest paths to nodes: equal for paths of the same fields and types, whatever the indices of elements are.
+struct Paths<'a> {
+    answers: &'a HeapAnswers<'a>,
+    labels: Labels<'a>,
+    /// By node; 0 if it is not known yet.
+    known: Vec<u64>,
+    hasher: foldhash::fast::FixedState,
+    pending: Vec<u32>,
+}
+
+impl<'a> Paths<'a> {
+    fn new(answers: &'a HeapAnswers<'a>) -> Paths<'a> {
+        Paths {
+            answers,
+            labels: Labels::new(answers.graph),
+            known: vec![0; answers.graph.len()],
+            hasher: foldhash::fast::FixedState::default(),
+            pending: Vec::new(),
+        }
+    }
+
+    fn hash(&mut self, node: u32) -> u64 {
+        let (graph, reach) = (self.answers.graph, &self.answers.reach);
+        let mut hash = 1;
+        let mut at = node;
+        // Up to a node that is known, then down again.
+        loop {
+            match (self.known[at as usize], reach.last_step(graph, at)) {
+                (0, Some((_, from))) => {
+                    self.pending.push(at);
+                    at = from;
+                }
+                (0, None) => break,
+                (known, _) => {
+                    hash = known;
+                    break;
+                }
+            }
+        }
+        while let Some(at) = self.pending.pop() {
+            let Some((edge, from)) = reach.last_step(graph, at) else { continue };
+            let step = (hash, self.answers.holder(from as usize), self.labels.without_index(edge));
+            hash = self.hasher.hash_one(step).max(1);
+            self.known[at as usize] = hash;
+        }
+        hash
     }
 }

@@ -135,8 +135,7 @@ impl Outside {
         let next = self.rests.len() as u64;
         *self.rests.entry((location, removed)).or_insert_with(|| {
             let rest = recording.stacks.intern_location(Location { module: None, offset: RESTS - next });
-            let frames: Vec<Frame> =
-                recording.symbols.frames_of(location).skip(removed).cloned().collect();
+            let frames: Vec<Frame> = recording.symbols.frames_of(location).skip(removed).cloned().collect();
             recording.symbols.set(rest, frames);
             rest
         })
@@ -154,10 +153,11 @@ mod tests {
 
     #[test]
     fn an_allocator_of_the_program_ends_with_the_innermost_call_of_it() {
-        let method = frame("app::Counting::alloc", "<app::Counting as core::alloc::global::GlobalAlloc>::alloc");
+        let method =
+            frame("app::Counting::alloc", "<app::Counting as core::alloc::global::GlobalAlloc>::alloc");
         let made = frame("__rustc::__rust_alloc", "");
-        let [grow, push, log, main] = ["app::Pool::grow", "alloc::vec::Vec::push", "app::log", "app::main"]
-            .map(|name| frame(name, ""));
+        let [grow, push, log, main] =
+            ["app::Pool::grow", "alloc::vec::Vec::push", "app::log", "app::main"].map(|name| frame(name, ""));
         let mut recording = Recording::default();
         let mut add = |frames: &[&Frame]| -> LocationId {
             let offset = recording.stacks.locations().len() as u64;
