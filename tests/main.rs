@@ -1,4 +1,5 @@
 //! Whole programs under the command. One binary, so that the tests compile soon.
+mod allocation_owners;
 mod allocations;
 mod allocations_harmless;
 mod asked;

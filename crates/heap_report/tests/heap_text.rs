@@ -321,7 +321,7 @@ fn blocks_that_are_alike_are_one_row() {
     let answer = answers.type_answer("RcInner<Parent>", 5).unwrap();
     assert_eq!(answer.largest.len(), 1);
     let text = written(|out| HeapText::new("").one_type(&answer, out));
-    assert!(text.contains("  251 kB    180  60 × (unreachable blocks) → RcInner<Parent>\n"), "{text}");
+    assert!(text.contains("  252 kB    180  60 × (unreachable blocks) → RcInner<Parent>\n"), "{text}");
 }
 
 /// Fields that hold a type are shown with the shortest path to each, unless it leads through another block of the type.

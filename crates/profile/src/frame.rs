@@ -98,6 +98,36 @@ impl Hash for Frame {
     }
 }
 
+/// Rust's functions for allocations, by the last part of their paths. The compiler makes them; those of a program with an allocator
+/// of its own have the line of its `static`, and debug information may place them in its crate. Source:
+/// `rustc_ast::expand::allocator`.
+const RUST_ALLOCATION: [&str; 12] = [
+    "__rust_alloc",
+    "__rust_alloc_zeroed",
+    "__rust_dealloc",
+    "__rust_realloc",
+    "__rdl_alloc",
+    "__rdl_alloc_zeroed",
+    "__rdl_dealloc",
+    "__rdl_realloc",
+    "__rg_alloc",
+    "__rg_alloc_zeroed",
+    "__rg_dealloc",
+    "__rg_realloc",
+];
+
+/// Whether a path is that of a function by which Rust code calls its allocator.
+///
+/// ```
+/// use stackglass_profile::frame::is_rust_allocation;
+///
+/// assert!(is_rust_allocation("__rustc::__rust_alloc") && is_rust_allocation("app::__rust_realloc"));
+/// assert!(!is_rust_allocation("app::alloc"));
+/// ```
+pub fn is_rust_allocation(path: &str) -> bool {
+    path.rsplit("::").next().is_some_and(|name| RUST_ALLOCATION.contains(&name))
+}
+
 /// A source path as reports show it: `@prefix/rest`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShortPath {

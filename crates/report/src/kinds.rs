@@ -4,7 +4,7 @@
 //! [`Symbols::dispatches`](stackglass_profile::Symbols::dispatches).
 
 use stackglass_profile::Frame;
-use stackglass_profile::frame::file_name;
+use stackglass_profile::frame::{file_name, is_rust_allocation};
 
 /// Kinds of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -195,20 +195,8 @@ const MEMORY_CRATES: &[&str] = &[
     "scudo_allocator",
 ];
 
-/// Functions and modules of Rust's allocation interface and drop glue.
+/// Modules of Rust's allocation interface, and drop glue.
 const MEMORY_RUST: &[&str] = &[
-    "__rust_alloc",
-    "__rust_alloc_zeroed",
-    "__rust_dealloc",
-    "__rust_realloc",
-    "__rdl_alloc",
-    "__rdl_alloc_zeroed",
-    "__rdl_dealloc",
-    "__rdl_realloc",
-    "__rg_alloc",
-    "__rg_alloc_zeroed",
-    "__rg_dealloc",
-    "__rg_realloc",
     "alloc::alloc",
     "std::alloc",
     "std::sys::alloc",
@@ -231,6 +219,9 @@ pub fn is_memory(frame: &Frame) -> bool {
     let under = |name: &&str| {
         func.strip_prefix(*name).is_some_and(|rest| matches!(rest, "") || rest.starts_with("::"))
     };
+    if is_rust_allocation(func) {
+        return true;
+    }
     if MEMORY_RUST.iter().any(under) {
         // Computing sizes allocates nothing.
         return !func.starts_with("core::alloc::layout");

@@ -29,6 +29,7 @@
 //!   then do not decide, unless their symbols name no types but those of `core`, which allocate nothing:
 //!   `<Vec<u64>>::from_iter::<Range<u64>>`.
 
+use stackglass_profile::frame::is_rust_allocation;
 use std::borrow::Cow;
 
 /// What a block is, apart from its type.
@@ -357,15 +358,6 @@ const TRANSPARENT: &[&str] = &[
     "allocator_api2::stable::alloc",
     "stackglass_heap",
     "__rustc",
-    "__rust_alloc",
-    "__rust_alloc_zeroed",
-    "__rust_realloc",
-    "__rdl_alloc",
-    "__rdl_alloc_zeroed",
-    "__rdl_realloc",
-    "__rg_alloc",
-    "__rg_alloc_zeroed",
-    "__rg_realloc",
 ];
 
 /// A path without a module that hashbrown has in some versions, up to 0.14, depending on its features.
@@ -393,6 +385,7 @@ pub(crate) fn is_transparent(path: &str, full: &str) -> bool {
     let under =
         |name: &&str| path.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
     TRANSPARENT.iter().any(under)
+        || is_rust_allocation(path)
         || full.contains("alloc::global::GlobalAlloc>::")
         // The closures that a counted pointer passes to its own constructor.
         || path.ends_with("::{closure}")

@@ -51,6 +51,8 @@ struct Counts {
     bytes: u64,
     live_count: u64,
     live_bytes: u64,
+    leaked_count: u64,
+    leaked_bytes: u64,
     peak_bytes: u64,
     temporary_count: u64,
 }
@@ -90,6 +92,8 @@ impl Counts {
             bytes: counts.bytes,
             live_count: counts.live_count(),
             live_bytes: counts.live_bytes(),
+            leaked_count: counts.leaked_count(),
+            leaked_bytes: counts.leaked_bytes(),
             peak_bytes: counts.peak_bytes,
             temporary_count: counts.temporary_count,
         }

@@ -1,0 +1,66 @@
+//! Whose memory it is: the lines that allocate through a program's own allocator, and what still holds blocks at the end.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use whole_programs::{Language, Outcome, Record, host, stackglass};
+
+fn json(words: &[&str], file: &Path) -> Value {
+    let done = Command::new(stackglass()).args(words).arg("--json").arg(file).output().unwrap();
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words:?}: {error}: {text}"))
+}
+
+fn recorded(flags: &[&str]) -> Outcome {
+    let mut record = Record::of(host("own_allocator", Language::Rust)).flag("--allocs").flag("--no-time");
+    for flag in flags {
+        record = record.flag(*flag);
+    }
+    let outcome = record.run();
+    outcome.program_did("30\n", 0);
+    outcome
+}
+
+/// Bytes by the name of the site's function, of sites in the program's source.
+fn bytes_by_line(outcome: &Outcome) -> Vec<(String, u64)> {
+    let rows = json(&["allocs", "--by", "site", "--all"], &outcome.file);
+    let rows = rows["rows"].as_array().expect("there are rows");
+    let own = rows.iter().filter_map(|row| {
+        let (_, line) = row["site"].as_str()?.split_once("own_allocator.rs:")?;
+        Some((line.to_owned(), row["bytes"].as_u64()?))
+    });
+    own.collect()
+}
+
+/// The line of the source that contains a text.
+fn line_of(text: &str) -> String {
+    let source = include_str!("hosts/own_allocator.rs");
+    let line = source.lines().position(|line| line.contains(text)).expect("the source has such a line");
+    (line + 1).to_string()
+}
+
+#[test]
+fn bytes_belong_to_the_callers_of_a_programs_own_allocator() {
+    let outcome = recorded(&[]);
+    let lines = bytes_by_line(&outcome);
+    // `block` may be inlined into its callers, but is in their source line then as well.
+    let made = line_of("vec![1u8; size]");
+    let all: u64 = lines.iter().filter(|(line, _)| *line == made).map(|(_, bytes)| bytes).sum();
+    assert_eq!(all, 100 * 1000 + 50 * 2000 + 30 * 3000, "{lines:?}");
+    for allocator in [line_of("static ALLOCATOR"), line_of("#[global_allocator]"), line_of("System.alloc")] {
+        assert!(lines.iter().all(|(line, _)| *line != allocator), "line {allocator} of {lines:?}");
+    }
+}
+
+/// Names on stacks prove nothing: what is lost under `LocalKey::with` and `OnceLock::get_or_init` is lost.
+#[test]
+fn only_what_something_holds_at_the_end_is_no_leak() {
+    let outcome = recorded(&["--heap-at=exit"]);
+    let rows = json(&["allocs", "--metric", "leaked-bytes", "--all"], &outcome.file);
+    let shown = json(&["heap", "show"], &outcome.file);
+    let unreached = shown["unreachable"]["self_size"].as_u64().expect("the snapshot has leaks");
+    assert_eq!(unreached, 100 * 1000 + 50 * 2000);
+    assert_eq!(rows["total"]["leaked_bytes"].as_u64(), Some(unreached), "{rows}");
+    assert_eq!(rows["total"]["leaked_count"].as_u64(), Some(150), "{rows}");
+}
