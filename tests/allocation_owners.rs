@@ -24,7 +24,7 @@ fn recorded(flags: &[&str]) -> Outcome {
 
 /// Bytes by the name of the site's function, of sites in the program's source.
 fn bytes_by_line(outcome: &Outcome) -> Vec<(String, u64)> {
-    let rows = json(&["allocs", "--by", "site", "--all"], &outcome.file);
+    let rows = json(&["allocs", "--by", "site"], &outcome.file);
     let rows = rows["rows"].as_array().expect("there are rows");
     let own = rows.iter().filter_map(|row| {
         let (_, line) = row["site"].as_str()?.split_once("own_allocator.rs:")?;
@@ -57,7 +57,7 @@ fn bytes_belong_to_the_callers_of_a_programs_own_allocator() {
 #[test]
 fn only_what_something_holds_at_the_end_is_no_leak() {
     let outcome = recorded(&["--heap-at=exit"]);
-    let rows = json(&["allocs", "--metric", "leaked-bytes", "--all"], &outcome.file);
+    let rows = json(&["allocs", "--metric", "leaked-bytes"], &outcome.file);
     let shown = json(&["heap", "show"], &outcome.file);
     let unreached = shown["unreachable"]["self_size"].as_u64().expect("the snapshot has leaks");
     assert_eq!(unreached, 100 * 1000 + 50 * 2000);

@@ -85,14 +85,17 @@ fn a_recording_that_was_cut_off_inside_the_snapshot_is_read() {
 
 #[test]
 fn the_peak_of_a_short_program() {
-    for milliseconds in ["0", "20", "100"] {
+    for milliseconds in ["0", "20", "100", "1500"] {
         let outcome = run("peak", "return", milliseconds);
         outcome.program_did("", 7);
-        assert!(outcome.says("% of the peak of live bytes"), "{}", outcome.stderr);
+        let said =
+            outcome.stderr.split_once(" % of the peak of live bytes").expect("it says how near it came").0;
+        let share: u64 = said.rsplit(' ').next().and_then(|share| share.parse().ok()).expect(&outcome.stderr);
         let found = items(&outcome.file);
-        // A program that ends at once may be copied before its peak, or at its end.
-        let least = if milliseconds == "0" { 0 } else { 900 };
-        assert!((least..=1000).contains(&found), "{milliseconds}: {found}");
+        // A short peak may be over before the copy on a busy machine, which is said then.
+        assert!(found.abs_diff(10 * share) <= 30, "{milliseconds}: {found}, {share} %");
+        let is_long = milliseconds == "1500";
+        assert!(found <= 1000 && (found >= 900 || !is_long), "{milliseconds}: {found}");
     }
 }
 
