@@ -3,6 +3,7 @@
 
 use super::Peek;
 use crate::text::columns::{cut_left, cut_right};
+use crate::text::numbers::counted;
 use crate::text::short::in_brackets;
 use crate::text::style::{Line, Paint};
 use foldhash::{HashMap, HashSet};
@@ -174,7 +175,7 @@ fn stack(peek: &Peek, recording: &Recording, kind: &Alike, out: &mut dyn Write) 
     let omitted = frames.len().saturating_sub(INNERMOST + OUTERMOST);
     for (i, line) in frames.iter().enumerate() {
         if omitted > 0 && i == INNERMOST {
-            writeln!(out, "  … {omitted} more frames")?;
+            writeln!(out, "  … {} more", counted(omitted as u64, "frame", "frames"))?;
         }
         if omitted == 0 || i < INNERMOST || i >= INNERMOST + omitted {
             line.write(peek, recording, out)?;

@@ -10,7 +10,7 @@ use crate::kinds::Class;
 use crate::queries::cpu_tree::{CpuNode, CpuTree, NodeKind};
 use crate::queries::unaccounted_cpu::UNACCOUNTED;
 use crate::text::columns::{cut_right, width, wrap};
-use crate::text::numbers::{grouped, millis_text, percent, percent_text};
+use crate::text::numbers::{counted, grouped, millis_text, percent, percent_text};
 use crate::text::short::{location_text, short_function};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::{Recording, sanitize};
@@ -104,7 +104,8 @@ fn hidden(tree: &CpuTree<'_>, rows: &[Row]) -> Option<Line> {
     let own: u64 = rows.iter().map(|row| tree.nodes[row.node as usize].own.time).sum();
     let together = percent_text(all - own, all);
     let lines = match lines {
-        0 => return None,
+        // `⋯` stands for all of them.
+        _ if largest == 0 => return None,
         1 => format!("1 line of {share} hidden: --all shows it"),
         _ => format!(
             "{} lines of up to {share} hidden, {together} together: --all shows them",
@@ -148,8 +149,11 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Row, guides: &Guides, colu
         NodeKind::Unaccounted => drop(line.plain(UNACCOUNTED)),
         NodeKind::Executors(executors) => {
             let (least, most) = tree.folded.get(&entry.node).copied().unwrap_or_default();
-            let frames = if least == most { most.to_string() } else { format!("{least} to {most}") };
-            line.push(Paint::Grey, format!("⋯ {frames} frames of {} and std", executors.names()));
+            let frames = match least == most {
+                true => counted(u64::from(most), "frame", "frames"),
+                false => format!("{least} to {most} frames"),
+            };
+            line.push(Paint::Grey, format!("⋯ {frames} of {} and std", executors.names()));
         }
         NodeKind::Nothing(None) => drop(line.plain("[start and end of programs and threads]")),
         NodeKind::Nothing(Some(cut)) => {
