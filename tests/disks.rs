@@ -78,3 +78,41 @@ fn one_line_says_so(stderr: &str) {
     let lines: Vec<&str> = stderr.lines().filter(info).collect();
     assert!((1..=2).contains(&lines.len()), "one line says what happened:\n{stderr}");
 }
+
+/// What a program was run from is given back: its file system can be unmounted, and the space of a deleted executable is free.
+#[test]
+fn executables_do_not_stay_open() {
+    const SCRIPT: &str = r#"
+        mount -t tmpfs -o size=6m tmpfs "$1" || exit 3
+        gzip=$(command -v gzip)
+        for round in 1 2 3 4 5 6; do
+            # Some megabytes that no other file has.
+            { cat "$gzip"; head -c 2000000 /dev/zero; echo $round; } > "$1/program" || echo "no space in round $round"
+            chmod +x "$1/program"
+            head -c 20000000 /dev/zero | "$1/program" -c > /dev/null || echo "round $round failed"
+            rm "$1/program"
+            # A copy may be made at this moment.
+            for wait in 1 2 3 4 5 6 7 8 9 10; do
+                [ "$(df -k "$1" | awk 'END {print $3}')" -lt 100 ] && break
+                sleep 0.1
+            done
+        done
+        cp "$gzip" "$1/program" && head -c 20000000 /dev/zero | "$1/program" -c > /dev/null
+        for wait in 1 2 3 4 5 6 7 8 9 10; do
+            umount "$1" 2> /dev/null && echo unmounted && break
+            sleep 0.1
+        done
+        sleep 0.1
+    "#;
+    let Some(flags) = ["-m", "-Urm"].into_iter().find(|flags| {
+        let mut probe = Command::new("unshare");
+        let probe = probe.args([flags, "sh", "-c", "mount -t tmpfs tmpfs /mnt"]);
+        probe.output().is_ok_and(|output| output.status.success())
+    }) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().display().to_string();
+    let outcome = Record::of("sh").args(["-c", SCRIPT, "sh", &place]).before(&["unshare", flags]).run();
+    assert_eq!((outcome.stdout.trim(), outcome.code()), ("unmounted", 0), "{}", outcome.stderr);
+}

@@ -67,7 +67,7 @@ pub enum FreezeError {
     },
     /// No thread has room on its stack for the return frames.
     #[error(
-        "process {pid} ({name}) cannot be copied: no thread has {bytes} free bytes on its stack; use --stop to read it \
+        "process {pid} ({name}) cannot be copied: no thread has {bytes} free bytes on a stack of private memory; use --stop to read it \
          while it is stopped"
     )]
     NoRoom {

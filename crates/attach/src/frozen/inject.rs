@@ -396,8 +396,10 @@ impl Borrowed<'_> {
         mappings: &mut Option<Vec<Mapping>>,
     ) -> Option<u64> {
         let top = stack_pointer.checked_sub(RED_ZONE)? & !63;
-        let has_room =
-            |mapping: &Mapping| mapping.writable && mapping.range.start.saturating_add(bytes) < top;
+        // The copy would undo what is written to shared memory, while the program uses it.
+        let has_room = |mapping: &Mapping| {
+            mapping.writable && !mapping.shared && mapping.range.start.saturating_add(bytes) < top
+        };
         if let Some(stack) = self.main_stack.as_ref().filter(|stack| stack.range.contains(&top)) {
             let mappings = || maps::read(tid).unwrap_or_default();
             let has_room = has_room(stack) || self.can_grow(stack, top.saturating_sub(bytes), &mappings());

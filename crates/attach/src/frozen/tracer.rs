@@ -613,7 +613,10 @@ impl Stopping {
             stopped.read_registers();
         }
         let before = monotonic();
-        let mut made = self.copy_of_one_moment(&borrowed, stopped, still.is_some())?;
+        let mut made = self.copy_of_one_moment(&borrowed, stopped, still.is_some()).map_err(|error| {
+            // What was looked up before is that of the program which it has replaced meanwhile.
+            if ImageKey::read(pid) == lender.image { error } else { FreezeError::Gone { pid } }
+        })?;
         let (copy, mappings) = (made.copy, std::mem::take(&mut made.mappings));
         let clone = since(before);
         let memory = match ProcessMemory::open(copy.pid) {

@@ -74,6 +74,19 @@ fn a_limit_on_processes_is_an_error_and_the_program_lives() {
     assert_eq!(program.finish(), "children 0 all 0 SIGCHLD 0 masks 0 sums 0");
 }
 
+/// The copy would share the pages on which its calls leave their frames.
+#[test]
+fn a_stack_in_shared_memory_is_not_borrowed() {
+    let (mut program, line) = Program::start("shared_stack", &[]);
+    assert_eq!(line, "ready");
+    for _ in 0..10 {
+        let refused = FrozenProcess::copy(program.pid(), &Options::default()).err().unwrap();
+        assert!(matches!(refused, FreezeError::NoRoom { .. }), "{refused}");
+        drop(FrozenProcess::stop(program.pid(), &Options::default()).unwrap());
+    }
+    assert_eq!(program.finish(), "0 wrong");
+}
+
 #[test]
 fn a_busy_thread_that_blocks_all_signals_is_named() {
     if stackglass_perf::user_stop::are_allowed().is_err() {

@@ -4,6 +4,7 @@
 //! walked. All processes that run from one file share what was read of it. Files are read by pread(2) and never mapped,
 //! because a mapped file that is truncated raises SIGBUS.
 
+use super::file_copy::FileCopy;
 use object::{Endianness, Object, ObjectSection};
 use stackglass_procfs::PageCache;
 use stackglass_unwind::modules::ProgramHeader;
@@ -33,11 +34,24 @@ pub(super) struct ElfFile {
     pub rules: RuleTable,
     /// The file's inode number, 0 for none.
     pub inode: u64,
+    /// The number of its device.
+    device: u64,
 }
 
 enum Bytes {
     File(File),
+    Copy(FileCopy),
     Memory(Vec<u8>),
+}
+
+impl Bytes {
+    fn file(&self) -> Option<&File> {
+        match self {
+            Bytes::File(file) => Some(file),
+            Bytes::Copy(copy) => Some(copy.file()),
+            Bytes::Memory(_) => None,
+        }
+    }
 }
 
 /// A loadable segment.
@@ -54,15 +68,22 @@ impl ElfFile {
         // Never a device or a pipe, because opening one may have effects or block.
         let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         let file = File::open(path).ok()?;
-        ElfFile::read(Bytes::File(file), meta.ino())
+        let bytes = match FileCopy::of(&file, path, &meta) {
+            Some(copy) => Bytes::Copy(copy),
+            None => Bytes::File(file),
+        };
+        ElfFile::read(bytes, (meta.ino(), meta.dev()))
     }
 
-    /// The open file, if its bytes are not in memory.
+    /// The file, or its copy; `None` for the kernel's own library.
     pub(super) fn file(&self) -> Option<&File> {
-        match &self.bytes {
-            Bytes::File(file) => Some(file),
-            Bytes::Memory(_) => None,
-        }
+        self.bytes.file()
+    }
+
+    /// Whether a path names another file by now, or none.
+    pub(super) fn has_lost(&self, path: &Path) -> bool {
+        let is_same = |now: std::fs::Metadata| now.ino() == self.inode && now.dev() == self.device;
+        !std::fs::metadata(path).is_ok_and(is_same)
     }
 
     /// The kernel's own library (vdso), which is the same in each process.
@@ -73,10 +94,10 @@ impl ElfFile {
         let mut bytes = vec![0; LEN];
         let n = stackglass_unwind::memory::read_own(at, &mut bytes);
         bytes.truncate(n);
-        ElfFile::read(Bytes::Memory(bytes), 0)
+        ElfFile::read(Bytes::Memory(bytes), (0, 0))
     }
 
-    fn read(bytes: Bytes, inode: u64) -> Option<ElfFile> {
+    fn read(bytes: Bytes, (inode, device): (u64, u64)) -> Option<ElfFile> {
         let mut file = ElfFile {
             bytes,
             loads: Vec::new(),
@@ -85,6 +106,7 @@ impl ElfFile {
             pages: PageCache::new(MOST_PAGES),
             rules: RuleTable::new(),
             inode,
+            device,
         };
         let mut elf = [0u8; 64];
         if file.read_offset(0, &mut elf) != elf.len() || !elf.starts_with(b"\x7fELF\x02\x01") {
@@ -149,7 +171,7 @@ impl ElfFile {
     }
 
     fn eh_frame_section(&self) -> Option<Range<u64>> {
-        let Bytes::File(file) = &self.bytes else { return None };
+        let file = self.file()?;
         let data = object::ReadCache::new(file.try_clone().ok()?);
         let elf = object::read::elf::ElfFile64::<Endianness, _>::parse(&data).ok()?;
         let section = elf.section_by_name(".eh_frame")?;
@@ -182,6 +204,7 @@ impl ElfFile {
                 return n;
             }
             Bytes::File(file) => file,
+            Bytes::Copy(copy) => copy.file(),
         };
         self.pages.read(offset, into, |at, page| file.read_at(page, at).unwrap_or(0))
     }

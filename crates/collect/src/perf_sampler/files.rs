@@ -8,9 +8,7 @@ use super::elf_file::ElfFile;
 use foldhash::HashMap;
 use stackglass_perf::records::Mmap;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -57,12 +55,12 @@ impl Files {
     }
 }
 
-/// Files that were deleted after they were found are kept for their names.
+/// Files that were deleted or replaced after they were found are kept for their names.
 impl Drop for Files {
     fn drop(&mut self) {
         for found in self.known.values() {
-            let is_deleted = |file: &File| file.metadata().is_ok_and(|file| file.nlink() == 0);
-            if let Some(file) = found.file.as_ref().filter(|file| file.file().is_some_and(is_deleted)) {
+            let path = Path::new(OsStr::from_bytes(&found.path));
+            if let Some(file) = found.file.as_ref().filter(|file| file.has_lost(path)) {
                 hold(&found.path, file);
             }
         }

@@ -14,6 +14,7 @@ mod cpu_periods;
 mod deep;
 mod elf_file;
 mod events;
+mod file_copy;
 mod files;
 mod mappings;
 mod on_cpus;
