@@ -109,7 +109,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for size in [0, 1000, PART * 20 + 5] {
             let path = folder.path().join(size.to_string());
-            let bytes: Vec<u8> = (0..size).map(|index| (index * 7 >> 3) as u8).collect();
+            let bytes: Vec<u8> = (0..size).map(|index| (index * 7 / 8) as u8).collect();
             std::fs::write(&path, &bytes).unwrap();
             let file = File::open(&path).unwrap();
             let copy = FileCopy::of(&file, &path, &file.metadata().unwrap()).expect("it is cached");
