@@ -24,17 +24,21 @@ fn the_file_is_a_full_device() {
     one_line_says_so(&outcome.stderr);
 }
 
+/// The flags of unshare(1) with which the words of a shell script that mounts something succeed, if any do.
+fn mount_flags(script: &[&str]) -> Option<&'static str> {
+    ["-m", "-Urm"].into_iter().find(|flags| {
+        let probe = Command::new("unshare").args([flags, "sh", "-c"]).args(script).output();
+        probe.is_ok_and(|output| output.status.success())
+    })
+}
+
 /// A small disk if mounting is allowed, else a limit on file sizes.
 #[test]
 fn a_small_disk_is_full() {
     let mount = "mount -t tmpfs -o size=32k tmpfs \"$1\" && shift && exec \"$@\"";
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().display().to_string();
-    let flags = ["-m", "-Urm"].into_iter().find(|flags| {
-        let mut probe = Command::new("unshare");
-        probe.args([flags, "sh", "-c", mount, "sh", &place, "true"]);
-        probe.output().is_ok_and(|output| output.status.success())
-    });
+    let flags = mount_flags(&[mount, "sh", &place, "true"]);
     let record = Record::of(workloads()).args(MUCH);
     let outcome = match flags {
         Some(flags) => record
@@ -52,10 +56,7 @@ fn a_small_disk_is_full() {
 #[test]
 fn shared_memory_is_full() {
     let script = "mount -t tmpfs -o size=16k tmpfs /dev/shm && exec \"$@\"";
-    let flags = ["-m", "-Urm"].into_iter().find(|flags| {
-        let probe = Command::new("unshare").args([flags, "sh", "-c", script, "sh", "true"]).output();
-        probe.is_ok_and(|output| output.status.success())
-    });
+    let flags = mount_flags(&[script, "sh", "true"]);
     let record = Record::of(workloads()).args(["chain", "--seconds", "0.5"]);
     let outcome = match flags {
         Some(flags) => record.before(&["unshare", flags, "sh", "-c", script, "sh"]).run(),
@@ -104,13 +105,7 @@ fn executables_do_not_stay_open() {
         done
         sleep 0.1
     "#;
-    let Some(flags) = ["-m", "-Urm"].into_iter().find(|flags| {
-        let mut probe = Command::new("unshare");
-        let probe = probe.args([flags, "sh", "-c", "mount -t tmpfs tmpfs /mnt"]);
-        probe.output().is_ok_and(|output| output.status.success())
-    }) else {
-        return;
-    };
+    let Some(flags) = mount_flags(&["mount -t tmpfs tmpfs /mnt"]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().display().to_string();
     let outcome = Record::of("sh").args(["-c", SCRIPT, "sh", &place]).before(&["unshare", flags]).run();

@@ -25,6 +25,8 @@ mod cut_reasons;
 pub mod in_process;
 #[cfg(feature = "launch")]
 pub mod launch;
+#[cfg(feature = "launch")]
+mod memory_file;
 pub mod peeks;
 #[cfg(feature = "launch")]
 mod perf_sampler;

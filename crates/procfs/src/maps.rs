@@ -67,13 +67,22 @@ impl<'a> Line<'a> {
 /// # Errors
 /// If `/proc/TID/maps` cannot be read.
 pub fn read(tid: u32) -> io::Result<Vec<Mapping>> {
-    let text = fs::read(format!("/proc/{tid}/maps"))?;
+    Ok(parse(&fs::read(format!("/proc/{tid}/maps"))?))
+}
+
+/// The mappings that a text in the form of `/proc/PID/maps` describes. Lines of another form are left out.
+///
+/// ```
+/// let maps = stackglass_procfs::maps::parse(b"1000-2000 r-xp 00000000 fd:00 11 /bin/program\n");
+/// assert!(maps[0].executable && maps[0].path == "/bin/program");
+/// ```
+pub fn parse(text: &[u8]) -> Vec<Mapping> {
     let mapping = |line: Line| {
         let Mapping { range, readable, writable, executable, shared, offset, inode, path } = line;
         let path = String::from_utf8_lossy(path).into_owned();
         Mapping { range, readable, writable, executable, shared, offset, inode, path }
     };
-    Ok(text.split(|byte| *byte == b'\n').filter_map(Line::parse).map(mapping).collect())
+    text.split(|byte| *byte == b'\n').filter_map(Line::parse).map(mapping).collect()
 }
 
 /// The mapping with this address, of a list by address.

@@ -214,8 +214,7 @@ fn plain(func: &str) -> &str {
 
 /// Whether a function manages memory: part of any known allocator, or drop glue.
 pub fn is_memory(frame: &Frame) -> bool {
-    // Newer compilers keep these symbols in a separate crate.
-    let func = frame.func.strip_prefix("__rustc::").unwrap_or(&frame.func);
+    let func = &*frame.func;
     let under = |name: &&str| {
         func.strip_prefix(*name).is_some_and(|rest| matches!(rest, "") || rest.starts_with("::"))
     };

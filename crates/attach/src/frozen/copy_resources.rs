@@ -5,7 +5,7 @@
 //! write it. What a copy gives back is read in the process itself.
 
 use super::Mapping;
-use super::inject::Injection;
+use super::inject::{Call, Injection};
 use stackglass_procfs::maps;
 use std::collections::HashSet;
 use std::io;
@@ -37,7 +37,7 @@ pub(super) fn give_back(injection: &mut Injection<'_>, copy: u32) -> io::Result<
     /// when it executes another program. Kernels before 5.9 do not know the call.
     const UNSHARE: u64 = 2;
     let mappings = maps::read(copy)?;
-    let mut calls = vec![
+    let mut calls: Vec<Call> = vec![
         (libc::SYS_close_range, [0, u64::from(u32::MAX), UNSHARE, 0]),
         (libc::SYS_chdir, [injection.root_path(), 0, 0, 0]),
     ];
@@ -69,7 +69,6 @@ fn ranges(mappings: &[Mapping], needed: &[u64]) -> Vec<Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_procfs::maps::Line;
 
     const MAPS: &str = "\
 1000-2000 r--p 00000000 fd:00 11 /bin/program
@@ -87,15 +86,7 @@ e000-f000 r--p 00000000 00:00 0 [vvar]
 
     #[test]
     fn shared_memory_and_read_files_are_given_back_and_code_and_data_kept() {
-        let mappings: Vec<Mapping> = MAPS
-            .lines()
-            .filter_map(|line| Line::parse(line.as_bytes()))
-            .map(|line| {
-                let path = String::from_utf8_lossy(line.path).into_owned();
-                let Line { range, readable, writable, executable, shared, offset, inode, .. } = line;
-                Mapping { range, readable, writable, executable, shared, offset, inode, path }
-            })
-            .collect();
+        let mappings = maps::parse(MAPS.as_bytes());
         assert_eq!(mappings.len(), MAPS.lines().count());
         // Nothing that is kept lies between the first two.
         assert_eq!(ranges(&mappings, &[]), [0x5000..0xa000, 0xb000..0xc000, 0xd000..0xe000]);

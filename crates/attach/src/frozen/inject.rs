@@ -72,6 +72,9 @@ struct Continues {
     registers: libc::user_regs_struct,
 }
 
+/// A call to inject: its number and arguments.
+pub(super) type Call = (i64, [u64; 4]);
+
 /// How an injected call ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum CallEnd {
@@ -181,7 +184,7 @@ impl<'a> Injection<'a> {
     /// # Errors
     /// If the thread ends, or the call does not return in time.
     pub(super) fn call(&mut self, number: i64, arguments: [u64; 4]) -> Result<CallEnd, FreezeError> {
-        self.call_by(self.tid, self.resume, number, arguments)
+        self.calls_by(self.tid, self.resume, &[(number, arguments)])
     }
 
     /// Creates a task by the prepared thread.
@@ -204,44 +207,17 @@ impl<'a> Injection<'a> {
     ///
     /// # Errors
     /// As [`Injection::call`].
-    pub(super) fn calls_in(&mut self, task: u32, calls: &[(i64, [u64; 4])]) -> Result<(), FreezeError> {
-        let Some(((number, arguments), rest)) = calls.split_first() else { return Ok(()) };
-        let end = self.end;
-        self.enter_call(task, end, *number, *arguments)?;
-        for (number, arguments) in rest {
-            // From the end of one call to the next: a stop in between would double the time.
-            self.set_to_call(task, end)?;
-            self.finish_call(task, end, *number, *arguments)?;
-        }
-        self.leave_call(task)
+    pub(super) fn calls_in(&mut self, task: u32, calls: &[Call]) -> Result<(), FreezeError> {
+        self.calls_by(task, self.end, calls).map(drop)
     }
 
     fn clone_task_by(&mut self, tid: u32, frame: u64, flags: i32) -> Result<CallEnd, FreezeError> {
         // The lowest byte is the exit signal: none.
-        self.call_by(tid, frame, libc::SYS_clone, [flags as u64, self.end, 0, 0])
+        self.calls_by(tid, frame, &[(libc::SYS_clone, [flags as u64, self.end, 0, 0])])
     }
 
-    /// The call by a thread in a requested stop, in which it is again afterwards.
-    fn call_by(
-        &mut self,
-        tid: u32,
-        frame: u64,
-        number: i64,
-        arguments: [u64; 4],
-    ) -> Result<CallEnd, FreezeError> {
-        let end = self.enter_call(tid, frame, number, arguments)?;
-        self.leave_call(tid)?;
-        Ok(end)
-    }
-
-    /// The call by a thread in a requested stop. Afterwards it is stopped at the end of the call.
-    fn enter_call(
-        &mut self,
-        tid: u32,
-        frame: u64,
-        number: i64,
-        arguments: [u64; 4],
-    ) -> Result<CallEnd, FreezeError> {
+    /// Calls by a thread in a requested stop, in which it is again afterwards. Returns how the last one ended.
+    fn calls_by(&mut self, tid: u32, frame: u64, calls: &[Call]) -> Result<CallEnd, FreezeError> {
         let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE;
         if self.is_confined {
             let name = || self.borrowed.name.to_owned();
@@ -250,10 +226,16 @@ impl<'a> Injection<'a> {
         } else {
             ptrace::set_options(tid, options).map_err(|_| self.gone())?;
         }
-        self.set_to_call(tid, frame)?;
-        // Only now: the frame restores the mask.
-        ptrace::block_signals(tid, u64::MAX).map_err(|_| self.gone())?;
-        self.finish_call(tid, frame, number, arguments)
+        let mut end = CallEnd::Returned(0);
+        for call in calls {
+            // From the end of one call to the next: a requested stop in between would take longer.
+            self.set_to_call(tid, frame)?;
+            // Only now: the frame restores the mask.
+            ptrace::block_signals(tid, u64::MAX).map_err(|_| self.gone())?;
+            end = self.finish_call(tid, frame, call)?;
+        }
+        self.leave_call(tid)?;
+        Ok(end)
     }
 
     /// Sets the registers of a stopped thread so that it returns through its frame: it continues where it was, or ends.
@@ -268,13 +250,8 @@ impl<'a> Injection<'a> {
     }
 
     /// Turns the return through the frame into a call, and continues to its end.
-    fn finish_call(
-        &mut self,
-        tid: u32,
-        frame: u64,
-        number: i64,
-        arguments: [u64; 4],
-    ) -> Result<CallEnd, FreezeError> {
+    fn finish_call(&mut self, tid: u32, frame: u64, call: &Call) -> Result<CallEnd, FreezeError> {
+        let (number, arguments) = *call;
         let mut has_entered = false;
         let mut signal = 0;
         loop {

@@ -62,8 +62,8 @@ impl HeapSnapshots {
     pub(super) fn new(options: HeapAtOptions, pid: u32, folder: &Path, recording: &Path) -> HeapSnapshots {
         let page = File::options().read(true).write(true).open(folder.join(SESSION_FILE));
         let page = page.and_then(|file| GuardedMap::new(file.as_fd(), size_of::<SessionPage>())).ok();
-        let mut kept = AddedSnapshots::new(recording, options.output.is_none());
-        kept.are_of_end = (options.at == HeapAt::Exit).then_some(pid);
+        let ends = (options.at == HeapAt::Exit).then_some(pid);
+        let kept = AddedSnapshots::new(recording, options.output.is_none(), ends);
         let mut snapshots = HeapSnapshots {
             options,
             pid,

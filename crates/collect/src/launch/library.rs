@@ -8,9 +8,10 @@
 //! library is readable by all and writable only by root (0755, owner checked as well).
 
 use super::program::file_size_limit;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use crate::memory_file::memory_file;
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -176,15 +177,7 @@ fn may_be_mapped(folder: &Path) -> bool {
 /// A sealed memory file, by its path in `/proc` of this process.
 fn in_memory(bytes: &[u8]) -> io::Result<Library> {
     check_limit(bytes)?;
-    // SAFETY: the name ends with a zero byte; the new descriptor is not shared.
-    let file = unsafe {
-        let fd = libc::memfd_create(c"stackglass".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        OwnedFd::from_raw_fd(fd)
-    };
-    let mut file = File::from(file);
+    let mut file = memory_file(c"stackglass", libc::MFD_ALLOW_SEALING)?;
     file.write_all(bytes)?;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;
     // SAFETY: a call on an open descriptor.
@@ -235,7 +228,7 @@ mod tests {
         in_folder(&folder, b"two", "libx-2.so", Readers::Own).unwrap();
         in_folder(&folder, b"other", "note-1.so", Readers::Own).unwrap();
         for name in ["libx-1.so", "note-1.so"] {
-            let file = File::options().write(true).open(folder.join(name)).unwrap();
+            let file = fs::File::options().write(true).open(folder.join(name)).unwrap();
             file.set_modified(std::time::SystemTime::now() - OLD - Duration::from_secs(60)).unwrap();
         }
         in_folder(&folder, b"three", "libx-3.so", Readers::Own).unwrap();

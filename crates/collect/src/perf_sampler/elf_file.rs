@@ -68,11 +68,14 @@ impl ElfFile {
         // Never a device or a pipe, because opening one may have effects or block.
         let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         let file = File::open(path).ok()?;
-        let bytes = match FileCopy::of(&file, path, &meta) {
-            Some(copy) => Bytes::Copy(copy),
-            None => Bytes::File(file),
-        };
-        ElfFile::read(bytes, (meta.ino(), meta.dev()))
+        ElfFile::read(Bytes::File(file), (meta.ino(), meta.dev()))
+    }
+
+    /// Closes the file and reads its copy from here on, if there may be one. `path` is where it was found.
+    pub(super) fn close(&mut self, path: &Path) {
+        if let Some(copy) = self.file().and_then(|file| FileCopy::of(file, path)) {
+            self.bytes = Bytes::Copy(copy);
+        }
     }
 
     /// The file, or its copy; `None` for the kernel's own library.

@@ -4,9 +4,10 @@
 //! and deleted, or that run from an image, would meet that. Files of the system stay open: nobody gives them back while programs run.
 //! So do large ones, and those that are not in the page cache: a copy of these would take too long, or read the disk.
 
+use crate::memory_file::memory_file;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -32,20 +33,17 @@ pub(super) struct FileCopy {
 }
 
 impl FileCopy {
-    /// Copies a file, unless it had better stay open. `meta` is that of the file.
-    pub(super) fn of(file: &File, path: &Path, meta: &Metadata) -> Option<FileCopy> {
+    /// Copies the file that has this path, unless it had better stay open.
+    pub(super) fn of(file: &File, path: &Path) -> Option<FileCopy> {
+        let meta = file.metadata().ok()?;
         let size = meta.len();
-        if size > LARGEST || is_of_system(path, meta) {
+        if size > LARGEST || is_of_system(path, &meta) {
             return None;
         }
-        if COPIED.fetch_add(size, Relaxed) > MOST {
-            COPIED.fetch_sub(size, Relaxed);
-            return None;
-        }
+        let mut copy = FileCopy { file: memory_file(c"stackglass-program", 0).ok()?, size };
         // From here on, its bytes count until it is dropped.
-        let mut copy = FileCopy { file: new_file().ok()?, size };
-        copy_bytes(file, &mut copy.file, size).ok()?;
-        Some(copy)
+        let is_room = COPIED.fetch_add(size, Relaxed) <= MOST;
+        (is_room && copy_bytes(file, &mut copy.file, size).is_ok()).then_some(copy)
     }
 
     pub(super) fn file(&self) -> &File {
@@ -63,15 +61,6 @@ impl Drop for FileCopy {
 fn is_of_system(path: &Path, meta: &Metadata) -> bool {
     let root = || std::fs::metadata("/").is_ok_and(|root| root.dev() == meta.dev());
     SYSTEM.iter().any(|folder| path.starts_with(folder)) && root()
-}
-
-/// A file in memory that has no name.
-fn new_file() -> io::Result<File> {
-    // SAFETY: the name is a C string. A result that is not negative is a descriptor that nothing else owns.
-    unsafe {
-        let file = libc::memfd_create(c"stackglass-program".as_ptr(), libc::MFD_CLOEXEC);
-        if file < 0 { Err(io::Error::last_os_error()) } else { Ok(File::from_raw_fd(file)) }
-    }
 }
 
 /// Copies all bytes. A large file that is not in the page cache is an error.
@@ -112,15 +101,15 @@ mod tests {
             let bytes: Vec<u8> = (0..size).map(|index| (index * 7 / 8) as u8).collect();
             std::fs::write(&path, &bytes).unwrap();
             let file = File::open(&path).unwrap();
-            let copy = FileCopy::of(&file, &path, &file.metadata().unwrap()).expect("it is cached");
+            let copy = FileCopy::of(&file, &path).expect("it is cached");
             let mut read = vec![1; size + 1];
             assert_eq!(copy.file().read_at(&mut read, 0).unwrap(), size);
             assert!(read[..size] == bytes);
         }
         let shell = std::fs::canonicalize("/bin/sh").unwrap();
         let file = File::open(&shell).unwrap();
-        assert!(FileCopy::of(&file, &shell, &file.metadata().unwrap()).is_none());
+        assert!(FileCopy::of(&file, &shell).is_none());
         // The same file by a name that is not of the system.
-        assert!(FileCopy::of(&file, Path::new("/image/bin/sh"), &file.metadata().unwrap()).is_some());
+        assert!(FileCopy::of(&file, Path::new("/image/bin/sh")).is_some());
     }
 }

@@ -85,6 +85,7 @@ fn find(pid: u32, map: &Mmap<'_>) -> Found {
     let candidates = candidates(pid, path, map);
     for (index, candidate) in candidates.iter().enumerate().skip(usize::from(deleted)) {
         let Some(mut file) = ElfFile::open(candidate).filter(|file| is_same(file, map)) else { continue };
+        file.close(candidate);
         file.find_eh_frame();
         // The kernel's links end with the process, and are no names.
         let is_link = index >= candidates.len() - LINKS;

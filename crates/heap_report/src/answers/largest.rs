@@ -33,12 +33,23 @@ const MOST: u64 = 80;
 
 /// Blocks that are alike.
 struct Group {
-    /// The place of the largest.
+    /// The place of the largest, and what it holds.
     place: usize,
     largest: u64,
     alike: u64,
     count: u64,
     retained: u64,
+}
+
+impl Group {
+    fn add(&mut self, other: &Group) {
+        if other.largest > self.largest {
+            (self.place, self.largest) = (other.place, other.largest);
+        }
+        self.alike += other.alike;
+        self.count = self.count.saturating_add(other.count);
+        self.retained = self.retained.saturating_add(other.retained);
+    }
 }
 
 /// Bytes that roots hold.
@@ -85,7 +96,7 @@ impl HeapAnswers<'_> {
         let (graph, tree) = (self.graph, &self.dominators);
         let unreachable = unreachable_node(graph);
         let mut blocks = Vec::new();
-        let mut found = Vec::new();
+        let mut variables = Vec::new();
         let mut place = 1;
         while place < tree.preorder.len() {
             let node = tree.preorder[place];
@@ -95,17 +106,19 @@ impl HeapAnswers<'_> {
                 blocks.push(place);
                 place = tree.end(place);
             } else if let Some(below) = self.below_variable(place) {
-                found.extend(below.variables.into_iter().map(|(_, variable)| self.of_variable(&variable)));
+                variables.extend(below.variables);
                 blocks.extend(below.blocks);
                 place = tree.end(place);
             } else {
                 place += 1;
             }
         }
-        let groups = self.groups(&blocks);
-        found.extend(groups.iter().take(rows).map(|group| {
-            let place = if group.alike == 1 { self.gathering(group.place) } else { group.place };
-            self.dominator(group, place)
+        variables.sort_by_key(|variable| Reverse(variable.size));
+        let mut found: Vec<Dominator> =
+            variables.iter().take(rows).map(|variable| self.of_variable(variable)).collect();
+        found.extend(self.groups(&blocks).iter().take(rows).map(|group| match group.alike {
+            1 => self.of_group(&self.alone(self.gathering(group.place))),
+            _ => self.of_group(group),
         }));
         found.sort_by_key(|found| (Reverse(found.retained_size), found.node));
         found.truncate(rows);
@@ -125,7 +138,7 @@ impl HeapAnswers<'_> {
                 place += 1;
             }
         }
-        self.groups(&blocks).iter().take(rows).map(|group| self.dominator(group, group.place)).collect()
+        self.groups(&blocks).iter().take(rows).map(|group| self.of_group(group)).collect()
     }
 
     /// Blocks that are alike together, those that hold the most bytes first.
@@ -134,21 +147,21 @@ impl HeapAnswers<'_> {
         let mut paths = Paths::new(self);
         let mut groups: HashMap<(u32, u64), Group> = HashMap::default();
         for place in places {
-            let node = tree.preorder[*place] as usize;
-            let retained = tree.retained[node];
-            let key = (self.type_names.of(self.graph, node), paths.hash(node as u32));
-            let none = Group { place: *place, largest: retained, alike: 0, count: 0, retained: 0 };
-            let group = groups.entry(key).or_insert(none);
-            if retained > group.largest {
-                (group.place, group.largest) = (*place, retained);
-            }
-            group.alike += 1;
-            group.count = group.count.saturating_add(tree.blocks(node));
-            group.retained = group.retained.saturating_add(retained);
+            let node = tree.preorder[*place];
+            let key = (self.type_names.of(self.graph, node as usize), paths.hash(node));
+            let one = self.alone(*place);
+            groups.entry(key).and_modify(|group| group.add(&one)).or_insert(one);
         }
         let mut groups: Vec<Group> = groups.into_values().collect();
         groups.sort_by_key(|group| (Reverse(group.retained), group.place));
         groups
+    }
+
+    /// A group of one block.
+    fn alone(&self, place: usize) -> Group {
+        let node = self.dominators.preorder[place] as usize;
+        let retained = self.dominators.retained[node];
+        Group { place, largest: retained, alike: 1, count: self.dominators.blocks(node), retained }
     }
 
     fn of_variable(&self, variable: &Variable) -> Dominator {
@@ -164,17 +177,15 @@ impl HeapAnswers<'_> {
         }
     }
 
-    /// A row for a group. `place` is that of the block that it shows.
-    fn dominator(&self, group: &Group, place: usize) -> Dominator {
-        let node = self.dominators.preorder[place] as usize;
-        let is_shown = place == group.place;
+    fn of_group(&self, group: &Group) -> Dominator {
+        let node = self.dominators.preorder[group.place] as usize;
         Dominator {
             node,
             name: self.type_of(node).to_owned(),
             is_variable: false,
             alike: group.alike,
-            count: if is_shown { group.count } else { self.dominators.blocks(node) },
-            retained_size: if is_shown { group.retained } else { self.dominators.retained[node] },
+            count: group.count,
+            retained_size: group.retained,
             path: self.path(node).unwrap_or_default(),
         }
     }

@@ -23,8 +23,7 @@ pub(super) struct Variable {
 
 /// What lies directly below a root in the dominator tree.
 pub(super) struct Below {
-    /// Variables, each with the place of its first block.
-    pub variables: Vec<(usize, Variable)>,
+    pub variables: Vec<Variable>,
     /// Places of the other blocks.
     pub blocks: Vec<usize>,
 }
@@ -65,7 +64,7 @@ impl HeapAnswers<'_> {
                 let count = tree.blocks(root as usize) - 1;
                 let size = tree.retained[root as usize];
                 let variable = Variable { root, local: None, count, size };
-                Some(Below { variables: vec![(children[0], variable)], blocks: Vec::new() })
+                Some(Below { variables: vec![variable], blocks: Vec::new() })
             }
             "(thread stacks)" => Some(self.locals_of(place)),
             _ => None,
@@ -132,12 +131,14 @@ impl HeapAnswers<'_> {
                 below.blocks.extend(places);
                 continue;
             }
-            let Some(first) = places.first().copied() else { continue };
+            if places.is_empty() {
+                continue;
+            }
             let nodes = places.iter().map(|place| tree.preorder[*place] as usize);
             let (count, size) = nodes.fold((0, 0_u64), |(count, size), node| {
                 (count + tree.blocks(node), size.saturating_add(tree.retained[node]))
             });
-            below.variables.push((first, Variable { root: frame, local: Some(name.into()), count, size }));
+            below.variables.push(Variable { root: frame, local: Some(name.into()), count, size });
         }
         below
     }

@@ -79,7 +79,7 @@ where
     memory::return_unused();
     let (mut blocks, mut remarks) = live_blocks(image, table.as_ref())?;
     // Types that are found later give blocks other sites.
-    let recorded_sites = portable.as_ref().map(|_| blocks.sites.clone());
+    let recorded = portable.map(|stacks| (stacks, blocks.sites.clone()));
     remarks.extend(interpreters::remark(image.pid, &modules));
     let of_recorder = table.as_ref().map_or_else(Vec::new, |table| table.table.memory(image));
     all.extend(other_memory(image, &modules, &blocks, &all, of_recorder));
@@ -113,10 +113,9 @@ where
     };
     memory::return_unused();
     let Built { totals, unreached } = graph::build(&input, sink)?;
-    let reached = match (portable, recorded_sites) {
-        (Some(stacks), Some(sites)) => reached_blocks(&blocks, &sites, stacks, &unreached),
-        _ => Vec::new(),
-    };
+    let reached = recorded
+        .map(|(stacks, sites)| reached_blocks(&blocks, &sites, &stacks, &unreached))
+        .unwrap_or_default();
     Ok(Written { totals, reached, remarks })
 }
 
@@ -124,7 +123,7 @@ where
 fn reached_blocks(
     blocks: &Blocks,
     sites: &[SiteId],
-    stacks: Vec<PortableStack>,
+    stacks: &[PortableStack],
     unreached: &[BlockIndex],
 ) -> Vec<ReachedBlocks> {
     let mut counts: HashMap<(SiteId, SizeClass), (u64, u64)> = HashMap::new();

@@ -36,14 +36,8 @@ impl AllocatedLines {
             places.push(line.map(|line| (&frame.file, line)));
         }
         let allocators = AllocatorFrames::of(recording);
-        let place_of = |stack: StackId| {
-            let frames = recording.stacks.walk(stack).flat_map(|location| {
-                let frames = recording.symbols.frame_indices(location);
-                let unnamed = frames.is_empty().then_some(None);
-                unnamed.into_iter().chain(frames.iter().map(|frame| places[*frame as usize]))
-            });
-            frames.skip(allocators.depth(recording, stack)).flatten().next()
-        };
+        let place_of =
+            |stack: StackId| allocators.outside(recording, stack).find_map(|frame| places[frame as usize]);
         let mut known = HashMap::default();
         for group in &recording.allocations.groups {
             if group.kind != AllocationKind::Block || !of_process(group.process) {

@@ -209,10 +209,9 @@ impl Numbering {
         let mut all = 0u64;
         for group in recording.allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block) {
             all = all.saturating_add(group.counts.bytes);
-            let line = known.entry(group.stack).or_insert_with(|| {
-                let inside = allocators.depth(recording, group.stack);
-                self.allocating(recording, group.stack, inside)
-            });
+            let line = known
+                .entry(group.stack)
+                .or_insert_with(|| self.allocating(allocators.outside(recording, group.stack)));
             if let Some(line) = line {
                 add(*line, group.counts.bytes);
             }
@@ -220,15 +219,9 @@ impl Numbering {
         all
     }
 
-    /// The line that allocates at a stack: that of the innermost frame outside of allocators and standard libraries. The
-    /// `inside` innermost frames are those of an allocator.
-    fn allocating(&self, recording: &Recording, stack: StackId, inside: usize) -> Option<u32> {
-        let frames = recording.stacks.walk(stack).flat_map(|location| {
-            let frames = recording.symbols.frame_indices(location);
-            let unnamed = frames.is_empty().then_some(None);
-            unnamed.into_iter().chain(frames.iter().map(|frame| Some(&self.frames[*frame as usize])))
-        });
-        frames.skip(inside).flatten().find(|frame| frame.allocates)?.line
+    /// The line that allocates at a stack: that of the innermost frame outside of allocators and standard libraries.
+    fn allocating(&self, mut frames: impl Iterator<Item = u32>) -> Option<u32> {
+        frames.find_map(|frame| Some(&self.frames[frame as usize]).filter(|frame| frame.allocates))?.line
     }
 
     /// The line that owns the time of a stack: that of the innermost frame outside of libraries. `None` if that line or the

@@ -28,18 +28,19 @@ pub(in crate::launch) struct AddedSnapshots {
     /// They are kept inside the recording.
     are_inside: bool,
     /// The process whose snapshots are of its end.
-    pub(super) are_of_end: Option<u32>,
+    are_of_end: Option<u32>,
     snapshots: Vec<Snapshot>,
     /// How long the program waited at its end.
     waited: Duration,
 }
 
 impl AddedSnapshots {
-    pub(super) fn new(recording: &Path, are_inside: bool) -> AddedSnapshots {
+    /// `are_of_end` is the process whose snapshots are of its end, if they are.
+    pub(super) fn new(recording: &Path, are_inside: bool, are_of_end: Option<u32>) -> AddedSnapshots {
         AddedSnapshots {
             recording: recording.to_owned(),
             are_inside,
-            are_of_end: None,
+            are_of_end,
             snapshots: Vec::new(),
             waited: Duration::ZERO,
         }

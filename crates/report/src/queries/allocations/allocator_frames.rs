@@ -17,12 +17,26 @@ fn is_entry(frame: &Frame) -> bool {
         && (is_rust_allocation(&frame.func) || frame.spec.as_ref().is_some_and(|spec| spec.contains(TRAIT)))
 }
 
-/// How many of the innermost frames belong to the allocator. `are_entries` says for each frame, the innermost first, whether it
-/// [is an entry](is_entry). If all did, none does.
-fn depth(are_entries: impl Iterator<Item = bool>) -> usize {
+/// The frames of a stack, the innermost first: each with its location and its index. A location without names is one frame without
+/// an index.
+pub(super) fn frames(
+    recording: &Recording,
+    stack: StackId,
+) -> impl Iterator<Item = (LocationId, Option<u32>)> + '_ {
+    recording.stacks.walk(stack).flat_map(|location| {
+        let indices = recording.symbols.frame_indices(location);
+        let unnamed = indices.is_empty().then_some(None);
+        let indices = indices.iter().map(|index| Some(*index));
+        unnamed.into_iter().chain(indices).map(move |index| (location, index))
+    })
+}
+
+/// How many of the innermost frames of a stack belong to the allocator. `is_entry` says whether the frame with an index
+/// [is one](is_entry). If all frames do, none does.
+fn depth(recording: &Recording, stack: StackId, is_entry: impl Fn(u32) -> bool) -> usize {
     let mut depth = 0;
-    for (number, is_entry) in are_entries.enumerate() {
-        match is_entry {
+    for (number, (_, index)) in frames(recording, stack).enumerate() {
+        match index.is_some_and(&is_entry) {
             // The method of the allocator, then the function that the compiler made.
             true => depth = number + 1,
             false if depth > 0 => return depth,
@@ -30,6 +44,11 @@ fn depth(are_entries: impl Iterator<Item = bool>) -> usize {
         }
     }
     0
+}
+
+/// The same for one stack of a recording, of which no others are asked for.
+pub(super) fn depth_of(recording: &Recording, stack: StackId) -> usize {
+    depth(recording, stack, |index| is_entry(&recording.symbols.frames()[index as usize]))
 }
 
 /// The frames of allocators in a recording.
@@ -47,27 +66,23 @@ impl AllocatorFrames {
         AllocatorFrames { are_entries, is_empty }
     }
 
-    /// How many of the innermost frames of a stack belong to the allocator. A location without names is one frame.
-    pub(crate) fn depth(&self, recording: &Recording, stack: StackId) -> usize {
-        if self.is_empty {
-            return 0;
+    /// How many of the innermost frames of a stack belong to the allocator.
+    pub(super) fn depth(&self, recording: &Recording, stack: StackId) -> usize {
+        match self.is_empty {
+            true => 0,
+            false => depth(recording, stack, |index| self.are_entries[index as usize]),
         }
-        depth(recording.stacks.walk(stack).flat_map(|location| {
-            let frames = recording.symbols.frame_indices(location);
-            let unnamed = frames.is_empty().then_some(false);
-            unnamed.into_iter().chain(frames.iter().map(|frame| self.are_entries[*frame as usize]))
-        }))
     }
-}
 
-/// How many of the innermost frames of one stack belong to the allocator, as [`AllocatorFrames::depth`].
-pub(crate) fn depth_of(recording: &Recording, stack: StackId) -> usize {
-    depth(recording.stacks.walk(stack).flat_map(|location| {
-        let frames = recording.symbols.frame_indices(location);
-        let unnamed = frames.is_empty().then_some(false);
-        let is_entry = |frame: &u32| is_entry(&recording.symbols.frames()[*frame as usize]);
-        unnamed.into_iter().chain(frames.iter().map(is_entry))
-    }))
+    /// The indices of the frames of a stack outside of the allocator, the innermost first.
+    pub(crate) fn outside<'a>(
+        &self,
+        recording: &'a Recording,
+        stack: StackId,
+    ) -> impl Iterator<Item = u32> + use<'a> {
+        let inside = self.depth(recording, stack);
+        frames(recording, stack).skip(inside).filter_map(|(_, index)| index)
+    }
 }
 
 /// Addresses of what is left of locations, in no module. Programs have no code there.

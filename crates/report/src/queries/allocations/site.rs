@@ -3,7 +3,7 @@
 //! The frames of an allocator that the program itself provides do not count. A block made inside `strdup` or a C++ container therefore belongs to its caller. If a stack has no such frame, the
 //! innermost frame outside of allocators is the site.
 
-use super::allocator_frames::{AllocatorFrames, depth_of};
+use super::allocator_frames::{AllocatorFrames, depth_of, frames};
 use crate::kinds;
 use crate::text::short::in_brackets;
 use foldhash::HashMap;
@@ -99,12 +99,8 @@ impl<'a> Sites<'a> {
         // By rank: the innermost frame of at least this rank.
         let mut found: [Option<Site>; 4] = Default::default();
         let recording = self.recording;
-        let mut inside = self.allocators.depth(recording, stack);
-        for_each_frame(recording, stack, &mut |index, frame| {
-            if inside > 0 {
-                inside -= 1;
-                return;
-            }
+        let inside = self.allocators.depth(recording, stack);
+        for_each_frame(recording, stack, inside, &mut |index, frame| {
             let rank = index.map_or_else(|| rank(frame, self.rust), |index| self.ranks[index as usize]);
             for found in &mut found[..=rank as usize] {
                 found.get_or_insert_with(|| Site::of(frame));
@@ -128,18 +124,23 @@ impl<'a> Sites<'a> {
     }
 }
 
-/// The frames of a stack, the innermost first, with their indices. A location without names is a frame with its module only.
-fn for_each_frame(recording: &Recording, stack: StackId, meet: &mut dyn FnMut(Option<u32>, &Frame)) {
-    for location in recording.stacks.walk(stack) {
-        let indices = recording.symbols.frame_indices(location);
-        if indices.is_empty() {
-            let module = recording.stacks.location(location).module;
-            let module = module.and_then(|module| recording.modules.get(module.0 as usize));
-            let path = module.map_or_else(|| "".into(), |module| module.path.clone());
-            meet(None, &Frame { module: path, ..Frame::unknown(0) });
-        }
-        for index in indices {
-            meet(Some(*index), &recording.symbols.frames()[*index as usize]);
+/// The frames of a stack behind the `inside` innermost ones, with their indices. A location without names is a frame with its module
+/// only.
+fn for_each_frame(
+    recording: &Recording,
+    stack: StackId,
+    inside: usize,
+    meet: &mut dyn FnMut(Option<u32>, &Frame),
+) {
+    for (location, index) in frames(recording, stack).skip(inside) {
+        match index {
+            Some(number) => meet(index, &recording.symbols.frames()[number as usize]),
+            None => {
+                let module = recording.stacks.location(location).module;
+                let module = module.and_then(|module| recording.modules.get(module.0 as usize));
+                let path = module.map_or_else(|| "".into(), |module| module.path.clone());
+                meet(None, &Frame { module: path, ..Frame::unknown(0) });
+            }
         }
     }
 }
@@ -153,12 +154,7 @@ pub fn site_frames(
     most: usize,
 ) -> Vec<AllocatingFunction> {
     let (mut best, mut found) = (None, Vec::new());
-    let mut inside = depth_of(recording, stack);
-    for_each_frame(recording, stack, &mut |_, frame| {
-        if inside > 0 {
-            inside -= 1;
-            return;
-        }
+    for_each_frame(recording, stack, depth_of(recording, stack), &mut |_, frame| {
         // Own code is no better site than a dependency.
         if best < Some(Rank::Dependency) {
             let rank = rank(frame, rust).min(Rank::Dependency);
