@@ -8,7 +8,9 @@ use crate::output::output_file;
 use crate::terminal::LayoutFlags;
 use crate::values::{allocation_sampling, one_of, positive_duration, process_id};
 use clap::Args;
-use stackglass_profile::{AllocationSampling, Recording};
+use stackglass_profile::{AllocationSampling, Recording, sanitize};
+use stackglass_report::allocation_queries::{NamedTypes, keep_types, types_named};
+use stackglass_report::numbers::bytes_text;
 use stackglass_report::{AllocationKey, AllocationTable, AllocationsText, Metric, Source, allocations};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -22,6 +24,7 @@ Examples:
   stackglass allocs --metric peak-bytes     what the peak was made of
   stackglass allocs --metric leaked-bytes   what was never freed
   stackglass allocs --by function --all server.glass
+  stackglass allocs --type 'Vec<u8>'        the lines that allocate this type
   stackglass allocs --pid 1234 --duration 10s   a program under `stackglass run`
   stackglass allocs --json | jq '.rows[0]'  all rows, for programs
 
@@ -52,6 +55,10 @@ pub(crate) struct Flags {
     /// With --pid: also write the recording to this file
     #[arg(short, long, value_name = "FILE", value_parser = output_file(), requires = "pid")]
     output: Option<PathBuf>,
+
+    /// Only this type: its whole name, its name without arguments (Vec), or with … as reports show it
+    #[arg(long = "type", value_name = "TYPE")]
+    of_type: Option<String>,
 
     /// What the rows are [default: type, or site if few types are known]
     #[arg(long, value_name = "KEY", value_parser = one_of(AllocationKey::ALL, AllocationKey::word, key_help))]
@@ -91,6 +98,7 @@ fn key_help(key: AllocationKey) -> &'static str {
         AllocationKey::Function => "the functions of these lines",
         AllocationKey::Crate => "their crates, or executables and libraries",
         AllocationKey::Thread => "threads",
+        AllocationKey::Process => "processes",
         AllocationKey::Size => "ranges of sizes in bytes",
     }
 }
@@ -109,18 +117,26 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             recorded(&input)?
         }
     };
+    let of_type;
+    let recording = match &flags.of_type {
+        None => recording,
+        Some(name) => {
+            of_type = only_type(recording, name)?;
+            &of_type
+        }
+    };
     let metric = flags.metric.unwrap_or(Metric::Bytes);
     let mut out = BufWriter::new(std::io::stdout().lock());
     if flags.json {
         allocations::write_json(
-            &AllocationTable::new(recording, flags.by.unwrap_or_default(), metric),
+            &AllocationTable::new(recording, flags.by.unwrap_or(default_key(flags)), metric),
             &mut out,
         )?;
     } else {
         let layout = flags.layout.of_stdout();
         let columns = if layout.terminal { layout.columns } else { layout.columns.min(160) };
         let text = AllocationsText::new().cols(columns).style(layout.style).links(layout.links);
-        let text = text.metric(metric).everything(flags.all);
+        let text = text.metric(metric).everything(flags.all).of_type(flags.of_type.clone());
         let text = flags.by.map_or(text.clone(), |key| text.key(key));
         text.write(recording, &mut out)?;
     }
@@ -133,5 +149,34 @@ fn recorded(input: &Input) -> Result<&Recording, Failure> {
     match input.source() {
         Source::Recording(recording) if recording.allocations.were_recorded() => Ok(recording),
         _ => Err(no_allocations(&input.name)),
+    }
+}
+
+/// The rows of JSON. The only type of all rows says nothing.
+fn default_key(flags: &Flags) -> AllocationKey {
+    if flags.of_type.is_some() { AllocationKey::Site } else { AllocationKey::Type }
+}
+
+/// Most types that a message names.
+const NAMED: usize = 3;
+
+/// The allocations of the types that a name stands for.
+pub(crate) fn only_type(recording: &Recording, name: &str) -> Result<Recording, Failure> {
+    match types_named(recording, name) {
+        NamedTypes::Found(types) => {
+            let mut recording = recording.clone();
+            keep_types(&mut recording, &types);
+            Ok(recording)
+        }
+        NamedTypes::Similar(similar) => {
+            let named = |(one, bytes): &(String, u64)| format!("`{}` ({})", sanitize(one), bytes_text(*bytes));
+            let list: Vec<String> = similar.iter().take(NAMED).map(named).collect();
+            let more = if similar.len() > NAMED { ", …" } else { "" };
+            let hint = match list.is_empty() {
+                true => "`stackglass allocs --by type --all` lists all types".to_owned(),
+                false => format!("types that contain it: {}{more}", list.join(", ")),
+            };
+            Err(Failure::new(format!("no allocation has the type `{}`; {hint}", sanitize(name))))
+        }
     }
 }

@@ -1,14 +1,16 @@
 //! `stackglass callers FUNC [FILE]`: the callers of a function, by line and count.
 
 use crate::failure::{Failure, Outcome};
-use crate::input;
+use crate::input::{self, Input};
 use crate::metric_flag::MetricFlag;
 use crate::states_flag::StateFlags;
 use crate::terminal::LayoutFlags;
 use clap::Args;
 use regex::Regex;
-use stackglass_profile::Nanos;
-use stackglass_report::allocation_queries::TypeLeaf;
+use stackglass_profile::{Nanos, Recording};
+use stackglass_report::allocation_queries::{NamedTypes, TypeLeaf, keep_types, types_named, weighted};
+use stackglass_report::call_tree::StateFilter;
+use stackglass_report::callers::Answer;
 use stackglass_report::{Callers, CallersText, FilePattern, Metric, Selection, Source};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
@@ -23,7 +25,8 @@ Examples:
   stackglass callers poll --asleep           calls that sleep in poll
   stackglass callers --regex '^serde_.*de$'  a regular expression
   stackglass callers read --file src/io.rs --line 10-40   only these calls
-  stackglass callers from_str --metric bytes   bytes allocated for them";
+  stackglass callers from_str --metric bytes   bytes allocated for them
+  stackglass callers 'Vec<u8>'               the lines that allocate a type";
 
 /// Print the callers of a function, by line.
 ///
@@ -32,7 +35,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// The function: its path, or the last parts of the path
+    /// The function: its path, or the last parts of the path; or an allocated type, if no function has this name
     #[arg(value_name = "FUNC")]
     func: String,
 
@@ -79,6 +82,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     };
     let input = input::read(&input::choose(flags.recording.as_deref())?)?;
     let metric = flags.metric.of(&input)?;
+    let of_types = of_types(flags, &input, metric);
     let states = flags.states.of_metric(metric)?;
     let hint = input.timed().map_or("", |recording| flags.states.hint(recording));
     let mut input = input.weighted(metric, TypeLeaf::Without).select(&Selection::new(states))?;
@@ -95,6 +99,9 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         question = question.lines(lines.clone());
     }
     let answer = question.answer(source).map_err(Failure::new)?;
+    if let Some((answer, weighted, metric)) = of_types.filter(|_| answer.functions.is_empty()) {
+        return print(flags, &answer, Source::from(&weighted), (metric, states, true));
+    }
     if answer.functions.is_empty() {
         return Err(Failure::new(match &answer.other_lines[..] {
             [] if answer.all == 0 && metric == Metric::Time => {
@@ -104,16 +111,42 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             lines => at_other_lines(flags, lines, &input.name),
         }));
     }
+    print(flags, &answer, source, (metric, states, timed))
+}
+
+fn print(
+    flags: &Flags,
+    answer: &Answer,
+    source: Source<'_>,
+    (metric, states, timed): (Metric, StateFilter, bool),
+) -> Outcome {
     let layout = flags.layout.of_stdout();
     let mut out = BufWriter::new(std::io::stdout().lock());
     let text = CallersText::new(layout.columns, layout.style, layout.links);
     let text = text.metric(metric).states(states).timed(timed);
     match flags.json {
-        true => text.write_json(&answer, source, &mut out)?,
-        false => text.write(&answer, source, &mut out)?,
+        true => text.write_json(answer, source, &mut out)?,
+        false => text.write(answer, source, &mut out)?,
     }
     out.flush()?;
     Ok(0)
+}
+
+/// The callers that allocate a type, if FUNC is the name of one: the answer, the recording in which types are the innermost
+/// frames, and what is counted.
+fn of_types(flags: &Flags, input: &Input, metric: Metric) -> Option<(Answer, Recording, Metric)> {
+    let Source::Recording(recording) = input.source() else { return None };
+    let NamedTypes::Found(types) = types_named(recording, &flags.func) else { return None };
+    if flags.regex || flags.file.is_some() || flags.metric.metric == Some(Metric::Time) {
+        return None;
+    }
+    let metric = if metric == Metric::Time { Metric::Bytes } else { metric };
+    let mut recording = recording.clone();
+    keep_types(&mut recording, &types);
+    let recording = weighted(recording, metric, TypeLeaf::With);
+    let of_type = Callers::matching(move |name| types.iter().any(|one| one == name));
+    let answer = of_type.answer(&recording).ok()?;
+    Some((answer, recording, metric))
 }
 
 /// The message if no source file matches.

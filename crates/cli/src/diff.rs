@@ -6,6 +6,7 @@ use crate::input;
 use crate::message;
 use crate::metric_flag::MetricFlag;
 use crate::terminal::LayoutFlags;
+use crate::values::one_of;
 use clap::Args;
 use stackglass_flame::png::{PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
@@ -13,7 +14,7 @@ use stackglass_flame::{Difference, Flamegraph, Graph, Page, Svg};
 use stackglass_profile::{AllocationSampling, Nanos, Recording};
 use stackglass_report::allocation_queries::{TypeLeaf, weighted};
 use stackglass_report::call_tree::StateFilter;
-use stackglass_report::comparison::Cost;
+use stackglass_report::comparison::{ComparisonKey, Cost};
 use stackglass_report::{Comparison, ComparisonText, Metric, count_time};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ Examples:
   stackglass diff before.glass after.glass --all | less
   stackglass diff old.folded new.folded            samples instead of time
   stackglass diff before.glass after.glass --metric bytes   allocated bytes
+  stackglass diff before.glass after.glass --by type   which types became more
 
 A function's own time includes code of the standard library and the C library
 that it calls. Errors are standard errors, from the number of samples; ! marks
@@ -54,12 +56,23 @@ pub(crate) struct Flags {
     #[command(flatten)]
     metric: MetricFlag,
 
+    /// What the rows are; types count bytes, unless --metric says otherwise [default: function]
+    #[arg(long, value_name = "KEY", value_parser = one_of(ComparisonKey::ALL, ComparisonKey::word, key_help))]
+    by: Option<ComparisonKey>,
+
     /// Print all functions as one JSON object (docs/json.md)
     #[arg(long, conflicts_with = "all")]
     json: bool,
 
     #[command(flatten)]
     layout: LayoutFlags,
+}
+
+fn key_help(key: ComparisonKey) -> &'static str {
+    match key {
+        ComparisonKey::Function => "functions",
+        ComparisonKey::Type => "allocated types",
+    }
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
@@ -88,11 +101,13 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let of_metric = |(name, recording): &(String, Recording), leaf| {
         (name.clone(), weighted(recording.clone(), metric, leaf))
     };
+    let key = flags.by.unwrap_or_default();
     let comparison = match metric {
         Metric::Time => Comparison::new(&before.1, &after.1),
         metric => {
-            let [before, after] = [&before, &after].map(|side| of_metric(side, TypeLeaf::Without).1);
-            Comparison::by(metric, &before, &after)
+            let leaf = if key == ComparisonKey::Type { TypeLeaf::With } else { TypeLeaf::Without };
+            let [before, after] = [&before, &after].map(|side| of_metric(side, leaf).1);
+            Comparison::by(metric, key, &before, &after)
         }
     };
     if comparison.rows.is_empty() {
@@ -125,13 +140,23 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     Ok(0)
 }
 
-/// What is compared. Allocations must have been recorded in both profiles, and in the same way.
+/// What is compared. Allocations must have been recorded in both profiles, and numbers of a part of them in the same way.
 fn metric(
     flags: &Flags,
     before: &(String, Recording),
     after: &(String, Recording),
 ) -> Result<Metric, Failure> {
-    let [old, new] = [before, after].map(|(name, recording)| flags.metric.of_recording(name, recording));
+    let mut wanted = flags.metric;
+    if flags.by == Some(ComparisonKey::Type) {
+        wanted.metric = match wanted.metric {
+            Some(Metric::Time) => {
+                let line = "types have no time: --by type needs a metric of allocations".into();
+                return Err(Failure { status: 2, line });
+            }
+            given => given.or(Some(Metric::Bytes)),
+        };
+    }
+    let [old, new] = [before, after].map(|(name, recording)| wanted.of_recording(name, recording));
     let (old, new) = (old?, new?);
     let metric = if old == new { old } else { Metric::Time };
     let sampling = |(_, recording): &(String, Recording)| {

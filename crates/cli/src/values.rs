@@ -84,7 +84,7 @@ pub(crate) fn allocation_sampling(text: &str) -> Result<AllocationSampling, Stri
     if let Ok(rate) = text.parse::<f64>() {
         return match rate {
             1.0 => Ok(AllocationSampling::Every),
-            rate if (0.0..1.0).contains(&rate) => Ok(AllocationSampling::Rate(rate)),
+            rate if (0.0..1.0).contains(&rate) => Ok(AllocationSampling::ScaledRate(rate)),
             _ => Err("expected a probability from 0 to 1, or a number of bytes with a unit: 512KiB".into()),
         };
     }
@@ -154,7 +154,7 @@ mod tests {
         assert!(positive_duration("0").is_err() && positive_duration("1ms").is_ok());
         assert!(delay("99us").is_err() && delay("100us").is_ok());
         assert_eq!(allocation_sampling("1"), Ok(AllocationSampling::Every));
-        assert_eq!(allocation_sampling("0.25"), Ok(AllocationSampling::Rate(0.25)));
+        assert_eq!(allocation_sampling("0.25"), Ok(AllocationSampling::ScaledRate(0.25)));
         assert_eq!(allocation_sampling("512KiB"), Ok(AllocationSampling::Bytes(512 << 10)));
         assert!(
             ["-1", "2", "KiB", "9 apples", "99999999999G"]

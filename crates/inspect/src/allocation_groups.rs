@@ -38,8 +38,23 @@ impl Identities {
     }
 }
 
+/// What counts are if each allocation was recorded with a probability.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RateCounts {
+    /// Those of the recorded allocations, as in Julia. Recordings with different rates add up.
+    OfRecorded,
+    /// Estimates for all allocations.
+    OfAll,
+}
+
 /// Adds the allocations of a process to the recording. `end` is when its recording ended.
-pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: &mut Recorder) -> Identities {
+pub fn add(
+    tables: &HeapTables,
+    rate_counts: RateCounts,
+    end: Nanos,
+    mut memory: Vec<MemoryPoint>,
+    recorder: &mut Recorder,
+) -> Identities {
     let page = tables.page();
     let begin = Nanos(page.begin_ns.load(Relaxed));
     let modules = Modules::read(tables, recorder);
@@ -52,19 +67,23 @@ pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: 
     let identities = Identities { stacks, threads };
     let sampling = match HeapSampling::from_number(page.sampling.load(Relaxed)) {
         HeapSampling::Rate => {
-            AllocationSampling::Rate(f64::from_bits(page.parameter.load(Relaxed)).clamp(0.0, 1.0))
+            let rate = f64::from_bits(page.parameter.load(Relaxed)).clamp(0.0, 1.0);
+            match rate_counts {
+                RateCounts::OfRecorded => AllocationSampling::Rate(rate),
+                RateCounts::OfAll => AllocationSampling::ScaledRate(rate),
+            }
         }
         HeapSampling::Bytes => AllocationSampling::Bytes(page.parameter.load(Relaxed)),
         HeapSampling::Every | HeapSampling::Off => AllocationSampling::Every,
     };
-    let scale = if matches!(sampling, AllocationSampling::Bytes(_)) { heap::COUNT_SCALE } else { 1 };
+    let scale = Scale::of(sampling);
     let last_peak = page.peak_number().load(Acquire);
     let counters = page.counters().load(Acquire).min(MAX_COUNTERS as u32);
     let allocations = &mut recorder.recording_mut().allocations;
     let first = allocations.groups.len();
     for number in 1..counters {
         let entry = tables.counter(number);
-        let counts = counts(entry, last_peak, scale);
+        let counts = counts(entry, last_peak, &scale);
         if counts.count == 0 {
             continue;
         }
@@ -84,6 +103,7 @@ pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: 
     if end_is_peak(&mut allocations.groups[first..]) {
         peak_at = end;
     }
+    memory.iter_mut().for_each(|point| point.live_bytes = scale.bytes(point.live_bytes));
     allocations.processes.push(AllocatingProcess {
         process,
         begin,
@@ -102,7 +122,7 @@ pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: 
 fn end_is_peak(groups: &mut [AllocationGroup]) -> bool {
     let blocks = |group: &&AllocationGroup| group.kind == AllocationKind::Block;
     let sum = |of: fn(&AllocationCounts) -> u64| -> u64 {
-        groups.iter().filter(blocks).map(|group| of(&group.counts)).sum()
+        groups.iter().filter(blocks).map(|group| of(&group.counts)).fold(0, u64::saturating_add)
     };
     if sum(AllocationCounts::live_bytes) <= sum(|counts| counts.peak_bytes) {
         return false;
@@ -114,7 +134,43 @@ fn end_is_peak(groups: &mut [AllocationGroup]) -> bool {
     true
 }
 
-fn counts(entry: &CounterEntry, last_peak: u32, scale: u64) -> AllocationCounts {
+/// A smaller rate records nothing in a lifetime; the numbers of a page may be anything.
+const LEAST_RATE: f64 = 1e-12;
+
+/// What a number of recorded allocations or bytes stands for.
+struct Scale {
+    count: f64,
+    bytes: f64,
+}
+
+impl Scale {
+    fn of(sampling: AllocationSampling) -> Scale {
+        match sampling {
+            AllocationSampling::Every | AllocationSampling::Rate(_) => Scale { count: 1.0, bytes: 1.0 },
+            // Horvitz and Thompson: each recorded one stands for those that were left out as well.
+            AllocationSampling::ScaledRate(rate) => {
+                let factor = 1.0 / rate.max(LEAST_RATE);
+                Scale { count: factor, bytes: factor }
+            }
+            // The recorder has weighted them.
+            AllocationSampling::Bytes(_) => Scale { count: 1.0 / heap::COUNT_SCALE as f64, bytes: 1.0 },
+        }
+    }
+
+    fn count(&self, n: u64) -> u64 {
+        scaled(n, self.count)
+    }
+
+    fn bytes(&self, n: u64) -> u64 {
+        scaled(n, self.bytes)
+    }
+}
+
+fn scaled(n: u64, factor: f64) -> u64 {
+    if factor == 1.0 || n == 0 { n } else { (n as f64 * factor).round() as u64 }
+}
+
+fn counts(entry: &CounterEntry, last_peak: u32, scale: &Scale) -> AllocationCounts {
     let (count, bytes) = (entry.count.load(Relaxed), entry.bytes.load(Relaxed));
     let (freed, freed_bytes) = (entry.freed_count.load(Relaxed), entry.freed_bytes.load(Relaxed));
     let (others, others_bytes) = (entry.others_count.load(Relaxed), entry.others_bytes.load(Relaxed));
@@ -129,17 +185,17 @@ fn counts(entry: &CounterEntry, last_peak: u32, scale: u64) -> AllocationCounts 
         (others as i64, others_bytes as i64)
     };
     let not_negative = |n: i64| u64::try_from(n).unwrap_or(0);
-    let scaled = |n: u64| n.saturating_add(scale / 2) / scale;
-    let all = if count == 0 { 0 } else { scaled(count).max(1) };
-    let live = scaled(count.saturating_sub(freed.saturating_add(others))).min(all);
+    let all = if count == 0 { 0 } else { scale.count(count).max(1) };
+    let live = scale.count(count.saturating_sub(freed.saturating_add(others))).min(all);
+    let all_bytes = scale.bytes(bytes);
     AllocationCounts {
         count: all,
-        bytes,
+        bytes: all_bytes,
         freed_count: all - live,
-        freed_bytes: freed_bytes.saturating_add(others_bytes).min(bytes),
-        temporary_count: scaled(entry.temporary_count.load(Relaxed)).min(all - live),
-        peak_count: scaled(not_negative(own_peak.0.wrapping_sub(others_peak.0))).min(all),
-        peak_bytes: not_negative(own_peak.1.wrapping_sub(others_peak.1)).min(bytes),
+        freed_bytes: scale.bytes(freed_bytes.saturating_add(others_bytes).min(bytes)).min(all_bytes),
+        temporary_count: scale.count(entry.temporary_count.load(Relaxed)).min(all - live),
+        peak_count: scale.count(not_negative(own_peak.0.wrapping_sub(others_peak.0))).min(all),
+        peak_bytes: scale.bytes(not_negative(own_peak.1.wrapping_sub(others_peak.1))).min(all_bytes),
         kept_count: 0,
         kept_bytes: 0,
     }

@@ -55,8 +55,10 @@ pub struct AllocatingProcess {
 pub enum AllocationSampling {
     /// Every allocation.
     Every,
-    /// Each allocation with this probability. Counts and bytes are those of recorded allocations, not estimates.
+    /// Each allocation with this probability. Counts and bytes are those of recorded allocations, as in Julia.
     Rate(f64),
+    /// Each allocation with this probability. Counts and bytes are unbiased estimates for all allocations.
+    ScaledRate(f64),
     /// One sample in this many bytes on average. Counts and bytes are unbiased estimates for all allocations.
     Bytes(u64),
 }

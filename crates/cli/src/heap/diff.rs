@@ -62,6 +62,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         // One graph at a time is in memory.
         snapshots.push(HeapSums::new(&open::read(file, &progress)?));
     }
+    refuse_other_units(&files, &snapshots)?;
     let rows = growth(&snapshots);
     drop(progress);
     let mut out = BufWriter::new(std::io::stdout().lock());
@@ -76,4 +77,18 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     out.flush()?;
     Ok(0)
+}
+
+/// Bytes and numbers of blocks cannot be compared.
+fn refuse_other_units(files: &[&PathBuf], snapshots: &[HeapSums]) -> Result<(), Failure> {
+    // A snapshot without a block has no unit.
+    let unit = |counts: bool| snapshots.iter().position(|one| one.nodes > 0 && one.sizes_are_counts == counts);
+    match (unit(true), unit(false)) {
+        (Some(counts), Some(bytes)) if snapshots[bytes].self_size > 0 => Err(Failure::new(format!(
+            "sizes in {} are numbers of blocks (`heap take --all-one`), those in {} are bytes: take both alike",
+            files[counts].display(),
+            files[bytes].display()
+        ))),
+        _ => Ok(()),
+    }
 }

@@ -3,7 +3,7 @@
 use super::table_file::TableFile;
 use crate::launch::own_allocator::Executables;
 use crate::launch::program::Program;
-use stackglass_inspect::allocation_groups;
+use stackglass_inspect::allocation_groups::{self, RateCounts};
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::process::is_alive;
 use stackglass_profile::{MemoryPoint, Nanos, Recorder};
@@ -117,7 +117,8 @@ impl HeapFile {
             0 => monotonic(),
             end => end,
         };
-        allocation_groups::add(&tables, Nanos(end), std::mem::take(&mut self.memory.points), recorder);
+        let memory = std::mem::take(&mut self.memory.points);
+        allocation_groups::add(&tables, RateCounts::OfAll, Nanos(end), memory, recorder);
     }
 }
 

@@ -17,7 +17,9 @@ impl AllocationSettings {
     pub fn store(&self, page: &SessionPage) {
         let (kind, parameter) = match self.sampling {
             AllocationSampling::Every => (HeapSampling::Every, 0),
-            AllocationSampling::Rate(rate) => (HeapSampling::Rate, rate.to_bits()),
+            AllocationSampling::Rate(rate) | AllocationSampling::ScaledRate(rate) => {
+                (HeapSampling::Rate, rate.to_bits())
+            }
             AllocationSampling::Bytes(mean) => (HeapSampling::Bytes, mean),
         };
         page.allocation_parameter.store(parameter, Relaxed);

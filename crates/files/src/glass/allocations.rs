@@ -41,9 +41,9 @@ pub(crate) fn write_process(body: &mut Body, process: &AllocatingProcess) {
     body.number(process.end.0);
     let (how, n) = match process.sampling {
         AllocationSampling::Every => (0, 0),
-        AllocationSampling::Rate(rate) if rate > 0.0 => (1, rate.min(1.0).to_bits()),
-        AllocationSampling::Rate(_) => (1, 0),
+        AllocationSampling::Rate(rate) => (1, rate_bits(rate)),
         AllocationSampling::Bytes(bytes) => (2, bytes),
+        AllocationSampling::ScaledRate(rate) => (3, rate_bits(rate)),
     };
     body.number(how);
     body.number(n);
@@ -51,6 +51,11 @@ pub(crate) fn write_process(body: &mut Body, process: &AllocatingProcess) {
     body.number(process.lost);
     body.number(process.without_stack);
     body.weight += ROW_WEIGHT;
+}
+
+/// The bits of a rate from 0 to 1.
+fn rate_bits(rate: f64) -> u64 {
+    if rate > 0.0 { rate.min(1.0).to_bits() } else { 0 }
 }
 
 /// Reads rows of processes. `processes` is the number of processes of the recording.
@@ -68,7 +73,8 @@ pub(crate) fn read_processes(
         let sampling = match how {
             0 => AllocationSampling::Every,
             1 if (0.0..=1.0).contains(&rate) => AllocationSampling::Rate(rate),
-            1 => return Err(source.malformed("an impossible sampling rate")),
+            3 if (0.0..=1.0).contains(&rate) => AllocationSampling::ScaledRate(rate),
+            1 | 3 => return Err(source.malformed("an impossible sampling rate")),
             2 => AllocationSampling::Bytes(n),
             _ => return Err(source.malformed(format!("sampling of allocations {how}"))),
         };

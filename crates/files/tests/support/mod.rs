@@ -120,6 +120,7 @@ fn sampling() -> impl Strategy<Value = AllocationSampling> {
         Just(AllocationSampling::Every),
         (0.0..=1.0f64).prop_map(AllocationSampling::Rate),
         any::<u64>().prop_map(AllocationSampling::Bytes),
+        (0.0..=1.0f64).prop_map(AllocationSampling::ScaledRate),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use super::reach::Reach;
 use super::type_names::TypeNames;
-use super::unreachable_node;
+use super::{sizes_are_counts, unreachable_node};
 use super::weakly_reached::weakly_reached;
 use foldhash::HashMap;
 use stackglass_profile::heap_graph::HeapGraph;
@@ -23,6 +23,8 @@ pub struct HeapSums {
     pub unreachable_size: u64,
     /// Bytes of those to which nothing leads, not even weak edges.
     pub lost_size: u64,
+    /// Whether sizes are numbers of blocks (`--all-one`), not bytes.
+    pub sizes_are_counts: bool,
     types: HashMap<Box<str>, Sum>,
 }
 
@@ -43,6 +45,7 @@ impl HeapSums {
         let weakly = weakly_reached(graph, &alive, unreachable_node(graph));
         let nodes = (0..graph.len()).map(|node| graph.block_count(node)).sum();
         let mut sums = HeapSums { nodes, edges: graph.targets.len() as u64, ..HeapSums::default() };
+        sums.sizes_are_counts = sizes_are_counts(graph, &types);
         let mut by_type = vec![Sum::default(); types.len()];
         for node in 0..graph.len() {
             let size = graph.self_sizes.get(node);

@@ -3,7 +3,7 @@
 //! The tables with stacks and counters lie in memory that the process shares with its launcher, or in private memory. Both are read in
 //! the frozen image. A block names its counter, which names the stack that allocated it.
 
-use crate::allocation_groups;
+use crate::allocation_groups::{self, RateCounts};
 use stackglass_heapgraph::blocks::recorded::{self, TablePlace};
 use stackglass_heapgraph::blocks::{Blocks, SiteId};
 use stackglass_process_view::image::{Image, Mapping};
@@ -184,7 +184,7 @@ fn of_tables(image: &Image, tables: &HeapTables) -> Recorded {
     };
     let own_mappings = (page.own_memory.load(Relaxed), page.own_memory_entries.load(Relaxed));
     let mut recorder = Recorder::new(Default::default());
-    let identities = allocation_groups::add(tables, Nanos(0), Vec::new(), &mut recorder);
+    let identities = allocation_groups::add(tables, RateCounts::OfRecorded, Nanos(0), Vec::new(), &mut recorder);
     let mut stacks = vec![StackId(0)];
     let mut sites: HashMap<StackId, SiteId> = HashMap::from([(StackId(0), SiteId(0))]);
     let mut alive: Vec<u32> = recorded::counters(image, place).into_iter().collect();

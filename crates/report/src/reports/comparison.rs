@@ -3,10 +3,11 @@
 mod json;
 
 use crate::Metric;
-use crate::queries::comparison::{BEYOND, Comparison, Cost, Row, Waited};
+use crate::queries::comparison::{BEYOND, Comparison, ComparisonKey, Cost, Row, Waited};
 use crate::text::numbers::grouped;
 use crate::text::short::short_function;
 use crate::text::style::{Line, Paint, Style};
+use crate::text::type_name::shorten_type;
 use stackglass_profile::sanitize;
 use std::io::{self, Write};
 
@@ -75,7 +76,7 @@ impl<'a> ComparisonText<'a> {
                 "%",
                 "before",
                 "after",
-                "function"
+                self.comparison.key.word()
             ),
             out,
         )?;
@@ -108,8 +109,9 @@ impl<'a> ComparisonText<'a> {
         }
         writeln!(out)?;
         let beyond_noise = if exact { "" } else { " beyond the noise" };
+        let noun = self.comparison.key.word();
         let functions = |n: usize| {
-            if n == 1 { "1 function".to_owned() } else { format!("{} functions", grouped(n as u64)) }
+            if n == 1 { format!("1 {noun}") } else { format!("{} {noun}s", grouped(n as u64)) }
         };
         self.line(
             Paint::Normal,
@@ -135,7 +137,7 @@ impl<'a> ComparisonText<'a> {
         let expected = |row: &Row| row.expected(self.comparison.common);
         let most = self.comparison.rows.iter().max_by(|a, b| expected(a).total_cmp(&expected(b)))?;
         let percent = BEYOND * most.error / expected(most) * 100.0;
-        let name = short_function(&sanitize(&most.name), NAME);
+        let name = self.name(most, NAME);
         (percent >= 5.0 && percent.is_finite())
             .then(|| format!("a change of {name} by less than {percent:.0} % would not show: record longer"))
     }
@@ -212,9 +214,17 @@ impl<'a> ComparisonText<'a> {
         line.push(paint, numbers);
         line.push(
             if beyond { Paint::Bold } else { Paint::Normal },
-            short_function(&sanitize(&row.name), room),
+            self.name(row, room),
         );
         line.cut(self.columns).write(self.style, out)
+    }
+
+    /// The name of a row in at most `room` columns.
+    fn name(&self, row: &Row, room: usize) -> String {
+        match self.comparison.key {
+            ComparisonKey::Function => short_function(&sanitize(&row.name), room),
+            ComparisonKey::Type => shorten_type(&sanitize(&row.name), room),
+        }
     }
 
     fn amount(&self, amount: f64) -> String {

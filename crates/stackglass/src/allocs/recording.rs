@@ -2,7 +2,7 @@
 
 use super::running;
 use stackglass_heap::{LeftOut, tables};
-use stackglass_inspect::allocation_groups::{self, Identities};
+use stackglass_inspect::allocation_groups::{self, Identities, RateCounts};
 use stackglass_profile::{Frame, MemoryPoint, Nanos, Recorder, Recording, RecordingInfo, StackId};
 use stackglass_wire::heap::HeapTables;
 use std::collections::HashMap;
@@ -60,7 +60,7 @@ impl Snapshot {
                 let info = recorder.info_mut();
                 info.start = Nanos(page.begin_ns.load(Relaxed));
                 info.wall = Nanos(end.saturating_sub(info.start.0));
-                allocation_groups::add(tables, Nanos(end), memory(tables), &mut recorder)
+                allocation_groups::add(tables, RateCounts::OfRecorded, Nanos(end), memory(tables), &mut recorder)
             }
             None => Identities::default(),
         };

@@ -70,6 +70,7 @@ fn expected(recording: &Recording, completeness: &Completeness) -> Value {
                 AllocationSampling::Every => json!([0, 0]),
                 AllocationSampling::Rate(rate) => json!([1, rate]),
                 AllocationSampling::Bytes(bytes) => json!([2, bytes]),
+                AllocationSampling::ScaledRate(rate) => json!([3, rate]),
             };
             let memory: Vec<_> =
                 p.memory.iter().map(|m| json!([m.clock.0, m.live_bytes, m.resident_bytes])).collect();

@@ -1,11 +1,13 @@
 //! Allocations by a key: sums, and the number of sites of each row.
 
 use super::site::{Site, Sites};
+use super::{Errors, relative_error};
 use crate::Metric;
 use crate::options::{UnknownValue, option_words};
 use crate::order;
 use foldhash::{HashMap, HashSet};
-use stackglass_profile::{AllocationCounts, AllocationKind, Recording};
+use stackglass_profile::frame::file_name;
+use stackglass_profile::{AllocationCounts, AllocationKind, AllocationSampling, ProcessIndex, Recording};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -23,9 +25,11 @@ option_words! {
         Crate = "crate",
         /// Threads.
         Thread = "thread",
+        /// Processes.
+        Process = "process",
         /// Ranges of sizes in bytes.
         Size = "size",
-    } "type, site, function, crate, thread or size"
+    } "type, site, function, crate, thread, process or size"
 }
 
 /// The type of allocations whose type is unknown.
@@ -48,6 +52,10 @@ pub struct AllocationTable {
     pub metric: Metric,
     /// The sum of all blocks of all processes.
     pub total: AllocationCounts,
+    /// The relative standard error of the bytes of the sum. It is 0 if every allocation was recorded.
+    pub error: f64,
+    /// How they were recorded: if processes differ, how the first of those that were sampled was.
+    pub sampling: AllocationSampling,
     /// Anonymous mappings that programs requested themselves. They are in neither `total` nor `rows`.
     pub mappings: AllocationCounts,
     /// Number of allocations with a known type.
@@ -57,12 +65,14 @@ pub struct AllocationTable {
 }
 
 /// A row of an [`AllocationTable`].
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct AllocationRow {
-    /// The type, site, function, crate, thread or range of sizes, never cut. It is untrusted text.
+    /// The type, site, function, crate, thread, process or range of sizes, never cut. It is untrusted text.
     pub name: String,
     /// What was allocated.
     pub counts: AllocationCounts,
+    /// The relative standard error of its bytes. It is 0 if every allocation was recorded.
+    pub error: f64,
     /// Number of different sites.
     pub sites: u64,
     /// The site of the row, or one of its sites.
@@ -72,6 +82,7 @@ pub struct AllocationRow {
 /// A row while it is summed.
 struct Sum {
     counts: AllocationCounts,
+    variance: f64,
     sites: HashSet<u32>,
     site: u32,
 }
@@ -95,6 +106,8 @@ impl AllocationTable {
         let mut typed = 0;
         let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
         let mut names = Names::default();
+        let errors = Errors::of(allocations);
+        let mut variance = 0.0;
         for group in allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block) {
             let name = recording.symbols.allocated_type(group.stack);
             if name.is_some() {
@@ -110,6 +123,7 @@ impl AllocationTable {
                     krate => krate.to_owned(),
                 },
                 AllocationKey::Thread => names.thread(recording, group.thread),
+                AllocationKey::Process => process_name(recording, group.process),
                 AllocationKey::Size => {
                     let sizes = group.size_class.sizes();
                     match sizes.start() == sizes.end() {
@@ -120,15 +134,20 @@ impl AllocationTable {
             };
             let sum = sums.entry(text).or_insert_with(|| Sum {
                 counts: AllocationCounts::default(),
+                variance: 0.0,
                 sites: HashSet::default(),
                 site,
             });
             sum.counts.add(&group.counts);
+            let of_group = errors.variance(group);
+            sum.variance += of_group;
+            variance += of_group;
             sum.sites.insert(site);
         }
         let row = |(name, sum): (String, Sum)| AllocationRow {
             name,
             counts: sum.counts,
+            error: relative_error(sum.counts.bytes, sum.variance),
             sites: sum.sites.len() as u64,
             site: sites.list[sum.site as usize].clone(),
         };
@@ -138,12 +157,24 @@ impl AllocationTable {
         });
         let total = allocations.total(AllocationKind::Block);
         let mappings = allocations.total(AllocationKind::Mapping);
-        AllocationTable { key, metric, total, mappings, typed, rows }
+        let error = relative_error(total.bytes, variance);
+        let samplings = || allocations.processes.iter().map(|process| process.sampling);
+        let sampling = samplings().find(|one| *one != AllocationSampling::Every);
+        let sampling = sampling.unwrap_or(AllocationSampling::Every);
+        AllocationTable { key, metric, total, error, sampling, mappings, typed, rows }
     }
 
     /// The share of allocations with a known type, 0 to 1. It is 1 if there are no allocations.
     pub fn typed_share(&self) -> f64 {
         if self.total.count == 0 { 1.0 } else { self.typed as f64 / self.total.count as f64 }
+    }
+}
+
+/// A process by its program and number: `server (1234)`.
+fn process_name(recording: &Recording, process: ProcessIndex) -> String {
+    match recording.processes.get(process.0 as usize) {
+        Some(process) => format!("{} ({})", file_name(&process.program), process.pid),
+        None => "[unknown]".to_owned(),
     }
 }
 

@@ -4,7 +4,7 @@
 //! byte or allocation is one snapshot. No view needs to know where its weights come from.
 
 use super::allocator_frames::Outside;
-use super::byte_interval;
+use super::Errors;
 use crate::Metric;
 use crate::queries::allocations::table::UNKNOWN_TYPE;
 use foldhash::HashMap;
@@ -48,7 +48,7 @@ pub fn weighted(mut recording: Recording, metric: Metric, leaf: TypeLeaf) -> Rec
     recording.info.delay = Nanos(1);
     recording.info.kernel_cpu = None;
     let groups = std::mem::take(&mut recording.allocations.groups);
-    let interval = byte_interval(&recording.allocations);
+    let errors = Errors::of(&recording.allocations);
     let mut leaves = Leaves { locations: HashMap::default(), foreign: !recording.has_rust() };
     let mut outside = Outside::of(&recording);
     let mut unknown_thread = None;
@@ -60,14 +60,7 @@ pub fn weighted(mut recording: Recording, metric: Metric, leaf: TypeLeaf) -> Rec
         }
         room -= value;
         let blocks = metric.blocks(&group.counts).max(1);
-        let hits = match interval {
-            None => blocks,
-            // Of estimated blocks, only one in each interval of bytes was seen.
-            Some(interval) => {
-                let average = group.counts.bytes as f64 / group.counts.count.max(1) as f64;
-                ((blocks as f64 * average / interval as f64) as u64).clamp(1, blocks)
-            }
-        };
+        let hits = errors.recorded(group, blocks);
         let thread = match group.thread {
             ThreadNumber(0) => *unknown_thread.get_or_insert_with(|| {
                 recording.threads.push(Thread {

@@ -1,5 +1,6 @@
 //! The cost of each function in one profile.
 
+use super::ComparisonKey;
 use super::cost::Cost;
 use crate::kinds::{Class, class};
 use crate::queries::waits::{Wait, Waits};
@@ -29,8 +30,8 @@ pub(super) fn is_timed(recording: &Recording) -> bool {
     recording.samples.iter().any(|sample| sample.time.0 > 0)
 }
 
-/// Sums CPU time, or samples if not `timed`.
-pub(super) fn costs(recording: &Recording, timed: bool) -> Costs {
+/// Sums CPU time, or samples if not `timed`. Types are the innermost frames.
+pub(super) fn costs(recording: &Recording, timed: bool, key: ComparisonKey) -> Costs {
     let mut stacks: HashMap<StackId, Cost> = HashMap::default();
     let mut all = Cost::default();
     for (sample, count) in recording.samples.iter().zip(snapshots(recording)) {
@@ -57,7 +58,8 @@ pub(super) fn costs(recording: &Recording, timed: bool) -> Costs {
         }
         let mut owner: Option<Arc<str>> = wait;
         let mut leaf: Option<Arc<str>> = None;
-        for location in recording.stacks.walk(stack) {
+        let depth = if key == ComparisonKey::Type { 1 } else { usize::MAX };
+        for location in recording.stacks.walk(stack).take(depth) {
             for (name, own) in names.of(location) {
                 leaf = leaf.or_else(|| Some(name.clone()));
                 if *own && owner.is_none() {

@@ -11,17 +11,30 @@ mod functions;
 pub use cost::{BEYOND, Cost};
 pub use functions::FunctionCost;
 
+use crate::options::{UnknownValue, option_words};
 use crate::queries::allocations::are_exact;
 use crate::{Metric, order};
 use common::Common;
 use stackglass_profile::Recording;
 use std::collections::BTreeMap;
+use std::str::FromStr;
 use std::sync::Arc;
+
+option_words! {
+    /// What the rows of a comparison are.
+    ComparisonKey("key of comparisons") {
+        /// Functions.
+        #[default]
+        Function = "function",
+        /// Allocated types.
+        Type = "type",
+    } "function or type"
+}
 
 /// The result of a comparison.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// Functions: changes beyond the noise first, then the largest changes.
+    /// Functions or types: changes beyond the noise first, then the largest changes.
     pub rows: Vec<Row>,
     /// The total of the first profile.
     pub before: Cost,
@@ -37,6 +50,8 @@ pub struct Comparison {
     pub of_tasks: bool,
     /// What is compared: CPU time, or a number of allocations.
     pub metric: Metric,
+    /// What the rows are.
+    pub key: ComparisonKey,
     /// Whether every allocation of both programs was recorded: all errors are 0.
     pub exact: bool,
     /// The share of the time not asleep in which threads were ready, without a CPU, 0 to 1. On a busy machine, times
@@ -56,7 +71,7 @@ pub struct Waited {
 /// A function in both profiles.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Its path, or `[module]` if it has no name.
+    /// Its path, or `[module]` if it has no name; or the type.
     pub name: Arc<str>,
     /// Its own time before: in it, and in code of the standard and C libraries that it called.
     pub before: Cost,
@@ -100,16 +115,17 @@ impl Comparison {
     /// assert_eq!(comparison.common, 1.0);
     /// ```
     pub fn new(before: &Recording, after: &Recording) -> Comparison {
-        Comparison::by(Metric::Time, before, after)
+        Comparison::by(Metric::Time, ComparisonKey::Function, before, after)
     }
 
     /// Compares by a metric. For allocations, both recordings must be those of
     /// [`weighted`](crate::allocation_queries::weighted) with this metric. If every allocation was recorded, all differences
-    /// are exact. Otherwise their errors are those of the samples.
-    pub fn by(metric: Metric, before: &Recording, after: &Recording) -> Comparison {
+    /// are exact. Otherwise their errors are those of the samples. For types, the stacks must end with them
+    /// ([`TypeLeaf::With`](crate::allocation_queries::TypeLeaf::With)).
+    pub fn by(metric: Metric, key: ComparisonKey, before: &Recording, after: &Recording) -> Comparison {
         let timed = metric != Metric::Time || functions::is_timed(before) && functions::is_timed(after);
         let exact = metric != Metric::Time && are_exact(&before.allocations) && are_exact(&after.allocations);
-        let (old, new) = (functions::costs(before, timed), functions::costs(after, timed));
+        let (old, new) = (functions::costs(before, timed, key), functions::costs(after, timed, key));
         let mut pairs: BTreeMap<Arc<str>, (FunctionCost, FunctionCost)> = BTreeMap::new();
         for (name, cost) in old.functions {
             pairs.entry(name).or_default().0 = cost;
@@ -151,6 +167,7 @@ impl Comparison {
             timed,
             of_tasks: before.is_walltime() && after.is_walltime(),
             metric,
+            key,
             exact,
             waited,
         }

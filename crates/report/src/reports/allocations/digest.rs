@@ -3,7 +3,7 @@
 use super::AllocationsText;
 use crate::metric::Unit;
 use crate::queries::allocations::site::{Site, Sites};
-use crate::queries::allocations::{byte_interval, relative_error};
+use crate::queries::allocations::are_estimates;
 use crate::text::columns::{cut_right, width};
 use crate::text::numbers::{bytes_text, count_text, duration_text, percent, percent_text};
 use crate::text::short::{location_text, short_function, shortest_location};
@@ -26,16 +26,18 @@ pub(super) fn lines(
     table: &AllocationTable,
     sites: &mut Sites<'_>,
 ) -> Vec<Line> {
-    let mut lines = vec![totals(text, recording, table), peak(recording, table)];
+    let mut lines = vec![totals(text, recording, table)];
+    lines.extend(text.of_type.as_deref().map(|name| of_type(name, table)));
+    lines.push(peak(text, recording, table));
     if table.total.count > 0 {
-        lines.extend([at_end(table), shares(table)]);
+        lines.extend([at_end(table), shares(text, table)]);
         lines.extend(of_metric(text.metric, table));
         let whole = text.metric.of(&table.total);
         let types = match table.key {
             AllocationKey::Type => types(table),
             _ => types(&AllocationTable::of(recording, sites, AllocationKey::Type, text.metric)),
         };
-        if table.typed_share() >= super::FEW_TYPES {
+        if table.typed_share() >= super::FEW_TYPES && (text.of_type.is_none() || types.len() > 1) {
             lines.extend(largest(text, "types", &types, whole));
         }
         lines.extend(largest(text, "lines", &own_lines(text, recording, sites), whole));
@@ -55,8 +57,8 @@ fn totals(text: &AllocationsText, recording: &Recording, table: &AllocationTable
     }
     let count = if total.count == 1 { "allocation" } else { "allocations" };
     line.push(Paint::Bold, bytes_text(total.bytes));
-    if let Some(interval) = byte_interval(&recording.allocations) {
-        line.plain(format!(" ± {:.1} %", relative_error(total.bytes, interval) * 100.0));
+    if are_estimates(&recording.allocations) {
+        line.plain(format!(" ± {:.1} %", table.error * 100.0));
     }
     line.plain(" in ").push(Paint::Bold, count_text(total.count)).plain(format!(" {count}"));
     let seconds = recorded(recording).seconds();
@@ -79,13 +81,26 @@ fn recorded(recording: &Recording) -> Nanos {
     Nanos(end.saturating_sub(begin))
 }
 
+/// The type that the allocations are of.
+fn of_type(name: &str, table: &AllocationTable) -> Line {
+    let mut line = titled("type");
+    line.push(Paint::Bold, sanitize(name).into_owned());
+    if table.key == AllocationKey::Type && table.rows.len() > 1 {
+        line.plain(format!(", {} types", table.rows.len()));
+    }
+    line
+}
+
 /// The peak.
-fn peak(recording: &Recording, table: &AllocationTable) -> Line {
+fn peak(text: &AllocationsText, recording: &Recording, table: &AllocationTable) -> Line {
     let total = &table.total;
     let mut line = titled("peak");
     line.push(Paint::Bold, bytes_text(total.peak_bytes));
     match &recording.allocations.processes[..] {
         _ if total.peak_bytes == 0 => {}
+        _ if text.of_type.is_some() => {
+            line.plain(" when the process had the most bytes of all types");
+        }
         [process] => {
             // Recordings without a start are relative to the first allocation.
             let start = if recording.info.start.0 > 0 { recording.info.start } else { process.begin };
@@ -136,12 +151,14 @@ fn of_metric(metric: Metric, table: &AllocationTable) -> Option<Line> {
 }
 
 /// Which part of the allocations is temporary, and which has a type.
-fn shares(table: &AllocationTable) -> Line {
+fn shares(text: &AllocationsText, table: &AllocationTable) -> Line {
     let total = &table.total;
     let mut line = titled("shares");
     line.push(Paint::Bold, percent_text(total.temporary_count, total.count));
-    line.plain(" temporary (freed before the next one); ");
-    line.push(Paint::Bold, percent_text(table.typed, total.count)).plain(" with a type");
+    line.plain(" temporary (freed before the next one)");
+    if text.of_type.is_none() {
+        line.plain("; ").push(Paint::Bold, percent_text(table.typed, total.count)).plain(" with a type");
+    }
     line
 }
 
@@ -265,6 +282,10 @@ pub(super) fn sampling(recording: &Recording) -> Option<String> {
         AllocationSampling::Every => None,
         AllocationSampling::Rate(rate) => Some(format!(
             "each allocation was recorded with a probability of {}: the numbers are those of recorded ones",
+            (rate * 1e6).round() / 1e6
+        )),
+        AllocationSampling::ScaledRate(rate) => Some(format!(
+            "each allocation was recorded with a probability of {}: the numbers are estimates, with their standard errors after ±",
             (rate * 1e6).round() / 1e6
         )),
         AllocationSampling::Bytes(n) => Some(format!(

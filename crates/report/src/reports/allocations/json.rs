@@ -4,7 +4,7 @@ use crate::queries::allocations::AllocationRow;
 use crate::text::json::{Rows, write_sections};
 use crate::{AllocationKey, AllocationTable};
 use serde::Serialize;
-use stackglass_profile::AllocationCounts;
+use stackglass_profile::{AllocationCounts, AllocationSampling};
 use std::io::{self, Write};
 
 /// Writes a table as one JSON object, with all rows. Equal recordings give equal bytes.
@@ -32,6 +32,16 @@ pub fn write_json(table: &AllocationTable, out: &mut dyn Write) -> io::Result<()
             live_bytes: mappings.live_bytes(),
         },
         typed_share: (table.typed_share() * 1e6).floor() / 1e6,
+        rate: match table.sampling {
+            AllocationSampling::Every => Some(1.0),
+            AllocationSampling::Rate(rate) | AllocationSampling::ScaledRate(rate) => Some(rate),
+            AllocationSampling::Bytes(_) => None,
+        },
+        interval: match table.sampling {
+            AllocationSampling::Bytes(interval) => Some(interval),
+            _ => None,
+        },
+        error: table.error,
         rows: Rows(table.rows.iter().map(|row| Row::of(table.key, row))),
     };
     write_sections(&["mappings", "typed_share", "rows"], &report, out)
@@ -42,6 +52,9 @@ struct Report<R> {
     total: Counts,
     mappings: Mappings,
     typed_share: f64,
+    rate: Option<f64>,
+    interval: Option<u64>,
+    error: f64,
     rows: R,
 }
 
@@ -70,6 +83,7 @@ struct Row<'a> {
     name: Name<'a>,
     #[serde(flatten)]
     counts: Counts,
+    error: f64,
     sites: u64,
 }
 
@@ -82,6 +96,7 @@ enum Name<'a> {
     Function(&'a str),
     Crate(&'a str),
     Thread(&'a str),
+    Process(&'a str),
     Size(&'a str),
 }
 
@@ -108,8 +123,9 @@ impl Row<'_> {
             AllocationKey::Function => Name::Function,
             AllocationKey::Crate => Name::Crate,
             AllocationKey::Thread => Name::Thread,
+            AllocationKey::Process => Name::Process,
             AllocationKey::Size => Name::Size,
         };
-        Row { name: name(&row.name), counts: Counts::of(&row.counts), sites: row.sites }
+        Row { name: name(&row.name), counts: Counts::of(&row.counts), error: row.error, sites: row.sites }
     }
 }

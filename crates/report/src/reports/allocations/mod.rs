@@ -38,6 +38,7 @@ pub struct AllocationsText {
     links: Option<Links>,
     key: Option<AllocationKey>,
     metric: Metric,
+    of_type: Option<String>,
     everything: bool,
     closing: bool,
     rows: Option<usize>,
@@ -56,6 +57,7 @@ impl Default for AllocationsText {
             links: None,
             key: None,
             metric: Metric::Bytes,
+            of_type: None,
             everything: false,
             closing: false,
             rows: None,
@@ -99,6 +101,13 @@ impl AllocationsText {
         self
     }
 
+    /// Says that the recording has [only](crate::allocation_queries::keep_types) the allocations of some types, and by which name
+    /// they were chosen. Its memory over time is not theirs, and is left out.
+    pub fn of_type(mut self, name: Option<String>) -> AllocationsText {
+        self.of_type = name;
+        self
+    }
+
     /// Shows all rows.
     pub fn everything(mut self, shown: bool) -> AllocationsText {
         self.everything = shown;
@@ -124,7 +133,9 @@ impl AllocationsText {
     pub fn write(&self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         let mut sites = Sites::new(recording);
         let mut table = AllocationTable::of(recording, &mut sites, self.key.unwrap_or_default(), self.metric);
-        if self.key.is_none() && table.typed_share() < FEW_TYPES {
+        let says_little =
+            table.typed_share() < FEW_TYPES || self.of_type.is_some() && table.rows.len() == 1;
+        if self.key.is_none() && says_little {
             table = AllocationTable::of(recording, &mut sites, AllocationKey::Site, self.metric);
         }
         let digest = digest::lines(self, recording, &table, &mut sites);
@@ -168,7 +179,10 @@ impl AllocationsText {
                 notes.extend(note);
             }
         }
-        let mut memory = memory::lines(self, recording);
+        let mut memory = match self.of_type {
+            None => memory::lines(self, recording),
+            Some(_) => Vec::new(),
+        };
         match memory.len() < *room {
             true => *room -= memory.len() + 1,
             false => memory.clear(),

@@ -3,7 +3,7 @@
 use super::AllocationsText;
 use super::digest::unusual;
 use crate::allocation_queries::AllocationRow;
-use crate::queries::allocations::{byte_interval, relative_error};
+use crate::queries::allocations::are_estimates;
 use crate::text::columns::{cut_right, pad_left};
 use crate::text::numbers::{bytes_text, count_text, grouped, percent};
 use crate::text::short::{location_text, short_function};
@@ -64,14 +64,14 @@ pub(super) fn lines(
         return Vec::new();
     }
     let columns = columns(text.metric);
-    let interval = byte_interval(&recording.allocations);
+    let is_estimated = are_estimates(&recording.allocations);
     let mut header = Line::new();
     header.push(Paint::Grey, "   %");
     for column in &columns {
         let paint = if column.metric == Some(text.metric) { Paint::Bold } else { Paint::Grey };
         header.plain(" ").push(paint, pad_left(column.title, column.width));
     }
-    if interval.is_some() {
+    if is_estimated {
         header.push(Paint::Grey, "     ±");
     }
     header.push(Paint::Grey, format!(" sites  {}", table.key.word()));
@@ -97,8 +97,8 @@ pub(super) fn lines(
         let share = percent(text.metric.of(&row.counts), whole);
         let share = if share >= 99.95 { "100".to_owned() } else { format!("{share:.1}") };
         let mut line = numbers(&share, &columns, &row.counts);
-        if let Some(interval) = interval {
-            let error = relative_error(row.counts.bytes, interval) * 100.0;
+        if is_estimated {
+            let error = row.error * 100.0;
             line.plain(format!(
                 " {:>5}",
                 if error < 99.5 { format!("±{error:.0}%") } else { "±100%".into() }
@@ -110,7 +110,7 @@ pub(super) fn lines(
     }
     if table.mappings.count > 0 {
         let mut line = numbers("", &columns, &table.mappings);
-        line.plain(if interval.is_some() { "            " } else { "      " });
+        line.plain(if is_estimated { "            " } else { "      " });
         line.push(Paint::Grey, "  [mmap] (in no total)");
         lines.push(line);
     }
@@ -122,6 +122,7 @@ pub(super) fn lines(
             AllocationKey::Function => ("function", "functions"),
             AllocationKey::Crate => ("crate", "crates"),
             AllocationKey::Thread => ("thread", "threads"),
+            AllocationKey::Process => ("process", "processes"),
             AllocationKey::Size => ("range of sizes", "ranges of sizes"),
         };
         let share = percent(
@@ -168,7 +169,7 @@ fn name(
             }
         }
         AllocationKey::Site | AllocationKey::Function => line.plain(short_function(&plain, room)),
-        AllocationKey::Crate | AllocationKey::Thread => line.plain(cut_right(&plain, room)),
+        AllocationKey::Crate | AllocationKey::Thread | AllocationKey::Process => line.plain(cut_right(&plain, room)),
         AllocationKey::Size => line.plain(format!("{plain} B")),
     };
 }

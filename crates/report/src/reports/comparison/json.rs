@@ -1,7 +1,7 @@
 //! A comparison for programs, as documented in `docs/json.md`.
 
 use crate::call_tree::StateFilter;
-use crate::queries::comparison::{Comparison, Row as Compared};
+use crate::queries::comparison::{Comparison, ComparisonKey, Row as Compared};
 use crate::reports::json_head::{Quantity, QuantityWords};
 use crate::text::json::{self, Rows};
 use serde::Serialize;
@@ -25,7 +25,8 @@ struct Report<'a, R> {
 
 #[derive(Serialize)]
 struct Row<'a> {
-    function: &'a str,
+    #[serde(flatten)]
+    name: Name<'a>,
     own_before: u64,
     own_after: u64,
     total_before: u64,
@@ -33,6 +34,14 @@ struct Row<'a> {
     change: f64,
     error: f64,
     beyond_noise: bool,
+}
+
+/// The name of a row. Its key says what it is.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Name<'a> {
+    Function(&'a str),
+    Type(&'a str),
 }
 
 pub(super) fn write(comparison: &Comparison, names: (&str, &str), out: &mut dyn Write) -> io::Result<()> {
@@ -49,15 +58,19 @@ pub(super) fn write(comparison: &Comparison, names: (&str, &str), out: &mut dyn 
         common: *common,
         spread: *spread,
         exact: *exact,
-        rows: Rows(comparison.rows.iter().map(Row::of)),
+        rows: Rows(comparison.rows.iter().map(|row| Row::of(comparison.key, row))),
     };
     json::write(&report, out)
 }
 
 impl Row<'_> {
-    fn of(row: &Compared) -> Row<'_> {
+    fn of(key: ComparisonKey, row: &Compared) -> Row<'_> {
+        let name = match key {
+            ComparisonKey::Function => Name::Function,
+            ComparisonKey::Type => Name::Type,
+        };
         Row {
-            function: &row.name,
+            name: name(&row.name),
             own_before: whole(row.before.amount),
             own_after: whole(row.after.amount),
             total_before: whole(row.total.0.amount),
