@@ -8,7 +8,7 @@ use crate::terminal::LayoutFlags;
 use clap::Args;
 use regex::Regex;
 use stackglass_profile::{Nanos, Recording};
-use stackglass_report::allocation_queries::{NamedTypes, TypeLeaf, keep_types, types_named, weighted};
+use stackglass_report::allocation_queries::{NamedTypes, TypeLeaf, callers_of_types, types_named};
 use stackglass_report::call_tree::StateFilter;
 use stackglass_report::callers::Answer;
 use stackglass_report::{Callers, CallersText, FilePattern, Metric, Selection, Source};
@@ -71,7 +71,7 @@ pub(crate) struct Flags {
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let mut question = match flags.regex {
-        false => Callers::of_suffix(&flags.func),
+        false => Callers::of(&flags.func),
         true => {
             let regex = Regex::new(&flags.func).map_err(|error| Failure {
                 status: 2,
@@ -99,8 +99,8 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         question = question.lines(lines.clone());
     }
     let answer = question.answer(source).map_err(Failure::new)?;
-    if let Some((answer, weighted, metric)) = of_types.filter(|_| answer.functions.is_empty()) {
-        return print(flags, &answer, Source::from(&weighted), (metric, states, true));
+    if let Some((answer, recording, metric)) = of_types.filter(|_| answer.functions.is_empty()) {
+        return print(flags, &answer, Source::from(&recording), (metric, states, true));
     }
     if answer.functions.is_empty() {
         return Err(Failure::new(match &answer.other_lines[..] {
@@ -132,8 +132,7 @@ fn print(
     Ok(0)
 }
 
-/// The callers that allocate a type, if FUNC is the name of one: the answer, the recording in which types are the innermost
-/// frames, and what is counted.
+/// Who allocates a type, if FUNC is the name of one: the answer, the recording, and what is counted.
 fn of_types(flags: &Flags, input: &Input, metric: Metric) -> Option<(Answer, Recording, Metric)> {
     let Source::Recording(recording) = input.source() else { return None };
     let NamedTypes::Found(types) = types_named(recording, &flags.func) else { return None };
@@ -141,12 +140,7 @@ fn of_types(flags: &Flags, input: &Input, metric: Metric) -> Option<(Answer, Rec
         return None;
     }
     let metric = if metric == Metric::Time { Metric::Bytes } else { metric };
-    let mut recording = recording.clone();
-    keep_types(&mut recording, &types);
-    let recording = weighted(recording, metric, TypeLeaf::With);
-    let of_type = Callers::matching(move |name| types.iter().any(|one| one == name));
-    let answer = of_type.answer(&recording).ok()?;
-    Some((answer, recording, metric))
+    Some((callers_of_types(recording, &types, metric), recording.clone(), metric))
 }
 
 /// The message if no source file matches.

@@ -140,7 +140,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     Ok(0)
 }
 
-/// What is compared. Allocations must have been recorded in both profiles, and numbers of a part of them in the same way.
+/// What is compared. Allocations must have been recorded in both profiles, and with the same rate if there is one.
 fn metric(
     flags: &Flags,
     before: &(String, Recording),
@@ -162,10 +162,12 @@ fn metric(
     let sampling = |(_, recording): &(String, Recording)| {
         recording.allocations.processes.first().map(|process| process.sampling)
     };
-    let is_part =
-        |sampling: Option<AllocationSampling>| matches!(sampling, Some(AllocationSampling::Rate(_)));
+    let is_part = |sampling: Option<AllocationSampling>| {
+        matches!(sampling, Some(AllocationSampling::Rate(_) | AllocationSampling::ScaledRate(_)))
+    };
     let (old, new) = (sampling(before), sampling(after));
-    // Estimates for all allocations can be compared with exact numbers, those of a part cannot.
+    // A rate misses most of the rare large blocks, whose part in the error is not known then. One sample in a number of bytes sees
+    // them, so such estimates can be compared with exact numbers.
     if metric != Metric::Time && (is_part(old) || is_part(new)) && old != new {
         let line = format!(
             "{} and {} recorded different shares of the allocations: record both with the same rate",

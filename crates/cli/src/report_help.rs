@@ -56,6 +56,24 @@ The digest, at the end
            and the future (Sleep, Acquire) in which each wait ends
   the last line names the function in which, or below which, the time goes
 
+Allocations (`allocs`, `record --allocs`)
+  count, bytes   allocations, and the sizes that the program asked for
+  live     blocks that are alive at the end of the recording
+  peak     bytes that were alive when the process had the most
+  leaked   live blocks that nothing holds, as `--heap-at exit` finds; without
+           it, all live blocks
+  temporary  freed before the same thread allocated again
+  average  bytes divided by count
+  ±        standard error of the bytes, if not every allocation was recorded
+  site     the innermost line outside of allocators and standard libraries;
+           `sites` is how many lines share the row
+  lines    in the digest: the innermost lines of the program itself, outside of
+           the crates that it depends on
+  type     what the block was made for, as Rust writes it; UnknownType if debug
+           information does not tell
+  [mmap]   memory that the program itself requested from the kernel
+A reallocation is one allocation of the new size, and the end of the old block.
+
 Full reports (`print --format tree`, `--format flat`) are those of Julia's
 Profile. Their words are Julia's: a snapshot is one observation of one thread,
 the count of a row is the snapshots in it or below it, and its overhead those in

@@ -128,6 +128,39 @@ fn different_shares_cannot_be_compared() {
     stackglass_files::write(place.file("b.glass"), &allocating(AllocationSampling::Rate(0.1))).unwrap();
     let message = place.refused(&["diff", "a.glass", "b.glass", "--metric", "bytes"]);
     assert!(message.contains("record both with the same rate"), "{message}");
+    let scaled = allocating(AllocationSampling::ScaledRate(0.1));
+    stackglass_files::write(place.file("c.glass"), &scaled).unwrap();
+    let message = place.refused(&["diff", "a.glass", "c.glass", "--by", "type"]);
+    assert!(message.contains("record both with the same rate"), "{message}");
     let same = place.stdout_of(&["diff", "b.glass", "b.glass", "--metric", "bytes"]);
     assert!(same.contains("± error") && same.contains("within the noise"), "{same}");
+}
+
+#[test]
+fn one_type_has_its_lines_and_callers() {
+    let place = recorded();
+    let lines = place.stdout_of(&["allocs", "a.glass", "--type", "serde_json::Value", "--cols", "80"]);
+    assert!(lines.contains("\ntype      serde_json::Value\n"), "{lines}");
+    assert!(lines.contains(" sites  site\n") && !lines.contains("\nlive "), "{lines}");
+    let all = place.stdout_of(&["allocs", "a.glass", "--json"]);
+    let row = all.lines().find(|line| line.contains("\"serde_json::Value\"")).expect("the type has a row");
+    let bytes = row.split("\"bytes\":").nth(1).and_then(|rest| rest.split(',').next()).expect("bytes");
+    let one = place.stdout_of(&["allocs", "a.glass", "--type", "serde_json::Value", "--json"]);
+    assert!(one.contains(&format!("\"bytes\":{bytes},")) && one.contains("{\"site\":"), "{one}");
+    let callers = place.stdout_of(&["callers", "serde_json::Value", "a.glass", "--json"]);
+    assert!(callers.contains(&format!("{{\"function\":\"serde_json::Value\",\"module\":\"\",\"amount\":{bytes},")));
+    let message = place.refused(&["allocs", "a.glass", "--type", "Valu"]);
+    assert!(message.contains("no allocation has the type `Valu`; types that contain it: `serde_json::Value`"), "{message}");
+    let message = place.refused(&["allocs", "a.glass", "--type", "Nothing"]);
+    assert!(message.contains("`stackglass allocs --by type --all` lists all types"), "{message}");
+}
+
+#[test]
+fn types_are_compared_by_allocations_only() {
+    let place = recorded();
+    let same = place.stdout_of(&["diff", "a.glass", "a.glass", "--by", "type"]);
+    assert!(same.contains("type\n") && same.contains("types changed, by bytes"), "{same}");
+    let output = place.run(["diff", "a.glass", "a.glass", "--by", "type", "--metric", "time"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("types have no time"), "{}", text(&output.stderr));
 }

@@ -111,7 +111,7 @@ fn identity(frame: &Frame) -> Value {
 
 fn judge_callers(case: &Case, goldens: Option<&mut Goldens>) -> Verdict {
     let text = |name: &str| case.option(name).and_then(Value::as_str);
-    let mut callers = Callers::of(text("func").unwrap_or_default());
+    let mut callers = Callers::exactly(text("func").unwrap_or_default());
     if let Some(file) = text("filename") {
         callers = callers.file(file);
     }

@@ -7,6 +7,7 @@ use crate::made_up::Maker;
 use crate::made_up::allocating::{allocating, counts};
 use stackglass_profile::{AllocationKind, AllocationSampling, Recording};
 use stackglass_report::allocation_queries::{TypeLeaf, weighted};
+use stackglass_report::comparison::ComparisonKey;
 use stackglass_report::{
     AllocationKey, AllocationTable, AllocationsText, Comparison, Format, GroupBy, Metric, Report, Style,
     allocations,
@@ -66,9 +67,11 @@ fn all_rows_at_120_columns() {
 
 #[test]
 fn samples_are_shown_with_what_they_mean() {
-    for (name, sampling) in
-        [("bytes", AllocationSampling::Bytes(512_000)), ("rate", AllocationSampling::Rate(0.1))]
-    {
+    for (name, sampling) in [
+        ("bytes", AllocationSampling::Bytes(512_000)),
+        ("rate", AllocationSampling::Rate(0.1)),
+        ("scaled-rate", AllocationSampling::ScaledRate(0.1)),
+    ] {
         let mut recording = allocating(sampling);
         recording.allocations.processes[0].lost = 12;
         recording.allocations.processes[0].without_stack = 1;
@@ -229,7 +232,7 @@ fn differences_are_exact_if_every_allocation_was_recorded() {
         let mut after = before.clone();
         after.allocations.groups[3].counts = counts(140_001, 24, 140_000, 130_000, 5_000);
         let [before, after] = [before, after].map(|side| weighted(side, metric, TypeLeaf::Without));
-        Comparison::by(metric, &before, &after)
+        Comparison::by(metric, ComparisonKey::Function, &before, &after)
     };
     let exact = compare(AllocationSampling::Every, Metric::Bytes);
     let changed: Vec<_> = exact.rows.iter().filter(|row| row.is_beyond_noise()).collect();
@@ -240,8 +243,60 @@ fn differences_are_exact_if_every_allocation_was_recorded() {
     let expected = 24.0 * (2.0 * 140_000.0_f64).sqrt();
     assert!((row.error / expected - 1.0).abs() < 0.01, "{} {expected}", row.error);
     assert!(!row.is_beyond_noise());
+    // A tenth of the blocks was seen.
+    let scaled = compare(AllocationSampling::ScaledRate(0.1), Metric::Bytes);
+    let row = scaled.rows.iter().find(|row| &*row.name == "demo::load::names").unwrap();
+    let expected = 24.0 * (2.0 * 140_000.0_f64 / 0.1).sqrt();
+    assert!((row.error / expected - 1.0).abs() < 0.01, "{} {expected}", row.error);
     let estimated = compare(AllocationSampling::Bytes(48_000), Metric::Bytes);
     let row = estimated.rows.iter().find(|row| &*row.name == "demo::load::names").unwrap();
     let expected = (2.0 * 3_360_000.0 * 48_000.0_f64).sqrt();
     assert!((row.error / expected - 1.0).abs() < 0.01, "{} {expected}", row.error);
+}
+
+#[test]
+fn types_are_compared_like_functions() {
+    let before = allocating(AllocationSampling::Every);
+    let mut after = before.clone();
+    after.allocations.groups[3].counts = counts(140_001, 24, 140_000, 130_000, 5_000);
+    let of_group = before.symbols.allocated_type(before.allocations.groups[3].stack).cloned();
+    let [before, after] = [before, after].map(|side| weighted(side, Metric::Bytes, TypeLeaf::With));
+    let comparison = Comparison::by(Metric::Bytes, ComparisonKey::Type, &before, &after);
+    let changed: Vec<_> = comparison.rows.iter().filter(|row| row.is_beyond_noise()).collect();
+    assert_eq!(changed.len(), 1);
+    assert_eq!((Some(&changed[0].name), changed[0].change), (of_group.as_ref(), 24.0));
+    let all: f64 = comparison.rows.iter().map(|row| row.before.amount).sum();
+    assert_eq!(all, comparison.before.amount, "each byte has one type");
+}
+
+/// The error that is said is the spread of many recordings of the same program.
+#[test]
+fn errors_of_estimates_are_their_spread() {
+    let rate = 0.05;
+    let sizes = [(4000, 24), (3000, 1000), (400, 20_000)];
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let truth: f64 = sizes.iter().map(|(n, size)| f64::from(n * size)).sum();
+    let (runs, mut squares) = (400, 0.0);
+    for _ in 0..runs {
+        let mut recording = allocating(AllocationSampling::ScaledRate(rate));
+        recording.allocations.groups.truncate(sizes.len());
+        for (group, (n, size)) in recording.allocations.groups.iter_mut().zip(sizes) {
+            let seen = (0..n).filter(|_| random() < rate).count() as f64;
+            let count = (seen / rate).round() as u64;
+            group.kind = AllocationKind::Block;
+            group.counts = counts(count, size as u64, 0, 0, 0);
+        }
+        let table = AllocationTable::new(&recording, AllocationKey::Type, Metric::Bytes);
+        let bytes = table.total.bytes as f64;
+        squares += ((bytes - truth) / (bytes * table.error)).powi(2);
+    }
+    // Deviations in units of their errors: a mean square of 1.
+    let mean = squares / f64::from(runs);
+    assert!((0.75..1.4).contains(&mean), "{mean}");
 }

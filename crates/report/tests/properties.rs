@@ -179,7 +179,7 @@ proptest! {
         let _ = (data.strip_meta(), data.add_fake_meta(1, 1), data.thread_ids(None), data.task_ids(Some(1)));
         let (flat, flat_dictionary) = flatten(&data, &dictionary).unwrap();
         prop_assert!(flat.words().iter().all(|word| flat_dictionary.get(*word).is_none_or(|frames| frames.len() == 1)));
-        Callers::of("").count((&data, &dictionary)).unwrap();
+        Callers::exactly("").count((&data, &dictionary)).unwrap();
     }
 
     #[test]

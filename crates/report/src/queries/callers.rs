@@ -89,21 +89,21 @@ pub enum CallersError {
 }
 
 impl Callers {
-    /// Callers of functions with exactly this path.
-    pub fn of(func: &str) -> Callers {
-        let func = func.to_owned();
-        Callers::matching(move |name| name == func)
-    }
-
     /// Callers of functions whose path ends with these whole parts: `from_str` and `de::from_str` match
     /// `serde_json::de::from_str`, `str` does not.
     ///
     /// Names can be given as reports show them: `lang_start::{{closure}}`, `catch_unwind::<isize>` (with these arguments
     /// only), `catch_unwind::<…>`, `[xz]` for code without names in a module. Functions of the C library match the names
     /// that programs use: `malloc` matches `__GI___libc_malloc`.
-    pub fn of_suffix(func: &str) -> Callers {
+    pub fn of(func: &str) -> Callers {
         let pattern = FunctionPattern::new(func);
         Callers { func: Box::new(move |frame| pattern.matches(frame)), file: None, lines: None }
+    }
+
+    /// Callers of functions with exactly this path.
+    pub fn exactly(func: &str) -> Callers {
+        let func = func.to_owned();
+        Callers::matching(move |name| name == func)
     }
 
     /// Callers of functions whose path a predicate accepts, for example a regular expression.
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn functions_are_counted_once_a_snapshot_and_apart() {
         let stacks: [&[&str]; 3] = [&["a::f", "a::f", "b::f", "main"], &["b::f", "main"], &["a::f"]];
-        let answer = answer_of(&stacks, &Callers::of_suffix("f"));
+        let answer = answer_of(&stacks, &Callers::of("f"));
         let seen =
             |called: &Called| (called.func.to_string(), called.snapshots, called.asleep, called.uncalled);
         let seen: Vec<_> = answer.functions.iter().map(seen).collect();
@@ -356,7 +356,7 @@ mod tests {
         let callers: Vec<(u64, &str)> =
             answer.functions[0].callers.iter().map(|caller| (caller.count, &*caller.frame.func)).collect();
         assert_eq!((answer.all, callers), (3, vec![(1, "a::f"), (1, "b::f")]), "recursion calls itself");
-        assert!(answer_of(&stacks, &Callers::of_suffix("g")).functions.is_empty());
+        assert!(answer_of(&stacks, &Callers::of("g")).functions.is_empty());
     }
 
     #[test]
@@ -368,7 +368,7 @@ mod tests {
         }
         dictionary.set(4, [Frame { func: "compress".into(), ..in_module(4, "xz") }]);
         let data = Data::new(vec![2, 1, 0, 4, 3, 0, 4, 2, 0]);
-        let answer = |name: &str| Callers::of_suffix(name).answer((&data, &dictionary)).unwrap().functions;
+        let answer = |name: &str| Callers::of(name).answer((&data, &dictionary)).unwrap().functions;
         let modules =
             |found: Vec<Called>| found.into_iter().map(|one| one.module.to_string()).collect::<Vec<_>>();
         assert_eq!(modules(answer("[xz]")), ["xz"]);

@@ -14,7 +14,7 @@ pub(crate) mod site;
 mod table;
 mod weighted;
 
-pub use of_type::{NamedTypes, keep_types, types_named};
+pub use of_type::{NamedTypes, callers_of_types, keep_types, types_named};
 pub use site::site_frames;
 pub use table::{AllocationKey, AllocationRow, AllocationTable};
 pub use weighted::{TypeLeaf, weighted};

@@ -1,7 +1,8 @@
 //! The allocations of one type, or of all types that a name stands for.
 
-use crate::order;
-use crate::queries::allocations::table::UNKNOWN_TYPE;
+use super::table::{AllocationKey, AllocationRow, AllocationTable, UNKNOWN_TYPE};
+use crate::queries::callers::{Answer, Called, Caller};
+use crate::{Metric, order};
 use stackglass_profile::{AllocationGroup, AllocationKind, Recording};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,6 +53,32 @@ pub fn keep_types(recording: &mut Recording, types: &[String]) {
         group.kind == AllocationKind::Block && kept.contains(type_of(recording, group))
     };
     recording.allocations.groups = groups.into_iter().filter(is_kept).collect();
+}
+
+/// Who allocates each of these types, as if it were a function: the sites are its callers.
+pub fn callers_of_types(recording: &Recording, types: &[String], metric: Metric) -> Answer {
+    let all = metric.of(&recording.allocations.total(AllocationKind::Block));
+    let called = |name: &String| {
+        let mut of_type = recording.clone();
+        keep_types(&mut of_type, std::slice::from_ref(name));
+        let table = AllocationTable::new(&of_type, AllocationKey::Site, metric);
+        let caller = |row: &AllocationRow| Caller {
+            count: metric.of(&row.counts),
+            asleep: 0,
+            frame: row.site.frame(),
+        };
+        Called {
+            func: name.as_str().into(),
+            module: "".into(),
+            snapshots: metric.of(&table.total),
+            asleep: 0,
+            uncalled: 0,
+            callers: table.rows.iter().map(caller).filter(|caller| caller.count > 0).collect(),
+        }
+    };
+    let mut functions: Vec<Called> = types.iter().map(called).collect();
+    functions.sort_by(|a, b| order::largest_first((a.snapshots, &a.func), (b.snapshots, &b.func)));
+    Answer { all, functions, other_lines: Vec::new() }
 }
 
 fn type_of<'a>(recording: &'a Recording, group: &AllocationGroup) -> &'a str {

@@ -39,6 +39,12 @@ impl Site {
         Site { file: if known { frame.file.clone() } else { "".into() }, line, func, krate }
     }
 
+    /// The site as a frame.
+    pub(crate) fn frame(&self) -> Frame {
+        let Site { file, line, func, krate } = self.clone();
+        Frame { func, file, line, krate, ..Frame::unknown(0) }
+    }
+
     /// `FILE:LINE`, or the function if that is unknown.
     pub(crate) fn location(&self) -> String {
         if self.line > 0 { format!("{}:{}", self.file, self.line) } else { self.func.to_string() }

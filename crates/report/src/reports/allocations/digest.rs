@@ -285,7 +285,8 @@ pub(super) fn sampling(recording: &Recording) -> Option<String> {
             (rate * 1e6).round() / 1e6
         )),
         AllocationSampling::ScaledRate(rate) => Some(format!(
-            "each allocation was recorded with a probability of {}: the numbers are estimates, with their standard errors after ±",
+            "each allocation was recorded with a probability of {}: the numbers are estimates, with their standard errors after ±. \
+             Rare large blocks may be missing, which `--allocs=512KiB` finds",
             (rate * 1e6).round() / 1e6
         )),
         AllocationSampling::Bytes(n) => Some(format!(
