@@ -169,7 +169,8 @@ pub(crate) fn only_type(recording: &Recording, name: &str) -> Result<Recording, 
             Ok(recording)
         }
         NamedTypes::Similar(similar) => {
-            let named = |(one, bytes): &(String, u64)| format!("`{}` ({})", sanitize(one), bytes_text(*bytes));
+            let named =
+                |(one, bytes): &(String, u64)| format!("`{}` ({})", sanitize(one), bytes_text(*bytes));
             let list: Vec<String> = similar.iter().take(NAMED).map(named).collect();
             let more = if similar.len() > NAMED { ", …" } else { "" };
             let hint = match list.is_empty() {

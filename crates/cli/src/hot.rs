@@ -76,6 +76,8 @@ fn key_help(key: HotKey) -> &'static str {
         HotKey::Crate => "crates, with what they call in standard libraries",
         HotKey::Thread => "threads, by name",
         HotKey::Process => "processes",
+        HotKey::Command => "programs: all processes of one name",
+        HotKey::Task => "async tasks, by name",
     }
 }
 

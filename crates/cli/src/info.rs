@@ -199,7 +199,9 @@ fn write_allocations(recording: &Recording, index: ProcessIndex, out: &mut dyn W
     for process in allocations.processes.iter().filter(|process| process.process == index) {
         let how = match process.sampling {
             AllocationSampling::Every => "every one".to_owned(),
-            AllocationSampling::Rate(rate) | AllocationSampling::ScaledRate(rate) => format!("each with probability {rate}"),
+            AllocationSampling::Rate(rate) | AllocationSampling::ScaledRate(rate) => {
+                format!("each with probability {rate}")
+            }
             AllocationSampling::Bytes(bytes) => format!("one sample in {bytes} bytes"),
         };
         let groups = allocations.groups.iter().filter(|group| group.process == index).count();

@@ -148,9 +148,15 @@ fn one_type_has_its_lines_and_callers() {
     let one = place.stdout_of(&["allocs", "a.glass", "--type", "serde_json::Value", "--json"]);
     assert!(one.contains(&format!("\"bytes\":{bytes},")) && one.contains("{\"site\":"), "{one}");
     let callers = place.stdout_of(&["callers", "serde_json::Value", "a.glass", "--json"]);
-    assert!(callers.contains(&format!("{{\"function\":\"serde_json::Value\",\"module\":\"\",\"amount\":{bytes},")));
+    assert!(
+        callers
+            .contains(&format!("{{\"function\":\"serde_json::Value\",\"module\":\"\",\"amount\":{bytes},"))
+    );
     let message = place.refused(&["allocs", "a.glass", "--type", "Valu"]);
-    assert!(message.contains("no allocation has the type `Valu`; types that contain it: `serde_json::Value`"), "{message}");
+    assert!(
+        message.contains("no allocation has the type `Valu`; types that contain it: `serde_json::Value`"),
+        "{message}"
+    );
     let message = place.refused(&["allocs", "a.glass", "--type", "Nothing"]);
     assert!(message.contains("`stackglass allocs --by type --all` lists all types"), "{message}");
 }

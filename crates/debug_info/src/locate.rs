@@ -6,7 +6,7 @@
 
 use crate::elf::{Elf, Table, hex};
 use crate::mapped::Mapped;
-use crate::{Error, Options, held, lossy_path, mini_debug_info, vdso};
+use crate::{Error, Options, lossy_path, mini_debug_info, open_files, vdso};
 use stackglass_profile::frame::file_name;
 use stackglass_profile::recording::Module;
 use stackglass_profile::symbols::Missing;
@@ -80,7 +80,7 @@ pub fn files_of(module: &Module, options: &Options) -> Files {
         }
     }
     let path = match &files.program {
-        Some(program) if held::path(&module.path).is_none() => program.path().to_owned(),
+        Some(program) if open_files::path(&module.path).is_none() => program.path().to_owned(),
         _ => PathBuf::from(&*module.path),
     };
     let own = files.program.as_ref().and_then(|file| Elf::parse(file).ok());
@@ -122,9 +122,10 @@ fn open_program(module: &Module) -> Result<Mapped, Error> {
         return checked(vdso::read()?, module);
     }
     // Another file may be at the path by now.
-    let held = held::path(&module.path).and_then(|path| checked(Mapped::open(&path).ok()?, module).ok());
-    if let Some(held) = held {
-        return Ok(held);
+    let open =
+        open_files::path(&module.path).and_then(|path| checked(Mapped::open(&path).ok()?, module).ok());
+    if let Some(open) = open {
+        return Ok(open);
     }
     let plain = Mapped::open(Path::new(&*module.path)).and_then(|program| checked(program, module));
     plain.or_else(|error| {

@@ -33,7 +33,7 @@ pub(crate) fn find(image: &Image, modules: &[LoadedModule]) -> Vec<Module> {
                 // A link of the kernel is no name.
                 Some(link) if *link == candidates[LINK] => {
                     if let Ok(file) = File::open(link) {
-                        stackglass_symbols::hold(&candidates[0].display().to_string(), file);
+                        stackglass_symbols::register_open_file(&candidates[0].display().to_string(), file);
                     }
                     candidates[0].display().to_string()
                 }

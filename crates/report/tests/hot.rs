@@ -5,7 +5,7 @@
 use crate::goldens::check;
 use crate::made_up;
 use crate::made_up::Maker;
-use stackglass_profile::{Recording, State};
+use stackglass_profile::{Nanos, ProcessIndex, Recording, State, Task, TaskId};
 use stackglass_report::call_tree::StateFilter;
 use stackglass_report::{HotKey, HotTable, HotText, Selection, Source, Style};
 
@@ -127,6 +127,34 @@ fn tables_fit_a_terminal() {
     check("hot-120.txt", &screen(&recording, &table(&recording, HotKey::Function, StateFilter::Awake), 120));
     let build = made_up::build();
     check("hot-process-80.txt", &screen(&build, &table(&build, HotKey::Process, StateFilter::Awake), 80));
+    check("hot-command-80.txt", &screen(&build, &table(&build, HotKey::Command, StateFilter::Awake), 80));
+}
+
+#[test]
+fn processes_and_tasks_of_one_name_are_one_row() {
+    let build = made_up::build();
+    let total = |key| table(&build, key, StateFilter::Awake).total;
+    assert_eq!(total(HotKey::Command), total(HotKey::Process));
+    let commands = table(&build, HotKey::Command, StateFilter::Awake).rows;
+    let processes = table(&build, HotKey::Process, StateFilter::Awake).rows;
+    assert_eq!(commands.iter().map(|row| row.alike).sum::<u64>(), processes.len() as u64);
+    let mut recording = made_up::demo();
+    let name = |id: u64, name: &str| Task {
+        id: TaskId(id),
+        process: ProcessIndex(0),
+        name: name.into(),
+        file: "".into(),
+        line: 0,
+        waited: Nanos(0),
+    };
+    recording.tasks = vec![name(1, "serve"), name(2, "serve"), name(3, "flush")];
+    for (number, sample) in recording.samples.iter_mut().enumerate() {
+        sample.task = number as u64 % 5;
+    }
+    let rows = table(&recording, HotKey::Task, StateFilter::Awake).rows;
+    let mut names: Vec<(&str, u64)> = rows.iter().map(|row| (&*row.name, row.alike)).collect();
+    names.sort();
+    assert_eq!(names, [("[no task]", 1), ("[tasks without a name]", 1), ("flush", 1), ("serve", 2)]);
 }
 
 #[test]

@@ -36,5 +36,5 @@ pub use coroutine_names::is_coroutine_body;
 pub use outcome::{Outcome, Progress};
 pub use stackglass_debug_info::naming::{Named, name_of_symbol};
 pub use stackglass_debug_info::source::library_sources;
-pub use stackglass_debug_info::{Debuginfod, Error, Options, hold};
+pub use stackglass_debug_info::{Debuginfod, Error, Options, register_open_file};
 pub use symbolize::{symbolize, with_contents};

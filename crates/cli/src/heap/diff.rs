@@ -82,7 +82,8 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
 /// Bytes and numbers of blocks cannot be compared.
 fn refuse_other_units(files: &[&PathBuf], snapshots: &[HeapSums]) -> Result<(), Failure> {
     // A snapshot without a block has no unit.
-    let unit = |counts: bool| snapshots.iter().position(|one| one.nodes > 0 && one.sizes_are_counts == counts);
+    let unit =
+        |counts: bool| snapshots.iter().position(|one| one.nodes > 0 && one.sizes_are_counts == counts);
     match (unit(true), unit(false)) {
         (Some(counts), Some(bytes)) if snapshots[bytes].self_size > 0 => Err(Failure::new(format!(
             "sizes in {} are numbers of blocks (`heap take --all-one`), those in {} are bytes: take both alike",

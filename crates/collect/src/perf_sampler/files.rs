@@ -61,18 +61,18 @@ impl Drop for Files {
         for found in self.known.values() {
             let path = Path::new(OsStr::from_bytes(&found.path));
             if let Some(file) = found.file.as_ref().filter(|file| file.has_lost(path)) {
-                hold(&found.path, file);
+                register(&found.path, file);
             }
         }
     }
 }
 
 /// Keeps a file open until names are read.
-fn hold(path: &[u8], file: &ElfFile) {
+fn register(path: &[u8], file: &ElfFile) {
     if let (Ok(name), Some(file)) =
         (std::str::from_utf8(path), file.file().and_then(|file| file.try_clone().ok()))
     {
-        stackglass_symbols::hold(name, file);
+        stackglass_symbols::register_open_file(name, file);
     }
 }
 
@@ -90,7 +90,7 @@ fn find(pid: u32, map: &Mmap<'_>) -> Found {
         // The kernel's links end with the process, and are no names.
         let is_link = index >= candidates.len() - LINKS;
         if is_link {
-            hold(path, &file);
+            register(path, &file);
         }
         let path = if is_link { path.into() } else { candidate.as_os_str().as_bytes().into() };
         return Found { file: Some(Rc::new(file)), path };

@@ -2,8 +2,8 @@
 
 use super::reach::Reach;
 use super::type_names::TypeNames;
-use super::{sizes_are_counts, unreachable_node};
 use super::weakly_reached::weakly_reached;
+use super::{sizes_are_counts, unreachable_node};
 use foldhash::HashMap;
 use stackglass_profile::heap_graph::HeapGraph;
 use stackglass_report::order;

@@ -184,7 +184,8 @@ fn of_tables(image: &Image, tables: &HeapTables) -> Recorded {
     };
     let own_mappings = (page.own_memory.load(Relaxed), page.own_memory_entries.load(Relaxed));
     let mut recorder = Recorder::new(Default::default());
-    let identities = allocation_groups::add(tables, RateCounts::OfRecorded, Nanos(0), Vec::new(), &mut recorder);
+    let identities =
+        allocation_groups::add(tables, RateCounts::OfRecorded, Nanos(0), Vec::new(), &mut recorder);
     let mut stacks = vec![StackId(0)];
     let mut sites: HashMap<StackId, SiteId> = HashMap::from([(StackId(0), SiteId(0))]);
     let mut alive: Vec<u32> = recorded::counters(image, place).into_iter().collect();

@@ -1,4 +1,4 @@
-//! The hottest functions, lines, modules, crates, threads or processes, as a flat table.
+//! The hottest functions, lines, modules, crates, threads, processes, commands or tasks, as a flat table.
 //!
 //! Each nanosecond is the own time of exactly one row, so own times sum to the total. What a row owns is the same as
 //! in the summary (functions) and in annotated sources (lines, crates).
@@ -16,7 +16,7 @@ use crate::queries::waits::{Wait, Waits};
 use crate::queries::weight::Weight;
 use crate::text::short::in_brackets;
 use crate::trees::call_tree::StateFilter;
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{
     AwaitKind, AwaitLocation, Frame, LOOKS_AT_TASKS, Recording, Sample, StackId, State, ThreadNumber,
@@ -42,7 +42,11 @@ option_words! {
         Thread = "thread",
         /// Processes.
         Process = "process",
-    } "function, line, module, crate, thread or process"
+        /// Programs: all processes of one name.
+        Command = "command",
+        /// Async tasks, by name.
+        Task = "task",
+    } "function, line, module, crate, thread, process, command or task"
 }
 
 /// A flat table of time.
@@ -73,6 +77,8 @@ pub struct HotRow {
     pub waits_in: Option<Arc<str>>,
     /// For functions of other languages than Rust, the file name of their executable or library. Otherwise empty.
     pub module: String,
+    /// Number of processes or tasks that share the row; 1 for other keys.
+    pub alike: u64,
     /// The amount that the row itself has.
     pub own: u64,
     /// The amount of all stacks that contain it. Recursion counts once.
@@ -102,6 +108,7 @@ struct Counted {
     place: Option<Place>,
     waits_in: Option<Arc<str>>,
     module: String,
+    alike: u64,
     own: Weight,
     total: Weight,
 }
@@ -116,7 +123,7 @@ impl Counted {
     }
 
     fn named(name: String, own: Weight, total: Weight) -> Counted {
-        Counted { name, place: None, waits_in: None, module: String::new(), own, total }
+        Counted { name, place: None, waits_in: None, module: String::new(), alike: 1, own, total }
     }
 }
 
@@ -143,7 +150,7 @@ impl HotTable {
         let row = |counted: Counted| {
             let of_looks =
                 look_errors.as_ref().map(|errors| errors.get(&counted.key()).copied().unwrap_or(0.0));
-            let Counted { name, place, waits_in, module, own, total } = counted;
+            let Counted { name, place, waits_in, module, alike, own, total } = counted;
             let each = amount(own) as f64 / own.hits.max(1) as f64;
             let sampled = states == StateFilter::Awake && own.hits > 0;
             let error =
@@ -153,6 +160,7 @@ impl HotTable {
                 place,
                 waits_in,
                 module,
+                alike,
                 own: amount(own),
                 total: amount(total),
                 own_samples: own.hits,
@@ -179,6 +187,7 @@ impl HotTable {
             place,
             waits_in,
             module,
+            alike: 1,
             own: time,
             total: time,
             own_samples: 0,
@@ -212,6 +221,12 @@ fn counted(recording: &Recording, key: HotKey) -> Vec<Counted> {
             if label.is_empty() { format!("thread {}", number.0) } else { label }
         }),
         HotKey::Process => by_thread(recording, |number| process(recording, number)),
+        HotKey::Command => by_name(recording, |sample| command(recording, sample.thread)),
+        HotKey::Task => {
+            let names: HashMap<u64, &str> =
+                recording.tasks.iter().map(|task| (task.id.0, &*task.name)).collect();
+            by_name(recording, |sample| task(&names, sample.task))
+        }
     }
 }
 
@@ -392,6 +407,43 @@ fn by_thread(recording: &Recording, name_of: impl Fn(ThreadNumber) -> String) ->
         *rows.entry(name_of(ThreadNumber(thread))).or_default() += weight;
     }
     rows.into_iter().map(|(name, own)| Counted::named(name, own, own)).collect()
+}
+
+/// All time of each name, with the number of what has this name.
+fn by_name(recording: &Recording, name_of: impl Fn(&Sample) -> (String, u64)) -> Vec<Counted> {
+    let mut rows: BTreeMap<String, (Weight, HashSet<u64>)> = BTreeMap::new();
+    for sample in &recording.samples {
+        let (name, id) = name_of(sample);
+        let (sum, ids) = rows.entry(name).or_default();
+        *sum += weight(sample);
+        ids.insert(id);
+    }
+    let row = |(name, (own, ids)): (String, (Weight, HashSet<u64>))| Counted {
+        alike: ids.len() as u64,
+        ..Counted::named(name, own, own)
+    };
+    rows.into_iter().map(row).collect()
+}
+
+/// The program that a thread runs, and its process.
+fn command(recording: &Recording, number: ThreadNumber) -> (String, u64) {
+    let process = recording.thread(number).map(|thread| thread.process);
+    let title =
+        process.and_then(|index| recording.processes.get(index.0 as usize)).map(|process| process.title());
+    let name = match title {
+        Some(title) if !title.is_empty() => sanitize(&title).into_owned(),
+        _ => in_brackets("unknown program"),
+    };
+    (name, process.map_or(u64::MAX, |index| index.0.into()))
+}
+
+/// The name of a task, and its id.
+fn task(names: &HashMap<u64, &str>, id: u64) -> (String, u64) {
+    match (names.get(&id), id) {
+        (Some(name), _) if !name.is_empty() => (sanitize(name).into_owned(), id),
+        (_, 0) => ("[no task]".to_owned(), 0),
+        _ => ("[tasks without a name]".to_owned(), id),
+    }
 }
 
 /// `cc1 4211`.

@@ -212,10 +212,7 @@ impl<'a> ComparisonText<'a> {
         let mut line = Line::new();
         line.push(paint, if beyond { " ! " } else { "   " }.to_owned());
         line.push(paint, numbers);
-        line.push(
-            if beyond { Paint::Bold } else { Paint::Normal },
-            self.name(row, room),
-        );
+        line.push(if beyond { Paint::Bold } else { Paint::Normal }, self.name(row, room));
         line.cut(self.columns).write(self.style, out)
     }
 

@@ -60,7 +60,13 @@ impl Snapshot {
                 let info = recorder.info_mut();
                 info.start = Nanos(page.begin_ns.load(Relaxed));
                 info.wall = Nanos(end.saturating_sub(info.start.0));
-                allocation_groups::add(tables, RateCounts::OfRecorded, Nanos(end), memory(tables), &mut recorder)
+                allocation_groups::add(
+                    tables,
+                    RateCounts::OfRecorded,
+                    Nanos(end),
+                    memory(tables),
+                    &mut recorder,
+                )
             }
             None => Identities::default(),
         };

@@ -39,7 +39,8 @@ pub fn types_named(recording: &Recording, name: &str) -> NamedTypes {
         return NamedTypes::Found(found);
     }
     let lower = name.to_lowercase();
-    let similar = bytes.into_iter().filter(|(one, _)| !lower.is_empty() && one.to_lowercase().contains(&lower));
+    let similar =
+        bytes.into_iter().filter(|(one, _)| !lower.is_empty() && one.to_lowercase().contains(&lower));
     let mut similar: Vec<(String, u64)> = similar.map(|(one, bytes)| (one.to_owned(), bytes)).collect();
     similar.sort_by(|a, b| order::largest_first((a.1, &a.0), (b.1, &b.0)));
     NamedTypes::Similar(similar)
@@ -119,7 +120,8 @@ mod tests {
         ] {
             assert!(stands_for(name, of), "{name} {of}");
         }
-        for (name, of) in [("Vec", "VecDeque<u8>"), ("ec", "Vec<u8>"), ("", "Vec<u8>"), ("A<…>", "A<B>[]")] {
+        for (name, of) in [("Vec", "VecDeque<u8>"), ("ec", "Vec<u8>"), ("", "Vec<u8>"), ("A<…>", "A<B>[]")]
+        {
             assert!(!stands_for(name, of), "{name} {of}");
         }
     }

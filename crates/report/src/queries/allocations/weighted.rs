@@ -3,8 +3,8 @@
 //! Views count the time of samples. Here the "time" of a sample is the value of a [`Metric`], and its delay is 1: each
 //! byte or allocation is one snapshot. No view needs to know where its weights come from.
 
-use super::allocator_frames::Outside;
 use super::Errors;
+use super::allocator_frames::Outside;
 use crate::Metric;
 use crate::queries::allocations::table::UNKNOWN_TYPE;
 use foldhash::HashMap;

@@ -2,8 +2,8 @@
 
 use super::AllocationsText;
 use crate::metric::Unit;
-use crate::queries::allocations::site::{Site, Sites};
 use crate::queries::allocations::are_estimates;
+use crate::queries::allocations::site::{Site, Sites};
 use crate::text::columns::{cut_right, width};
 use crate::text::numbers::{bytes_text, count_text, duration_text, percent, percent_text};
 use crate::text::short::{location_text, short_function, shortest_location};

@@ -133,8 +133,7 @@ impl AllocationsText {
     pub fn write(&self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         let mut sites = Sites::new(recording);
         let mut table = AllocationTable::of(recording, &mut sites, self.key.unwrap_or_default(), self.metric);
-        let says_little =
-            table.typed_share() < FEW_TYPES || self.of_type.is_some() && table.rows.len() == 1;
+        let says_little = table.typed_share() < FEW_TYPES || self.of_type.is_some() && table.rows.len() == 1;
         if self.key.is_none() && says_little {
             table = AllocationTable::of(recording, &mut sites, AllocationKey::Site, self.metric);
         }

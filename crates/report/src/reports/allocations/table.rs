@@ -169,7 +169,9 @@ fn name(
             }
         }
         AllocationKey::Site | AllocationKey::Function => line.plain(short_function(&plain, room)),
-        AllocationKey::Crate | AllocationKey::Thread | AllocationKey::Process => line.plain(cut_right(&plain, room)),
+        AllocationKey::Crate | AllocationKey::Thread | AllocationKey::Process => {
+            line.plain(cut_right(&plain, room))
+        }
         AllocationKey::Size => line.plain(format!("{plain} B")),
     };
 }

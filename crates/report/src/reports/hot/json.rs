@@ -56,6 +56,14 @@ enum Name<'a> {
     Process {
         process: &'a str,
     },
+    Command {
+        command: &'a str,
+        processes: u64,
+    },
+    Task {
+        task: &'a str,
+        tasks: u64,
+    },
 }
 
 /// Writes a table as one JSON object, with all rows.
@@ -102,6 +110,8 @@ impl Name<'_> {
             HotKey::Crate => Name::Crate { name },
             HotKey::Thread => Name::Thread { thread: name },
             HotKey::Process => Name::Process { process: name },
+            HotKey::Command => Name::Command { command: name, processes: row.alike },
+            HotKey::Task => Name::Task { task: name, tasks: row.alike },
         }
     }
 }

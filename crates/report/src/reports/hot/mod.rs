@@ -133,6 +133,7 @@ impl HotText {
                 let left = room.saturating_sub(width(&row.name) + note + 2).max(shortest);
                 (row.name.clone(), location_text(source.short_path(&at.file), &at.file, at.line, left))
             }
+            (None, _) if row.alike > 1 => (format!("{} ×{}", row.name, grouped(row.alike)), String::new()),
             (None, _) if row.module.is_empty() || row.name.contains(&row.module) => {
                 (row.name.clone(), String::new())
             }
@@ -202,7 +203,7 @@ impl Columns {
         };
         let sampled = table.states == StateFilter::Awake || !table.timed;
         // A thread contains nothing but itself.
-        let nested = !matches!(table.key, HotKey::Thread | HotKey::Process);
+        let nested = !matches!(table.key, HotKey::Thread | HotKey::Process | HotKey::Command | HotKey::Task);
         Columns {
             own: widest(&|row| amount(row.own, table), if table.timed { 6 } else { 3 }),
             error: sampled.then(|| widest(&|row| error(row, table), 4)),
