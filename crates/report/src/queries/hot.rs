@@ -280,6 +280,7 @@ fn functions(recording: &Recording) -> Vec<Counted> {
             waits_in: None,
             name: function.name.clone(),
             module: function.module.clone(),
+            alike: 1,
             own: function.own,
             total: function.total,
         })
