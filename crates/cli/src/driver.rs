@@ -17,7 +17,7 @@ pub(crate) struct DriverFlag {
 enum Name {
     /// The kernel copies the stack (perf events); no thread is stopped
     Perf,
-    /// Where perf events are refused: each thread is stopped. This interrupts system calls: reads and writes may come back short
+    /// Where perf events are refused: each running thread is stopped. This interrupts system calls: reads and writes may come back short
     Ptrace,
 }
 

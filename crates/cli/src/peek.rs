@@ -37,11 +37,10 @@ Examples:
   stackglass peek $(pidof server) --duration 5s
 
 Works on any process, without preparation. The process runs on and receives no
-signal. Exception: a program that answers peeks itself
-(stackglass::peek::install, which knows async tasks), or that runs under
-`stackglass run`, is asked by SIGUSR1. No thread is stopped. Where perf events
-are refused, threads that run have no stack; --sampler ptrace stops them, at
-the risk that their reads and writes come back short. Threads that are ready
+signal. Where perf events are refused, a program that answers peeks itself
+(stackglass::peek::install), or that runs under `stackglass run`, gets SIGUSR1.
+In other programs, running threads then have no stack. --sampler ptrace stops
+them, and their reads and writes may come back short. Threads that are ready
 to run count as running, as in Julia: \"running R of N\" and Utilization include
 threads that wait for a CPU.
 

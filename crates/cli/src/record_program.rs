@@ -16,7 +16,7 @@ use std::path::PathBuf;
 const INSIDE: &str = "--sampler preload: threads, and tasks that the program names itself; its signals may interrupt system calls";
 /// The same where no filter rules out timers.
 const INSIDE_AT_TICKS: &str =
-    "--sampler preload: from inside the program, at each tick of the kernel; no system call is interrupted";
+    "--sampler preload: from inside the program, at each tick of the kernel; no system call comes back short";
 
 /// A program to record.
 pub(crate) struct Job {

@@ -28,7 +28,7 @@ SIGUSR1 to this stackglass prints on stderr what each thread of the program is
 doing now, and then a profile of the next second. Until then nothing is
 sampled: the program gets a handler for SIGUSR1 and no thread. SIGUSR1 to the
 program, or to a process that it starts, does the same, but the signal may cut
-short a read or write of it. A program that handles SIGUSR1 itself keeps its
+short one of its reads or writes. A program that handles SIGUSR1 itself keeps its
 handler, and gets the signal; `stackglass peek PID` works for it, too. A program
 that calls stackglass::peek::install answers SIGUSR1 by itself.";
 

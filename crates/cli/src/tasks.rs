@@ -16,7 +16,7 @@ Examples:
   stackglass tasks $(pidof server) --tree
   stackglass tasks 1234 --json | jq '.groups[0]'
 
-Works on tokio programs that run, without preparation: the process is copied,
+Works on running tokio programs without preparation: the process is copied,
 which takes some milliseconds, and the copy is read. Nothing runs in the
 program. If threads poll tasks, they are looked at again 100 ms later, on a busy
 machine up to a second later: a task whose poll has not returned blocks its
@@ -47,7 +47,7 @@ pub(crate) struct Flags {
     #[arg(long)]
     stop: bool,
 
-    /// Interrupt the system calls of its threads, where perf events are refused: calls under way may return early, with less data
+    /// Stop threads inside system calls as well: these may return early, with less data. For processes that are refused otherwise
     #[arg(long)]
     interrupt_calls: bool,
 

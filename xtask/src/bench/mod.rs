@@ -38,7 +38,7 @@ const GROUPS: &[Group] = &[
     ("task-poll", "Cost of a task to each poll", rows::task_poll::measure),
     ("chain-cost", "Profiled thread and whole command at 1 kHz: one thread, 20 frames", rows::running::chain),
     ("ripgrep-cost", "Whole command at 1 kHz: ripgrep over a large tree", rows::running::ripgrep),
-    ("busy-cost", "Whole command, start and stop included: one busy thread, 6 s", rows::whole_commands::busy),
+    ("busy-cost", "Whole command, start and stop included: one busy thread, 4 s", rows::whole_commands::busy),
     ("compiler-cost", "Whole command: gcc -O1 -g of a large file", rows::whole_commands::compiler),
     ("processes-cost", "Whole command: sh and 300 short processes", rows::whole_commands::short_processes),
     ("make-cost", "Whole command: make -j2 of a small project", rows::whole_commands::make),

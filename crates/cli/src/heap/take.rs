@@ -27,14 +27,14 @@ Examples:
 The process is copied: it stands still for some milliseconds, and continues
 while its copy is read. The copy ends with the command.
 
-All blocks have types and sites if the program was started with `stackglass run
---allocs` or `stackglass record --allocs`, or if it has the crate's allocator
+All blocks have sites, and nearly all have types, if the program has full debug
+information and was started with `stackglass run --allocs` or `record --allocs`, or if it has the crate's allocator
 and `stackglass::allocs::start(1.0)` at the beginning of main(). Otherwise only
 some types are found, and sizes are those of malloc's blocks, which may be a few
 bytes more than the program asked for.
 
-Threads stop in user code only, by perf events. Who is in a system call is left
-alone there. While all threads are, the process itself is read.
+Threads stop only in their own code, by perf events. A thread in a system call
+is not interrupted. While all threads are in calls, the process itself is read.
 
 A process that cannot be copied can be read with --stop. It stands still until
 it has been read.";
@@ -59,7 +59,7 @@ pub(crate) struct Flags {
     #[arg(long)]
     stop: bool,
 
-    /// Interrupt the system calls of its threads, where perf events are refused: calls under way may return early, with less data
+    /// Stop threads inside system calls as well: these may return early, with less data. For processes that are refused otherwise
     #[arg(long)]
     interrupt_calls: bool,
 

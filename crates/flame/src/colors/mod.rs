@@ -1,6 +1,6 @@
 //! Colour functions: by position, by status, or by a custom rule.
 //!
-//! [`FlameColors`] is the usual scheme, [`StackFrameCategory`](crate::StackFrameCategory) colours by kind of code,
+//! [`FlameColors`] is the scheme of FlameGraphs.jl (`--colors julia`), [`StackFrameCategory`](crate::StackFrameCategory) colours by kind of code,
 //! and [`ColorBy`] by a function.
 //!
 //! Source: `FlameColors` of FlameGraphs.jl.
