@@ -161,7 +161,7 @@ fn default_key(flags: &Flags) -> AllocationKey {
 const NAMED: usize = 3;
 
 /// The allocations of the types that a name stands for.
-pub(crate) fn only_type(recording: &Recording, name: &str) -> Result<Recording, Failure> {
+fn only_type(recording: &Recording, name: &str) -> Result<Recording, Failure> {
     match types_named(recording, name) {
         NamedTypes::Found(types) => {
             let mut recording = recording.clone();

@@ -132,7 +132,7 @@ fn print(
     Ok(0)
 }
 
-/// Who allocates a type, if FUNC is the name of one: the answer, the recording, and what is counted.
+/// The sites that allocate a type, if FUNC is the name of one: the answer, the recording, and what is counted.
 fn of_types(flags: &Flags, input: &Input, metric: Metric) -> Option<(Answer, Recording, Metric)> {
     let Source::Recording(recording) = input.source() else { return None };
     let NamedTypes::Found(types) = types_named(recording, &flags.func) else { return None };

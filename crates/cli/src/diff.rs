@@ -60,7 +60,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "KEY", value_parser = one_of(ComparisonKey::ALL, ComparisonKey::word, key_help))]
     by: Option<ComparisonKey>,
 
-    /// Print all functions as one JSON object (docs/json.md)
+    /// Print all rows as one JSON object (docs/json.md)
     #[arg(long, conflicts_with = "all")]
     json: bool,
 

@@ -152,6 +152,8 @@ fn one_type_has_its_lines_and_callers() {
         callers
             .contains(&format!("{{\"function\":\"serde_json::Value\",\"module\":\"\",\"amount\":{bytes},"))
     );
+    let text = place.stdout_of(&["callers", "serde_json::Value", "a.glass", "--cols", "80"]);
+    assert!(text.starts_with("serde_json::Value\n32.0 MB of 56.3 MB (57 % of the bytes)\n"), "{text}");
     let message = place.refused(&["allocs", "a.glass", "--type", "Valu"]);
     assert!(
         message.contains("no allocation has the type `Valu`; types that contain it: `serde_json::Value`"),

@@ -65,17 +65,7 @@ pub fn add(
     let threads = threads(tables, process, program, recorder);
     let stacks = stacks(tables, &modules, recorder);
     let identities = Identities { stacks, threads };
-    let sampling = match HeapSampling::from_number(page.sampling.load(Relaxed)) {
-        HeapSampling::Rate => {
-            let rate = f64::from_bits(page.parameter.load(Relaxed)).clamp(0.0, 1.0);
-            match rate_counts {
-                RateCounts::OfRecorded => AllocationSampling::Rate(rate),
-                RateCounts::OfAll => AllocationSampling::ScaledRate(rate),
-            }
-        }
-        HeapSampling::Bytes => AllocationSampling::Bytes(page.parameter.load(Relaxed)),
-        HeapSampling::Every | HeapSampling::Off => AllocationSampling::Every,
-    };
+    let sampling = sampling_of(tables, rate_counts);
     let scale = Scale::of(sampling);
     let last_peak = page.peak_number().load(Acquire);
     let counters = page.counters().load(Acquire).min(MAX_COUNTERS as u32);
@@ -134,17 +124,35 @@ fn end_is_peak(groups: &mut [AllocationGroup]) -> bool {
     true
 }
 
+/// How the allocations of a process are recorded.
+pub fn sampling_of(tables: &HeapTables, rate_counts: RateCounts) -> AllocationSampling {
+    let page = tables.page();
+    match HeapSampling::from_number(page.sampling.load(Relaxed)) {
+        HeapSampling::Rate => {
+            let rate = f64::from_bits(page.parameter.load(Relaxed)).clamp(0.0, 1.0);
+            match rate_counts {
+                RateCounts::OfRecorded => AllocationSampling::Rate(rate),
+                RateCounts::OfAll => AllocationSampling::ScaledRate(rate),
+            }
+        }
+        HeapSampling::Bytes => AllocationSampling::Bytes(page.parameter.load(Relaxed)),
+        HeapSampling::Every | HeapSampling::Off => AllocationSampling::Every,
+    }
+}
+
 /// A smaller rate records nothing in a lifetime; the numbers of a page may be anything.
 const LEAST_RATE: f64 = 1e-12;
 
 /// What a number of recorded allocations or bytes stands for.
-struct Scale {
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
     count: f64,
     bytes: f64,
 }
 
 impl Scale {
-    fn of(sampling: AllocationSampling) -> Scale {
+    /// For allocations that were recorded in this way.
+    pub fn of(sampling: AllocationSampling) -> Scale {
         match sampling {
             AllocationSampling::Every | AllocationSampling::Rate(_) => Scale { count: 1.0, bytes: 1.0 },
             // Horvitz and Thompson: each recorded one stands for those that were left out as well.
@@ -157,11 +165,13 @@ impl Scale {
         }
     }
 
-    fn count(&self, n: u64) -> u64 {
+    /// That many allocations, in units of the recorder.
+    pub fn count(&self, n: u64) -> u64 {
         scaled(n, self.count)
     }
 
-    fn bytes(&self, n: u64) -> u64 {
+    /// That many bytes, in units of the recorder.
+    pub fn bytes(&self, n: u64) -> u64 {
         scaled(n, self.bytes)
     }
 }

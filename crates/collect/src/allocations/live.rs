@@ -2,10 +2,11 @@
 
 use super::drain::HeapFile;
 use crate::session::clearing;
+use stackglass_inspect::allocation_groups::{RateCounts, Scale, sampling_of};
 use stackglass_wire::heap::{HEAP_FILE_PREFIX, MAX_COUNTERS};
 use std::sync::atomic::Ordering::*;
 
-/// The counts of a process at one moment.
+/// The counts of a process at one moment: estimates, if allocations are sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllocationsNow {
     /// Allocations since the recording began.
@@ -36,6 +37,8 @@ impl LiveAllocations {
         let page = tables.page();
         let counters = page.counters().load(Acquire).min(MAX_COUNTERS as u32);
         let count = (1..counters).map(|number| tables.counter(number).count.load(Relaxed)).sum();
-        AllocationsNow { count, live_bytes: page.live_bytes().load(Relaxed).max(0) as u64 }
+        let scale = Scale::of(sampling_of(tables, RateCounts::OfAll));
+        let live_bytes = page.live_bytes().load(Relaxed).max(0) as u64;
+        AllocationsNow { count: scale.count(count), live_bytes: scale.bytes(live_bytes) }
     }
 }

@@ -66,6 +66,8 @@ pub struct Answer {
 /// A function, how often it was seen, and its callers.
 #[derive(Clone, Debug)]
 pub struct Called {
+    /// It is an allocated type, and its callers are the sites that allocate it.
+    pub is_type: bool,
     /// Its path; empty if unknown.
     pub func: Arc<str>,
     /// For functions without a path: the module, if known. Otherwise empty.
@@ -303,7 +305,8 @@ impl Found<'_> {
         let callers = callers(self.callers.into_iter().map(|((frame, _), seen)| (frame.clone(), seen)));
         let Seen { snapshots, asleep } = self.seen;
         let (func, module) = (self.func.into(), self.module.into());
-        Called { func, module, snapshots, asleep, uncalled: self.uncalled, callers }
+        let (is_type, uncalled) = (false, self.uncalled);
+        Called { is_type, func, module, snapshots, asleep, uncalled, callers }
     }
 }
 

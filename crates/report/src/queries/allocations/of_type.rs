@@ -56,7 +56,7 @@ pub fn keep_types(recording: &mut Recording, types: &[String]) {
     recording.allocations.groups = groups.into_iter().filter(is_kept).collect();
 }
 
-/// Who allocates each of these types, as if it were a function: the sites are its callers.
+/// The sites that allocate each of these types, as if they were the callers of a function.
 pub fn callers_of_types(recording: &Recording, types: &[String], metric: Metric) -> Answer {
     let all = metric.of(&recording.allocations.total(AllocationKind::Block));
     let called = |name: &String| {
@@ -69,6 +69,7 @@ pub fn callers_of_types(recording: &Recording, types: &[String], metric: Metric)
             frame: row.site.frame(),
         };
         Called {
+            is_type: true,
             func: name.as_str().into(),
             module: "".into(),
             snapshots: metric.of(&table.total),

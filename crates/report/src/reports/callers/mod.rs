@@ -11,6 +11,7 @@ use crate::text::columns::{pad_right, width};
 use crate::text::numbers::{counted, duration_text, grouped, millis_text, part_text, percent, percent_text};
 use crate::text::short::{in_brackets, location_text, short_function};
 use crate::text::style::{Line, Paint};
+use crate::text::type_name::shorten_type;
 use crate::{Links, Metric, Source, Style};
 use stackglass_profile::sanitize;
 use std::io::{self, Write};
@@ -77,11 +78,14 @@ impl CallersText {
             Metric::Time => {
                 format!("in {} of {} ({share})", grouped(part), counted(all, "sample", "samples"))
             }
-            metric => {
-                let (part, all, noun) = (self.count(part), self.count(all), metric.noun());
-                format!("for {part} of {all} ({share} of the {noun})")
-            }
+            _ => format!("for {}", self.part_of_metric(part, all)),
         }
+    }
+
+    fn part_of_metric(&self, part: u64, all: u64) -> String {
+        let share = percent_text(part, all);
+        let (part, all, noun) = (self.count(part), self.count(all), self.metric.noun());
+        format!("{part} of {all} ({share} of the {noun})")
     }
 
     /// Writes all functions and their callers as one JSON object.
@@ -125,12 +129,16 @@ impl CallersText {
         let name = match &*called.func {
             "" if called.module.is_empty() => "[unknown functions]".into(),
             "" => in_brackets(&called.module),
+            name if called.is_type => shorten_type(&sanitize(name), self.cols),
             func => short_function(&sanitize(public_name(func)), self.cols),
         };
         let mut line = Line::new();
         line.push(Paint::Bold, name).write(self.style, out)?;
         let mut line = Line::new();
-        line.plain(format!("on the stack {}", self.part(called.snapshots, all, source)));
+        match called.is_type {
+            true => line.plain(self.part_of_metric(called.snapshots, all)),
+            false => line.plain(format!("on the stack {}", self.part(called.snapshots, all, source))),
+        };
         let mixed = self.states == StateFilter::All;
         if mixed && called.asleep > 0 {
             let asleep = match self.timed {
