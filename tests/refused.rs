@@ -202,7 +202,9 @@ fn copies_interrupt_calls_on_request_alone() {
             std::fs::remove_file(folder.path().join("h.heapsnapshot")).expect("the snapshot is there");
         }
         let help = without_perf(&folder, &[words, &["--help"]].concat());
-        assert!(text(&help.stdout).contains("may return early, with less data"), "{words:?}");
+        // The help is wrapped.
+        let help = text(&help.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains("may return early, with less data"), "{words:?}: {help}");
     }
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     assert!(status.contains("State:\tR") && status.contains("TracerPid:\t0\n"), "{status}");
