@@ -7,7 +7,7 @@ use crate::states_flag::StateFlags;
 use crate::terminal::LayoutFlags;
 use clap::Args;
 use regex::Regex;
-use stackglass_profile::{Nanos, Recording};
+use stackglass_profile::Nanos;
 use stackglass_report::allocation_queries::{NamedTypes, TypeLeaf, callers_of_types, types_named};
 use stackglass_report::call_tree::StateFilter;
 use stackglass_report::callers::Answer;
@@ -99,8 +99,8 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         question = question.lines(lines.clone());
     }
     let answer = question.answer(source).map_err(Failure::new)?;
-    if let Some((answer, recording, metric)) = of_types.filter(|_| answer.functions.is_empty()) {
-        return print(flags, &answer, Source::from(&recording), (metric, states, true));
+    if let Some((answer, metric)) = of_types.filter(|_| answer.functions.is_empty()) {
+        return print(flags, &answer, source, (metric, states, true));
     }
     if answer.functions.is_empty() {
         return Err(Failure::new(match &answer.other_lines[..] {
@@ -132,15 +132,15 @@ fn print(
     Ok(0)
 }
 
-/// The sites that allocate a type, if FUNC is the name of one: the answer, the recording, and what is counted.
-fn of_types(flags: &Flags, input: &Input, metric: Metric) -> Option<(Answer, Recording, Metric)> {
-    let Source::Recording(recording) = input.source() else { return None };
-    let NamedTypes::Found(types) = types_named(recording, &flags.func) else { return None };
+/// The sites that allocate a type, if FUNC is the name of one, and what is counted.
+fn of_types(flags: &Flags, input: &Input, metric: Metric) -> Option<(Answer, Metric)> {
     if flags.regex || flags.file.is_some() || flags.metric.metric == Some(Metric::Time) {
         return None;
     }
+    let Source::Recording(recording) = input.source() else { return None };
+    let NamedTypes::Found(types) = types_named(recording, &flags.func) else { return None };
     let metric = if metric == Metric::Time { Metric::Bytes } else { metric };
-    Some((callers_of_types(recording, &types, metric), recording.clone(), metric))
+    Some((callers_of_types(recording, &types, metric), metric))
 }
 
 /// The message if no source file matches.

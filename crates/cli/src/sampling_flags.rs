@@ -84,8 +84,8 @@ pub(crate) enum SamplerName {
     Perf,
     /// Where perf is refused: each running thread is stopped. This interrupts system calls: reads and writes may come back short
     Ptrace,
-    /// A library inside the program, with one more thread. Its signals interrupt system calls under a seccomp filter, before Linux 5.9 and with
-    /// --walltime. Delays below 1 ms cost much
+    /// A library inside the program, with one more thread. Its signals interrupt system calls under a seccomp filter, before Linux 5.9
+    /// and with --walltime. Delays below 1 ms cost much
     Preload,
 }
 

@@ -2,8 +2,7 @@
 //!
 //! The copy has no descriptors and no mapped files ([`copy_resources`](super::copy_resources)): what the program closes is closed.
 //! It has no exit signal, so the program gets no SIGCHLD and does not find it by wait(2). Where orphans go to init, a short-lived task
-//! creates the copy, which
-//! becomes init's child, and init reaps it. A process that adopts orphans itself is the parent of its copy, and must be made to
+//! creates the copy, which becomes init's child, and init reaps it. A process that adopts orphans itself is the parent of its copy, and must be made to
 //! reap it ([`reap`]). So is one in a pid namespace of its own: the first process there may be an application, which would get a
 //! SIGCHLD and find an unknown child, or never wait for it.
 

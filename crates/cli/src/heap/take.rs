@@ -28,10 +28,10 @@ The process is copied: it stands still for some milliseconds, and continues
 while its copy is read. The copy ends with the command.
 
 All blocks have sites, and nearly all have types, if the program has full debug
-information and was started with `stackglass run --allocs` or `record --allocs`, or if it has the crate's allocator
-and `stackglass::allocs::start(1.0)` at the beginning of main(). Otherwise only
-some types are found, and sizes are those of malloc's blocks, which may be a few
-bytes more than the program asked for.
+information and was started with `stackglass run --allocs` or `record --allocs`,
+or if it has the crate's allocator and `stackglass::allocs::start(1.0)` at the
+beginning of main(). Otherwise only some types are found, and sizes are those of
+malloc's blocks, which may be a few bytes more than the program asked for.
 
 Threads stop only in their own code, by perf events. A thread in a system call
 is not interrupted. While all threads are in calls, the process itself is read.

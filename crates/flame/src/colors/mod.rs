@@ -1,7 +1,7 @@
 //! Colour functions: by position, by status, or by a custom rule.
 //!
-//! [`FlameColors`] is the scheme of FlameGraphs.jl (`--colors julia`), [`StackFrameCategory`](crate::StackFrameCategory) colours by kind of code,
-//! and [`ColorBy`] by a function.
+//! [`FlameColors`] is the scheme of FlameGraphs.jl (`--colors julia`), [`StackFrameCategory`](crate::StackFrameCategory) colours by
+//! kind of code, and [`ColorBy`] by a function.
 //!
 //! Source: `FlameColors` of FlameGraphs.jl.
 

@@ -16,7 +16,7 @@ use crate::queries::waits::{Wait, Waits};
 use crate::queries::weight::Weight;
 use crate::text::short::in_brackets;
 use crate::trees::call_tree::StateFilter;
-use foldhash::{HashMap, HashSet};
+use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{
     AwaitKind, AwaitLocation, Frame, LOOKS_AT_TASKS, Recording, Sample, StackId, State, ThreadNumber,
@@ -221,11 +221,16 @@ fn counted(recording: &Recording, key: HotKey) -> Vec<Counted> {
             if label.is_empty() { format!("thread {}", number.0) } else { label }
         }),
         HotKey::Process => by_thread(recording, |number| process(recording, number)),
-        HotKey::Command => by_name(recording, |sample| command(recording, sample.thread)),
+        HotKey::Command => {
+            let process = |sample: &Sample| {
+                recording.thread(sample.thread).map_or(u64::MAX, |thread| thread.process.0.into())
+            };
+            by_id(recording, process, |index| command(recording, index))
+        }
         HotKey::Task => {
             let names: HashMap<u64, &str> =
                 recording.tasks.iter().map(|task| (task.id.0, &*task.name)).collect();
-            by_name(recording, |sample| task(&names, sample.task))
+            by_id(recording, |sample| sample.task, |id| task(&names, id))
         }
     }
 }
@@ -399,51 +404,44 @@ fn by_frame(
 
 /// All time of each thread, added by name.
 fn by_thread(recording: &Recording, name_of: impl Fn(ThreadNumber) -> String) -> Vec<Counted> {
-    let mut threads: BTreeMap<u32, Weight> = BTreeMap::new();
-    for sample in &recording.samples {
-        *threads.entry(sample.thread.0).or_default() += weight(sample);
-    }
-    let mut rows: BTreeMap<String, Weight> = BTreeMap::new();
-    for (thread, weight) in threads {
-        *rows.entry(name_of(ThreadNumber(thread))).or_default() += weight;
-    }
-    rows.into_iter().map(|(name, own)| Counted::named(name, own, own)).collect()
+    let rows = by_id(recording, |sample| sample.thread.0.into(), |id| name_of(ThreadNumber(id as u32)));
+    rows.into_iter().map(|row| Counted { alike: 1, ..row }).collect()
 }
 
-/// All time of each name, with the number of what has this name.
-fn by_name(recording: &Recording, name_of: impl Fn(&Sample) -> (String, u64)) -> Vec<Counted> {
-    let mut rows: BTreeMap<String, (Weight, HashSet<u64>)> = BTreeMap::new();
+/// All time of each name, with the number of ids that have it.
+fn by_id(
+    recording: &Recording,
+    id_of: impl Fn(&Sample) -> u64,
+    name_of: impl Fn(u64) -> String,
+) -> Vec<Counted> {
+    let mut sums: BTreeMap<u64, Weight> = BTreeMap::new();
     for sample in &recording.samples {
-        let (name, id) = name_of(sample);
-        let (sum, ids) = rows.entry(name).or_default();
-        *sum += weight(sample);
-        ids.insert(id);
+        *sums.entry(id_of(sample)).or_default() += weight(sample);
     }
-    let row = |(name, (own, ids)): (String, (Weight, HashSet<u64>))| Counted {
-        alike: ids.len() as u64,
-        ..Counted::named(name, own, own)
-    };
+    let mut rows: BTreeMap<String, (Weight, u64)> = BTreeMap::new();
+    for (id, weight) in sums {
+        let (sum, ids) = rows.entry(name_of(id)).or_default();
+        *sum += weight;
+        *ids += 1;
+    }
+    let row = |(name, (own, alike))| Counted { alike, ..Counted::named(name, own, own) };
     rows.into_iter().map(row).collect()
 }
 
-/// The program that a thread runs, and its process.
-fn command(recording: &Recording, number: ThreadNumber) -> (String, u64) {
-    let process = recording.thread(number).map(|thread| thread.process);
-    let title =
-        process.and_then(|index| recording.processes.get(index.0 as usize)).map(|process| process.title());
-    let name = match title {
+/// The program that a process runs.
+fn command(recording: &Recording, index: u64) -> String {
+    match recording.processes.get(index as usize).map(|process| process.title()) {
         Some(title) if !title.is_empty() => sanitize(&title).into_owned(),
         _ => in_brackets("unknown program"),
-    };
-    (name, process.map_or(u64::MAX, |index| index.0.into()))
+    }
 }
 
-/// The name of a task, and its id.
-fn task(names: &HashMap<u64, &str>, id: u64) -> (String, u64) {
+/// The name of a task.
+fn task(names: &HashMap<u64, &str>, id: u64) -> String {
     match (names.get(&id), id) {
-        (Some(name), _) if !name.is_empty() => (sanitize(name).into_owned(), id),
-        (_, 0) => ("[no task]".to_owned(), 0),
-        _ => ("[tasks without a name]".to_owned(), id),
+        (Some(name), _) if !name.is_empty() => sanitize(name).into_owned(),
+        (_, 0) => "[no task]".to_owned(),
+        _ => "[tasks without a name]".to_owned(),
     }
 }
 

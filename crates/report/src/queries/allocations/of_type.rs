@@ -1,5 +1,6 @@
 //! The allocations of one type, or of all types that a name stands for.
 
+use super::site::Sites;
 use super::table::{AllocationKey, AllocationRow, AllocationTable, UNKNOWN_TYPE};
 use crate::queries::callers::{Answer, Called, Caller};
 use crate::{Metric, order};
@@ -59,10 +60,10 @@ pub fn keep_types(recording: &mut Recording, types: &[String]) {
 /// The sites that allocate each of these types, as if they were the callers of a function.
 pub fn callers_of_types(recording: &Recording, types: &[String], metric: Metric) -> Answer {
     let all = metric.of(&recording.allocations.total(AllocationKind::Block));
+    let mut sites = Sites::new(recording);
     let called = |name: &String| {
-        let mut of_type = recording.clone();
-        keep_types(&mut of_type, std::slice::from_ref(name));
-        let table = AllocationTable::new(&of_type, AllocationKey::Site, metric);
+        let is_wanted = |group: &AllocationGroup| type_of(recording, group) == name;
+        let table = AllocationTable::of_groups(recording, &mut sites, AllocationKey::Site, metric, is_wanted);
         let caller = |row: &AllocationRow| Caller {
             count: metric.of(&row.counts),
             asleep: 0,

@@ -7,7 +7,9 @@ use crate::options::{UnknownValue, option_words};
 use crate::order;
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::frame::file_name;
-use stackglass_profile::{AllocationCounts, AllocationKind, AllocationSampling, ProcessIndex, Recording};
+use stackglass_profile::{
+    AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, ProcessIndex, Recording,
+};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -101,14 +103,27 @@ impl AllocationTable {
         key: AllocationKey,
         metric: Metric,
     ) -> AllocationTable {
+        AllocationTable::of_groups(recording, sites, key, metric, |_| true)
+    }
+
+    /// As [`AllocationTable::of`], of the groups of blocks that are wanted.
+    pub(super) fn of_groups(
+        recording: &Recording,
+        sites: &mut Sites<'_>,
+        key: AllocationKey,
+        metric: Metric,
+        is_wanted: impl Fn(&AllocationGroup) -> bool,
+    ) -> AllocationTable {
         let metric = if metric == Metric::Time { Metric::Bytes } else { metric };
         let allocations = &recording.allocations;
         let mut typed = 0;
         let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
         let mut names = Names::default();
         let errors = Errors::of(allocations);
-        let mut variance = 0.0;
-        for group in allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block) {
+        let (mut total, mut variance) = (AllocationCounts::default(), 0.0);
+        let blocks = allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block);
+        for group in blocks.filter(|group| is_wanted(group)) {
+            total.add(&group.counts);
             let name = recording.symbols.allocated_type(group.stack);
             if name.is_some() {
                 typed = group.counts.count.saturating_add(typed);
@@ -155,7 +170,6 @@ impl AllocationTable {
         rows.sort_by(|a, b| {
             order::largest_first((metric.of(&a.counts), &a.name), (metric.of(&b.counts), &b.name))
         });
-        let total = allocations.total(AllocationKind::Block);
         let mappings = allocations.total(AllocationKind::Mapping);
         let error = relative_error(total.bytes, variance);
         let samplings = || allocations.processes.iter().map(|process| process.sampling);
