@@ -32,6 +32,12 @@ impl Tools {
         Tools::build(cargo(&["build", "--quiet"]).args(targets), "debug")
     }
 
+    /// An example, built together with all tests.
+    pub fn example(name: &str) -> Result<Command> {
+        Tools::with_tests()?;
+        Ok(Command::new(target_folder().join("debug/examples").join(name)))
+    }
+
     fn build(build: &mut Command, profile: &str) -> Result<Tools> {
         if !succeeds(build)? {
             bail!("the command, the workloads or the tests do not build");

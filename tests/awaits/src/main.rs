@@ -8,7 +8,8 @@
 //! debug information, `awaits block KIND` tasks whose polls last. The last line is
 //! `READY`.
 //!
-//! With the feature `wrapped`, `awaits wrapped` starts the tasks of all shapes with names, by the crate's own wrapper,
+//! With the feature `wrapped`, there are only `shapes`, `many`, `bare`, `deadlock` and those that end by themselves: this program
+//! takes long to compile. `awaits wrapped` then starts the tasks of all shapes with names, by the crate's own wrapper,
 //! `awaits wrapped-many N` many of them, `awaits executors` tasks of other executors. `awaits own-dump shapes`,
 //! `wrapped` or `deadlock` prints what the program reads of its own tasks, `awaits own-walltime` its own profile.
 //!
@@ -17,20 +18,30 @@
 //! A stack is written as names of lines, outermost first, with `>` between them: the comment `// @name` marks a line. Branches
 //! are in parentheses. `!Type` is a future that is no coroutine, `!*` any such future.
 
+#[cfg(not(feature = "wrapped"))]
 mod blockers;
+#[cfg(not(feature = "wrapped"))]
 mod branches;
+#[cfg(not(feature = "wrapped"))]
 mod bulk;
+#[cfg(not(feature = "wrapped"))]
 mod cycles;
 mod deadlocks;
 #[cfg(feature = "wrapped")]
 mod executors;
+#[cfg(not(feature = "wrapped"))]
 mod hang;
+#[cfg(not(feature = "wrapped"))]
 mod holds;
+#[cfg(not(feature = "wrapped"))]
 mod leaves;
+#[cfg(not(feature = "wrapped"))]
 mod never_rest;
 #[cfg(feature = "wrapped")]
 mod own;
+#[cfg(not(feature = "wrapped"))]
 mod scattered;
+#[cfg(not(feature = "wrapped"))]
 mod selects;
 mod shapes;
 mod waits;
@@ -77,11 +88,10 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse().ok()).unwrap_or(1);
-    if let ["block", kind] = words[..] {
-        return blockers::run(kind);
-    }
     match words.first() {
         Some(&"local") => return shapes::local(),
+        #[cfg(not(feature = "wrapped"))]
+        Some(&"block") => return blockers::run(words[1]),
         #[cfg(feature = "wrapped")]
         Some(&"executors") => return executors::start_tasks(),
         #[cfg(feature = "wrapped")]
@@ -105,22 +115,32 @@ fn main() {
     runtime.block_on(async {
         match words[..] {
             ["many" | "wrapped-many", ..] => shapes::many(number(1)),
+            #[cfg(not(feature = "wrapped"))]
             ["scattered", ..] => scattered::start_tasks(number(1), number(2)),
+            #[cfg(not(feature = "wrapped"))]
             ["busy", ..] => never_rest::start_tasks(number(1)),
+            #[cfg(not(feature = "wrapped"))]
             ["churn"] => never_rest::start_and_end(),
             ["deadlock"] | ["own-dump", "deadlock"] => deadlocks::start_tasks().await,
+            #[cfg(not(feature = "wrapped"))]
             ["cycles"] => cycles::start_tasks().await,
+            #[cfg(not(feature = "wrapped"))]
             ["leaves"] => leaves::start_tasks().await,
             ["bare"] => shapes::with_a_bare_one(),
+            #[cfg(not(feature = "wrapped"))]
             ["selects"] => selects::start_tasks().await,
+            #[cfg(not(feature = "wrapped"))]
             ["hang"] => hang::serve().await,
+            #[cfg(not(feature = "wrapped"))]
             ["branches"] => branches::start_tasks().await,
+            #[cfg(not(feature = "wrapped"))]
             ["holds"] => holds::start_tasks().await,
             ["work", ..] => {
                 shapes::many(number(1));
                 ready();
                 return waits::work(number(2)).await;
             }
+            #[cfg(not(feature = "wrapped"))]
             ["bulk", ..] => return bulk::run(Duration::from_millis(number(1))).await,
             ["crowd", ..] => return waits::crowd(number(1)).await,
             ["timers", ..] => return waits::timers(number(1)).await,

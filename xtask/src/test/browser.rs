@@ -3,7 +3,8 @@
 //! Missing programs are installed if possible: Chromium by apt-get as root, Playwright by npm in the target folder.
 
 use super::{Extent, Tally, packages};
-use crate::run::{cargo, on_path, root, shown_and_returned, succeeds, target_folder};
+use crate::run::{on_path, root, shown_and_returned, succeeds, target_folder};
+use crate::tools::Tools;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,8 +18,7 @@ pub fn run(extent: Extent) -> Result<Tally> {
     let chromium = chromium()?;
     let folder = target_folder().join("browser");
     packages::install(TESTS, &folder)?;
-    let mut pages = cargo(&["run", "--quiet", "-p", "stackglass-flame", "--example", "pages", "--"]);
-    if !succeeds(pages.arg(folder.join("pages")))? {
+    if !succeeds(Tools::example("pages")?.arg(folder.join("pages")))? {
         bail!("the pages to be tested could not be written");
     }
     // Some bounds are on times, and a neighbour may have had the machine for a while.

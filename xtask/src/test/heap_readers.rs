@@ -4,7 +4,8 @@
 //! network for the first installation, the step is skipped.
 
 use super::{Tally, packages};
-use crate::run::{cargo, on_path, root, shown_and_returned, succeeds, target_folder};
+use crate::run::{on_path, root, shown_and_returned, succeeds, target_folder};
+use crate::tools::Tools;
 use anyhow::{Result, bail};
 use std::process::Command;
 
@@ -22,8 +23,7 @@ pub fn run() -> Result<Tally> {
         return Ok(Tally::default());
     }
     let snapshots = folder.join("snapshots");
-    let mut write = cargo(&["run", "--quiet", "-p", "stackglass-files", "--example", "heap_files", "--"]);
-    if !succeeds(write.arg(&snapshots))? {
+    if !succeeds(Tools::example("heap_files")?.arg(&snapshots))? {
         bail!("the snapshots could not be written");
     }
     let mut node = Command::new("node");
