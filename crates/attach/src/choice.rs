@@ -4,15 +4,11 @@
 //! user code, unless `kernel.perf_event_paranoid` is above 2 or a sandbox refuses the call. ptrace is used only if the
 //! user asks for it.
 
-use super::driver::Driver;
+use super::driver::{Driver, RISK};
 use super::perf_events::Event;
 use super::perf_refused::PerfRefused;
 use super::refusal::Refusal;
 use stackglass_procfs::process::living_thread;
-
-/// What sampling by ptrace does to a program, in words.
-pub const RISK: &str =
-    "ptrace interrupts the system calls of running threads: reads and writes may come back short";
 
 /// A driver and the reason for it.
 #[derive(Clone, PartialEq, Eq, Debug)]

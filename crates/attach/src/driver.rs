@@ -1,5 +1,9 @@
 //! The ways to get the stack of a running thread.
 
+/// What sampling by ptrace does to a program, in words.
+pub const RISK: &str =
+    "ptrace interrupts the system calls of running threads: reads and writes may come back short";
+
 /// How the stack of a running thread is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Driver {

@@ -17,7 +17,7 @@ mod clock;
 mod deadlock;
 mod deep_stack;
 mod detach_for_copy;
-mod driver;
+pub mod driver;
 pub mod frozen;
 mod interrupted_call;
 pub mod leak_check;

@@ -76,7 +76,7 @@ impl PerfRefused {
     /// Ways to sample running threads nevertheless, one line each.
     pub fn ways_to_sample(&self) -> Vec<String> {
         let mut ways = self.ways_out();
-        ways.push(format!("--sampler ptrace: at your risk, as {}", super::choice::RISK));
+        ways.push(format!("--sampler ptrace: at your risk, as {}", super::driver::RISK));
         ways
     }
 }

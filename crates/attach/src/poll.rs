@@ -66,7 +66,7 @@ pub(crate) fn poll(process: &mut SampledProcess, index: usize, now: u64, longest
         Step::ReadSleepingStack(sleep) => {
             // What it has run since its last sample belongs to the next one.
             read_samples(process, index);
-            update(process, index, now);
+            process.update(index, now);
             read_sleeping(process, index, now, sleep);
             true
         }
@@ -97,27 +97,6 @@ fn reuse(process: &mut SampledProcess, index: usize, now: u64, stat: SchedStat, 
     thread.due = process.tick + thread.interval;
     if thread.time.has_long_rest() {
         thread.time.extend_sleeping(&mut process.events.of(thread.number), now);
-    }
-}
-
-/// Reads the account of a thread that is off the CPU, and assigns the time since the last reading.
-pub(crate) fn update(process: &mut SampledProcess, index: usize, now: u64) {
-    let thread = &mut process.threads[index];
-    let Some(stat) = thread.files.stat() else { return };
-    thread.stat = stat;
-    update_with(process, index, now, stat);
-}
-
-/// The same, with an account that was read.
-pub(crate) fn update_with(process: &mut SampledProcess, index: usize, now: u64, stat: SchedStat) {
-    let thread = &mut process.threads[index];
-    let sink = &mut process.events.of(thread.number);
-    thread.time.account.update_with(now, stat);
-    let waited = thread.time.account.take_waited();
-    thread.time.push_waiting(sink, now, waited);
-    if thread.time.last() == LastStack::Sleeping {
-        // It slept there until it was woken.
-        thread.time.extend_sleeping(sink, now);
     }
 }
 
@@ -225,7 +204,7 @@ fn request(process: &mut SampledProcess, index: usize, asleep_at: Option<SleepPl
 /// The thread runs and is neither traced nor sampled: its time is unsampled, and not sleep.
 fn push_refused(process: &mut SampledProcess, index: usize) -> bool {
     let now = monotonic();
-    update(process, index, now);
+    process.update(index, now);
     let thread = &mut process.threads[index];
     thread.time.push_unsampled(&mut process.events.of(thread.number), now, cut::NOT_TAKEN);
     true

@@ -6,7 +6,8 @@ use super::stream::EventWriter;
 use super::thread::Thread;
 use super::{Driver, Orders};
 use foldhash::HashSet;
-use stackglass_sampling::Random;
+use stackglass_proc_text::SchedStat;
+use stackglass_sampling::{LastStack, Random};
 use std::sync::Arc;
 
 /// One process, from exec to exec.
@@ -36,4 +37,27 @@ pub(crate) struct SampledProcess {
     pub(crate) last_number: u32,
     /// The next tick lists the threads again.
     pub(crate) must_list: bool,
+}
+
+impl SampledProcess {
+    /// Reads the account of a thread that is off the CPU, and assigns the time since the last reading.
+    pub(crate) fn update(&mut self, index: usize, now: u64) {
+        let thread = &mut self.threads[index];
+        let Some(stat) = thread.files.stat() else { return };
+        thread.stat = stat;
+        self.update_with(index, now, stat);
+    }
+
+    /// The same, with an account that was read.
+    pub(crate) fn update_with(&mut self, index: usize, now: u64, stat: SchedStat) {
+        let thread = &mut self.threads[index];
+        let sink = &mut self.events.of(thread.number);
+        thread.time.account.update_with(now, stat);
+        let waited = thread.time.account.take_waited();
+        thread.time.push_waiting(sink, now, waited);
+        if thread.time.last() == LastStack::Sleeping {
+            // It slept there until it was woken.
+            thread.time.extend_sleeping(sink, now);
+        }
+    }
 }

@@ -4,7 +4,6 @@ use super::calls;
 use super::clock::{self, monotonic};
 use super::deep_stack::WholeStack;
 use super::interrupted_call::{InterruptedCall, PutBack, RepeatedCall};
-use super::poll::{update, update_with};
 use super::ptrace::{self, TraceReport};
 use super::sampled_process::SampledProcess;
 use super::stream::EventWriter;
@@ -149,7 +148,7 @@ fn read_stopped(process: &mut SampledProcess, index: usize, stop: StopRequest) {
     let walk = process.stacks.walk(&Registers::of_stopped(&registers));
     let call = InterruptedCall::of(tid, &registers);
     let now = monotonic();
-    update(process, index, now);
+    process.update(index, now);
     // A thread may be stopped again before it has repeated its call: a signal must still be able to end that call.
     let is_put_back = process.threads[index].put_back.is_some_and(|before| before.is_there(&registers));
     if !is_put_back {
@@ -226,12 +225,12 @@ pub(crate) fn read_samples(process: &mut SampledProcess, index: usize) {
         *ran_at_last = sample.ran;
         if event.is_user_only && passed.saturating_sub(worth) > period.ns() / 2 {
             let ran = ran.saturating_sub(worth);
-            update_with(process, index, sample.at, SchedStat { ran, ..stat });
+            process.update_with(index, sample.at, SchedStat { ran, ..stat });
             let thread = &mut process.threads[index];
             let sink = &mut process.events.of(thread.number);
             thread.time.push_unsampled(sink, sample.at, cut::IN_KERNEL);
         }
-        update_with(process, index, sample.at, SchedStat { ran, ..stat });
+        process.update_with(index, sample.at, SchedStat { ran, ..stat });
         let stack = Stack { frames: process.stacks.frames(walk.len), cut: reason, task: 0 };
         push_running(&mut process.events, &mut process.threads[index], sample.at, stack);
     }

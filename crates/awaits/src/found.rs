@@ -4,10 +4,10 @@
 //! task itself: [`claim`](Found::claim), [`hold`](Found::hold). At last, [`with_locks`](Found::with_locks) compares all of them.
 
 use crate::holdings::TaskHoldings;
+use crate::known_wrapped::Known;
 use crate::needs::Needs;
 use crate::values::{Value, Values};
 use crate::walker::Walker;
-use crate::wrapped::known::Known;
 use crate::{deadlocks, lock_guards, locks};
 use stackglass_drop_code::Drops;
 use stackglass_profile::task_dump::TaskDump;

@@ -3,7 +3,7 @@
 //! Source: `tokio/src/util/idle_notified_set.rs`.
 
 use crate::names;
-use crate::tokio::headers::Headers;
+use crate::task_headers::Headers;
 use crate::values::{Value, Values};
 use foldhash::{HashSet, HashSetExt};
 use stackglass_layouts::Shape;

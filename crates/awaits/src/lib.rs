@@ -19,18 +19,21 @@ mod holding_branch;
 mod holdings;
 mod join_set;
 mod joins;
+mod known_wrapped;
 mod lock_guards;
 mod locks;
 mod names;
 mod needs;
 mod opaque_futures;
 mod process;
+mod task_headers;
 mod task_names;
 mod tokio;
 mod values;
 mod walk;
 mod walker;
 mod wrapped;
+mod wrapped_task;
 mod wrapper;
 
 pub use process::Process;
@@ -38,4 +41,5 @@ pub use stackglass_drop_code::DropStop;
 pub use tokio::{
     FoundRoot, Poll, PollCode, RootFuture, SeenTask, TaskLook, TaskLooks, drop_stops, tasks, tasks_and_polls,
 };
-pub use wrapped::{WrappedLook, WrappedLooks, WrappedTask};
+pub use wrapped::{WrappedLook, WrappedLooks};
+pub use wrapped_task::WrappedTask;

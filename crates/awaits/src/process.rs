@@ -1,6 +1,6 @@
 //! The process whose tasks are read, with what is known before: memory, modules, types, variables.
 
-use crate::wrapped::task::WrappedTask;
+use crate::wrapped_task::WrappedTask;
 use stackglass_layouts::{Layouts, Local, TypeId};
 use stackglass_process_view::image::Image;
 use stackglass_process_view::modules::LoadedModule;

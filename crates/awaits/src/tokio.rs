@@ -10,7 +10,6 @@
 mod alone;
 mod block_on;
 mod cells;
-pub(crate) mod headers;
 mod lists;
 mod looks;
 mod order;

@@ -2,7 +2,7 @@
 
 use crate::futures::{Form, Futures, form};
 use crate::needs::Kind;
-use crate::tokio::headers::Headers;
+use crate::task_headers::Headers;
 use crate::values::{Value, Values};
 use crate::{joins, names};
 use foldhash::HashMap;

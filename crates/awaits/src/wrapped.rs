@@ -7,22 +7,20 @@
 //! A wrapped future that is part of a task of a known runtime, or of another wrapped one, is no task of its own. If it is all of
 //! that task, the task gets its name.
 
-pub(crate) mod known;
 mod looks;
-pub(crate) mod task;
 
 pub use looks::WrappedLooks;
-pub use task::WrappedTask;
 
 use crate::found::Found;
 use crate::holdings::{Holdings, TaskHoldings};
+use crate::known_wrapped::Known;
 use crate::needs::Needs;
 use crate::values::{Value, Values};
 use crate::walker::Walker;
+use crate::wrapped_task::WrappedTask;
 use crate::wrapper::WRAPPER;
 use crate::{lock_guards, names};
 use foldhash::{HashMap, HashSet, HashSetExt};
-use known::Known;
 use stackglass_layouts::Shape;
 use stackglass_profile::task_dump::{
     AsyncRuntime, AwaitFrame, AwaitPoint, AwaitSource, DumpedTask, PollingThread, TaskState,

@@ -2,7 +2,8 @@
 
 use crate::message;
 use clap::{Args, ValueEnum};
-use stackglass_attach::choice::{RISK, perf};
+use stackglass_attach::choice::perf;
+use stackglass_attach::driver::RISK;
 use stackglass_attach::{Driver, access};
 
 /// The flag.

@@ -3,8 +3,8 @@
 //!
 //! The checksum is at the end of the stream, and is not compared. Sections without compression have none at all.
 
+use crate::decompress::size_of_zlib;
 use crate::elf::{Method, RawSection};
-use crate::sections::size_of_zlib;
 
 /// A section, decompressed as far as it was asked for.
 pub struct Front<'data> {

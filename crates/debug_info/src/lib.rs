@@ -14,6 +14,7 @@
 
 mod cpp_path;
 pub mod debuginfod;
+mod decompress;
 pub mod dwarf;
 pub mod elf;
 mod error;

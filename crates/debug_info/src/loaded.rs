@@ -1,6 +1,7 @@
 //! The parts of a module's files that are read before its units.
 
 use crate::Error;
+use crate::dwarf::needed;
 use crate::dwarf::split::PackageSections;
 use crate::dwarf::unit::DebugInfo;
 use crate::elf::Elf;
@@ -33,7 +34,7 @@ pub fn load(files: &Files) -> Loaded<'_> {
 
 /// Loads what lookups of these sorted addresses read.
 pub fn load_for<'data>(files: &'data Files, addresses: &[u64]) -> Loaded<'data> {
-    load_with(files, |elf, code| Sections::load_for(elf, addresses, code))
+    load_with(files, |elf, code| needed::load_for(elf, addresses, code))
 }
 
 fn load_with<'data>(

@@ -36,6 +36,7 @@
 //! depth of the input, and do not panic. Errors say what is wrong at which offset.
 
 mod atomic_write;
+mod fault;
 pub mod folded;
 mod free_name;
 pub mod glass;

@@ -142,17 +142,22 @@ fn private() -> Result<*mut u8, Refused> {
     Ok(at.wrapping_add(PAGE))
 }
 
+/// The path of this process's file in the folder of a session: `PREFIX`, the process, and a number.
+fn file_of_process(session: InFolder<'_>, prefix: &str, number: u64) -> PathText<PATH_BYTES> {
+    PathText::new()
+        .text(session.folder)
+        .text(b"/")
+        .text(prefix.as_bytes())
+        .number(u64::from(system::process_id()))
+        .text(b"-")
+        .number(number)
+}
+
 fn in_file(session: InFolder<'_>) -> Result<*mut u8, Refused> {
     if file_limit::largest_file() < HEAP_BYTES as u64 {
         return Err(Refused { step: "a file of 51 MB (see `ulimit -f`)", errno: libc::EFBIG });
     }
-    let path = PathText::<PATH_BYTES>::new()
-        .text(session.folder)
-        .text(b"/")
-        .text(HEAP_FILE_PREFIX.as_bytes())
-        .number(u64::from(system::process_id()))
-        .text(b"-")
-        .number(session.begin);
+    let path = file_of_process(session, HEAP_FILE_PREFIX, session.begin);
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
     let file =
         Fd::open(libc::AT_FDCWD, path.as_c_str(), flags, 0o600).ok_or_else(|| refused("making a file"))?;
@@ -166,13 +171,7 @@ fn in_file(session: InFolder<'_>) -> Result<*mut u8, Refused> {
 
 /// Tells the launcher that this process cannot record its allocations.
 pub fn tell_refusal(session: InFolder<'_>, why: Refused) {
-    let path = PathText::<PATH_BYTES>::new()
-        .text(session.folder)
-        .text(b"/")
-        .text(REFUSED_FILE_PREFIX.as_bytes())
-        .number(u64::from(system::process_id()))
-        .text(b"-")
-        .number(u64::from(why.errno.unsigned_abs()));
+    let path = file_of_process(session, REFUSED_FILE_PREFIX, why.errno.unsigned_abs().into());
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
     if let Some(file) = Fd::open(libc::AT_FDCWD, path.as_c_str(), flags, 0o600) {
         // SAFETY: the descriptor and the text are live. Without room for the text, the name says enough.

@@ -7,23 +7,13 @@ use crate::blocks::Granule;
 use crate::recorder::{self, Kind};
 use crate::registers::here;
 use crate::stats;
+use crate::switch::{ALLOCATIONS, FREES, ON, PROBE, Switch};
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use stackglass_host::fork_guard;
 use stackglass_unwind::stack_cache::Start;
 use std::alloc::System;
-
-/// What counts now: some bits, and the numbers of scopes.
-static ON: AtomicU32 = AtomicU32::new(0);
-
-const ALLOCATIONS: u32 = 1;
-const FREES: u32 = 2;
-const PROBE: u32 = 4;
-const ONE_THREAD_SCOPE: u32 = 1 << 4;
-const ONE_PROCESS_SCOPE: u32 = 1 << 20;
-const THREAD_SCOPES: u32 = ONE_PROCESS_SCOPE - ONE_THREAD_SCOPE;
-const PROCESS_SCOPES: u32 = !(ONE_PROCESS_SCOPE - 1);
 
 /// Address of the allocator that allocates for this program; 0 before the first [`probe`].
 static GLOBAL: AtomicUsize = AtomicUsize::new(0);
@@ -34,46 +24,6 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 thread_local! {
     /// Allocations of this thread are not recorded.
     static LEFT_OUT: Cell<u32> = const { Cell::new(0) };
-}
-
-/// The value of [`ON`].
-#[derive(Clone, Copy)]
-pub(crate) struct Switch(u32);
-
-impl Switch {
-    #[inline(always)]
-    fn load() -> Switch {
-        Switch(ON.load(Relaxed))
-    }
-
-    #[inline(always)]
-    fn is_off(self) -> bool {
-        self.0 == 0
-    }
-
-    pub(crate) fn has_thread_scopes(self) -> bool {
-        self.0 & THREAD_SCOPES != 0
-    }
-
-    pub(crate) fn has_process_scopes(self) -> bool {
-        self.0 & PROCESS_SCOPES != 0
-    }
-
-    pub(crate) fn add_thread_scope() {
-        ON.fetch_add(ONE_THREAD_SCOPE, SeqCst);
-    }
-
-    pub(crate) fn remove_thread_scope() {
-        ON.fetch_sub(ONE_THREAD_SCOPE, SeqCst);
-    }
-
-    pub(crate) fn add_process_scope() {
-        ON.fetch_add(ONE_PROCESS_SCOPE, SeqCst);
-    }
-
-    pub(crate) fn remove_process_scope() {
-        ON.fetch_sub(ONE_PROCESS_SCOPE, SeqCst);
-    }
 }
 
 /// What the allocator passes to the recorder.

@@ -37,6 +37,7 @@ mod records;
 mod registers;
 mod slots;
 mod stats;
+mod switch;
 #[path = "thread_pointer_x86_64.rs"]
 mod thread_pointer;
 

@@ -4,10 +4,10 @@
 use crate::commit::MODULE_REGION;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
-use stackglass_host::{UNWINDER, system};
+use stackglass_host::{UNWINDER, module_event, system};
 use stackglass_unwind::{Module, ModuleList};
 use stackglass_wire::heap::{HeapTables, push_module_event};
-use stackglass_wire::{Event, MODULE_TEXT_WORDS, ModuleId, TEXT_BYTES, module_text};
+use stackglass_wire::{Event, MODULE_TEXT_WORDS, ModuleId};
 
 /// Most modules that are known at a time.
 const CAPACITY: usize = 4096;
@@ -120,24 +120,9 @@ unsafe impl Sync for Text {}
 static TEXT: Text = Text(UnsafeCell::new([0; MODULE_TEXT_WORDS]));
 
 fn push_load(tables: &HeapTables, list: &ModuleList, module: &Module, at: u32) -> bool {
-    let path = list.path(module);
-    let path = &path[..path.len().min(TEXT_BYTES)];
-    let build_id = module.build_id();
     // SAFETY: `UPDATING` keeps this thread alone, and the reference ends with this function.
     let text = unsafe { &mut *TEXT.0.get() };
-    let words = module_text(build_id, path, text);
-    let range = module.range();
-    let event = Event::ModuleLoad {
-        module: ModuleId(module.id()),
-        at: u64::from(at),
-        bias: module.bias(),
-        low: range.start,
-        high: range.end,
-        text: &text[..words],
-        build_id_len: build_id.len() as u32,
-        path_len: path.len() as u32,
-    };
-    push(tables, &event)
+    push(tables, &module_event::loaded(module, list.path(module), at.into(), text))
 }
 
 /// In a forked child: the table was not inherited, and another thread may have been updating it.

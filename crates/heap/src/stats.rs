@@ -3,7 +3,7 @@
 //! A thread's counts lie in its thread-local storage, without constructor or destructor, so that they are exact whatever other
 //! threads do. Counts of the process are shared. Each scope has a place that keeps the peak since its begin.
 
-use crate::global_alloc::Switch;
+use crate::switch::Switch;
 use core::cell::Cell;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};

@@ -9,16 +9,16 @@
 mod counts;
 mod edges;
 mod emit;
-pub(crate) mod input;
+mod input;
 mod names;
 mod owned;
 mod reach;
-pub(crate) mod roots;
 mod words;
 
+pub use crate::root::{Root, RootKind};
+pub use crate::site::Site;
 pub use emit::Totals;
-pub use input::{Input, Site};
-pub use roots::{Root, RootKind};
+pub use input::Input;
 
 use crate::blocks::BlockIndex;
 use crate::blocks::lookup::Lookup;

@@ -11,6 +11,8 @@ pub mod blocks;
 pub mod graph;
 pub mod other_memory;
 pub mod references;
+mod root;
 pub mod roots;
+mod site;
 pub mod typing;
 mod window;

@@ -4,7 +4,7 @@
 //! threads. The C library keeps the stacks of ended threads for new ones: these are left out, too.
 
 use crate::blocks::Blocks;
-use crate::graph::{Root, RootKind};
+use crate::root::{Root, RootKind};
 use stackglass_process_view::image::{Image, Mapping};
 use stackglass_process_view::stacks::RED_ZONE;
 use std::ops::Range;

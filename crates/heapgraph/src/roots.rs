@@ -3,7 +3,7 @@
 //! Memory of modules between variables is a root as well: compilers and linkers put data there that has no name. See also
 //! [`other_memory`](crate::other_memory).
 
-use crate::graph::{Root, RootKind};
+use crate::root::{Root, RootKind};
 use stackglass_layouts::{Layouts, Local, Variable};
 use stackglass_process_view::image::Image;
 use stackglass_process_view::modules::LoadedModule;

@@ -25,8 +25,8 @@ mod vtables;
 pub use evidence::Evidence;
 
 use crate::blocks::{Blocks, SiteId};
-use crate::graph::input::Site;
 use crate::references::BlockType;
+use crate::site::Site;
 use stackglass_layouts::Layouts;
 use stackglass_profile::heap_graph::{AllocationStack, NodeKind};
 use std::collections::HashMap;

@@ -24,6 +24,7 @@ pub mod guest;
 mod handler;
 pub mod image;
 pub mod mailbox;
+pub mod module_event;
 pub mod peek;
 mod program_actions;
 pub mod restart;

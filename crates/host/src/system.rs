@@ -5,8 +5,9 @@
 
 use core::ffi::CStr;
 use core::sync::atomic::AtomicU32;
-pub use stackglass_unwind::memory::{mmap, munmap};
+use stackglass_unwind::mapping::{DECIMAL_DIGITS, decimal};
 pub use stackglass_unwind::own_memory;
+pub use stackglass_unwind::pages::{mmap, munmap};
 
 /// Kernel id of the calling thread.
 pub fn thread_id() -> u32 {
@@ -241,18 +242,8 @@ impl<const N: usize> PathText<N> {
 
     /// Appends a decimal number.
     #[must_use]
-    pub fn number(self, mut number: u64) -> Self {
-        let mut digits = [0u8; 20];
-        let mut at = digits.len();
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                break;
-            }
-        }
-        self.text(&digits[at..])
+    pub fn number(self, number: u64) -> Self {
+        self.text(decimal(number, &mut [0; DECIMAL_DIGITS]))
     }
 
     /// The path so far.

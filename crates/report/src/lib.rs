@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod executors;
+mod file_pattern;
 pub mod kinds;
 pub mod metric;
 mod options;
@@ -18,16 +19,17 @@ mod queries;
 mod quirks;
 mod reports;
 mod source;
+mod state_filter;
 mod text;
 mod trees;
 
+pub use file_pattern::FilePattern;
 pub use metric::{Metric, Unit};
 pub use options::{Format, GroupBy, Pick, Recur, SortedBy, UnknownValue};
 pub use queries::allocated_lines::AllocatedLines;
 pub use queries::allocations::{self as allocation_queries, AllocationKey, AllocationTable};
 pub use queries::callers::{self, Caller, Callers, CallersError};
 pub use queries::comparison::{self, Comparison};
-pub use queries::file_pattern::FilePattern;
 pub use queries::hot::{HotKey, HotRow, HotTable, Place};
 pub use queries::picked::nothing_picked;
 pub use queries::selection::{Selection, count_time};

@@ -1,7 +1,7 @@
 //! The source of a report: a recording, or a word buffer with its dictionary.
 
-use crate::FilePattern;
-use crate::trees::call_tree::StateFilter;
+use crate::file_pattern::FilePattern;
+use crate::state_filter::StateFilter;
 use foldhash::HashSet;
 use stackglass_profile::{Data, Dictionary, Frame, Recording, ShortPath};
 use std::sync::Arc;

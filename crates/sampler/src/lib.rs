@@ -35,7 +35,7 @@ pub use in_process::{Config, Handle, is_delegated, start};
 pub use lifecycle::{CreateThread, NotStarted, Plan, end, end_before_own_rights, is_sampler, launch, stop};
 pub use orders::Orders;
 pub use run_state::{is_running, wait_until_begun};
-pub use signals::timers::{Forbidden, forbid_timers};
+pub use signals::open_timers::{Forbidden, forbid_timers};
 pub use stackglass_host::set_empty_handler;
 pub use stackglass_host::system::now;
 pub use stackglass_host::{peek, task};

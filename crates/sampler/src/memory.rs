@@ -2,8 +2,8 @@
 
 use crate::module_events::LoadedModules;
 use crate::signals::call_ends::SyscallInstructions;
+use crate::signals::open_timers::Timers;
 use crate::signals::pending::PendingSignals;
-use crate::signals::timers::Timers;
 use crate::sleep::reader::SleepReader;
 use crate::threads::folder::ScanBuffer;
 use crate::threads::open_files::OpenFiles;

@@ -1,9 +1,9 @@
 //! Pushes an event for each module that is loaded or unloaded.
 
 use crate::event_writer::EventWriter;
-use stackglass_host::UNWINDER;
+use stackglass_host::{UNWINDER, module_event};
 use stackglass_unwind::{Module, ModuleList};
-use stackglass_wire::{ControlPage, Counter, Event, MODULE_TEXT_WORDS, ModuleId, TEXT_BYTES, module_text};
+use stackglass_wire::{ControlPage, Counter, Event, MODULE_TEXT_WORDS, ModuleId, TEXT_BYTES};
 
 /// Modules that the reader may know at a time.
 const CAPACITY: usize = 4096;
@@ -64,20 +64,7 @@ fn push_load(
     let path = match list.path(module) {
         // The loader gives the main program no name.
         b"" => ControlPage::text(&control.exe, &control.exe_len, &mut exe),
-        path => &path[..path.len().min(TEXT_BYTES)],
+        path => path,
     };
-    let build_id = module.build_id();
-    let mut text = [0u64; MODULE_TEXT_WORDS];
-    let words = module_text(build_id, path, &mut text);
-    let range = module.range();
-    events.push(&Event::ModuleLoad {
-        module: ModuleId(module.id()),
-        at: now,
-        bias: module.bias(),
-        low: range.start,
-        high: range.end,
-        text: &text[..words],
-        build_id_len: build_id.len() as u32,
-        path_len: path.len() as u32,
-    })
+    events.push(&module_event::loaded(module, path, now, &mut [0; MODULE_TEXT_WORDS]))
 }

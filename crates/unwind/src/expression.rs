@@ -6,27 +6,12 @@
 use crate::cursor::{Cursor, Source, Window};
 use crate::dwarf::*;
 use crate::memory::{ModuleMemory, StackMemory};
-use crate::modules::Module;
 use crate::registers::{DWARF_RETURN_ADDRESS, RSP};
+use crate::rules::Expression;
 use std::ops::Range;
 
 const STACK: usize = 16;
 const STEPS: u32 = 256;
-
-/// A DWARF expression: where its bytes lie, counted from the start of the module's unwind data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expression {
-    pub(crate) offset: u32,
-    pub(crate) len: u16,
-}
-
-impl Expression {
-    /// Addresses of its bytes in the module's memory.
-    pub fn range(self, module: &Module) -> Range<u64> {
-        let start = module.unwind_data().start.saturating_add(u64::from(self.offset));
-        start..start.saturating_add(u64::from(self.len))
-    }
-}
 
 /// Why an expression or a row gave no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

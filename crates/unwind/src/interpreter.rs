@@ -5,10 +5,10 @@
 use crate::cursor::{Cursor, Source, Window};
 use crate::dwarf::*;
 use crate::eh_frame::{self, Fde};
-use crate::expression::{self, Expression, Operands};
+use crate::expression::{self, Operands};
 use crate::memory::ModuleMemory;
 use crate::registers::{RBP, RSP};
-use crate::rules::{CFA_LIMIT, Cfa, RBP_LIMIT, Row, Rule, Saved};
+use crate::rules::{CFA_LIMIT, Cfa, Expression, RBP_LIMIT, Row, Rule, Saved};
 
 /// Deepest nesting of `DW_CFA_remember_state`; compilers nest it once.
 const REMEMBERED: usize = 6;

@@ -46,8 +46,10 @@ pub mod mapping;
 pub mod memory;
 pub mod modules;
 pub mod own_memory;
+pub mod pages;
 #[path = "prologue_x86_64.rs"]
 mod prologue;
+mod published_modules;
 #[path = "registers_x86_64.rs"]
 mod registers;
 pub mod rules;

@@ -179,10 +179,11 @@ impl Line {
     }
 }
 
-/// Writes `/proc/PID` + `suffix` + NUL into `path`. At most 6 + 11 + 5 + 1 bytes.
-pub(crate) fn proc_path(pid: i32, suffix: &[u8], path: &mut [u8; 32]) {
-    let mut digits = [0u8; 10];
-    let mut number = pid.unsigned_abs();
+/// Most digits of a decimal number.
+pub const DECIMAL_DIGITS: usize = 20;
+
+/// The decimal digits of a number, without allocation.
+pub fn decimal(mut number: u64, digits: &mut [u8; DECIMAL_DIGITS]) -> &[u8] {
     let mut first = digits.len();
     loop {
         first -= 1;
@@ -192,7 +193,13 @@ pub(crate) fn proc_path(pid: i32, suffix: &[u8], path: &mut [u8; 32]) {
             break;
         }
     }
-    let parts = b"/proc/".iter().chain(&digits[first..]).chain(suffix);
+    &digits[first..]
+}
+
+/// Writes `/proc/PID` + `suffix` + NUL into `path`. At most 6 + 11 + 5 + 1 bytes.
+pub(crate) fn proc_path(pid: i32, suffix: &[u8], path: &mut [u8; 32]) {
+    let mut digits = [0; DECIMAL_DIGITS];
+    let parts = b"/proc/".iter().chain(decimal(pid.unsigned_abs().into(), &mut digits)).chain(suffix);
     for (place, byte) in path.iter_mut().take(31).zip(parts) {
         *place = *byte;
     }

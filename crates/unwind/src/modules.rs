@@ -5,9 +5,9 @@
 
 mod headers;
 mod list;
-pub(crate) mod own;
 
 pub use headers::ProgramHeader;
+pub(crate) use list::ChangeCounts;
 pub use list::{ModuleList, OwnedModuleList};
 
 use std::ops::Range;
@@ -21,28 +21,28 @@ const SEGMENTS: usize = 6;
 #[derive(Clone, Copy)]
 pub struct Module {
     id: u32,
-    pinned: bool,
+    pub(crate) pinned: bool,
     build_id_len: u8,
     segment_count: u8,
     path_len: u16,
     path_at: u32,
     bias: u64,
-    start: u64,
+    pub(crate) start: u64,
     end: u64,
     entry: u64,
     eh_frame_hdr: Span,
     eh_frame: Span,
     unwind_data: Span,
-    dynamic: Span,
+    pub(crate) dynamic: Span,
     segments: [Segment; SEGMENTS],
     build_id: [u8; BUILD_ID],
 }
 
 /// `Range` is not `Copy`.
 #[derive(Clone, Copy, Default)]
-struct Span {
-    start: u64,
-    end: u64,
+pub(crate) struct Span {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
 }
 
 impl Span {

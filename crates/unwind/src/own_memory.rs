@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn mappings_are_listed_until_they_are_unmapped() {
-        let mapped = crate::memory::map_private(3 * 4096).unwrap();
-        let other = crate::memory::map_private(4096).unwrap();
+        let mapped = crate::pages::map_private(3 * 4096).unwrap();
+        let other = crate::pages::map_private(4096).unwrap();
         let entry = (mapped.addr() as u64, 3 * 4096);
         assert!(listed().contains(&entry) && listed().contains(&(other.addr() as u64, 4096)));
-        crate::memory::unmap(mapped, 3 * 4096);
+        crate::pages::unmap(mapped, 3 * 4096);
         assert!(!listed().iter().any(|(start, _)| *start == entry.0));
         assert!(listed().contains(&(other.addr() as u64, 4096)));
-        crate::memory::unmap(other, 4096);
+        crate::pages::unmap(other, 4096);
     }
 }

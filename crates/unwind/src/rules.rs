@@ -4,8 +4,24 @@
 //! counts from `rsp` or `rbp`, `rbp` is kept or saved, and the return address lies right below the CFA. It fits into
 //! one word of a [`crate::RuleTable`].
 
-use crate::expression::Expression;
+use crate::modules::Module;
 use crate::registers::{COLUMNS, DWARF_RETURN_ADDRESS, RBP};
+use std::ops::Range;
+
+/// A DWARF expression: where its bytes lie, counted from the start of the module's unwind data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expression {
+    pub(crate) offset: u32,
+    pub(crate) len: u16,
+}
+
+impl Expression {
+    /// Addresses of its bytes in the module's memory.
+    pub fn range(self, module: &Module) -> Range<u64> {
+        let start = module.unwind_data().start.saturating_add(u64::from(self.offset));
+        start..start.saturating_add(u64::from(self.len))
+    }
+}
 
 /// How one register of the caller is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

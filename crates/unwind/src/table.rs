@@ -39,13 +39,13 @@ impl RuleTable {
             return true;
         }
         let size = ENTRIES * size_of::<AtomicU64>();
-        let Some(memory) = crate::memory::map_private(size) else { return false };
+        let Some(memory) = crate::pages::map_private(size) else { return false };
         if self
             .words
             .compare_exchange(std::ptr::null_mut(), memory.cast(), Ordering::AcqRel, Ordering::Acquire)
             .is_err()
         {
-            crate::memory::unmap(memory, size); // another thread was faster
+            crate::pages::unmap(memory, size); // another thread was faster
         }
         true
     }
@@ -109,7 +109,7 @@ impl Drop for RuleTable {
     fn drop(&mut self) {
         let words = *self.words.get_mut();
         if !words.is_null() {
-            crate::memory::unmap(words.cast(), ENTRIES * size_of::<AtomicU64>());
+            crate::pages::unmap(words.cast(), ENTRIES * size_of::<AtomicU64>());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::memory::{OwnModules, StackMemory};
 use crate::modules::ModuleList;
-use crate::modules::own::{Published, Refreshed};
+use crate::published_modules::{Published, Refreshed};
 use crate::registers::Registers;
 use crate::scratch::Scratch;
 use crate::table::RuleTable;

@@ -11,8 +11,7 @@ use super::code::BorrowedCode;
 use super::copy_resources;
 use super::error::FreezeError;
 use super::inject::{Borrowed, CallEnd, Injection};
-use super::stop::StoppedThreads;
-use super::tracer::cannot_read;
+use super::traced::StoppedThreads;
 use crate::ptrace;
 use stackglass_procfs::status::namespace_pids;
 use std::fs;
@@ -52,7 +51,7 @@ pub(super) struct Made {
 pub(super) fn make(borrowed: &Borrowed<'_>, stopped: &StoppedThreads<'_>) -> Result<Made, FreezeError> {
     let mut injection = Injection::prepare(borrowed, stopped)?;
     let made = make_by(borrowed, &mut injection).and_then(|copy| {
-        let mappings = copy_resources::give_back(&mut injection, copy.pid).map_err(cannot_read);
+        let mappings = copy_resources::give_back(&mut injection, copy.pid).map_err(FreezeError::cannot_read);
         match mappings {
             Ok(mappings) if !injection.has_released_others => Ok((copy, mappings)),
             failed => {

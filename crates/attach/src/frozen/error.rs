@@ -167,3 +167,9 @@ pub enum FreezeError {
         error: io::Error,
     },
 }
+
+impl FreezeError {
+    pub(super) fn cannot_read(error: io::Error) -> FreezeError {
+        FreezeError::Io { what: "the memory of the process cannot be read", error }
+    }
+}

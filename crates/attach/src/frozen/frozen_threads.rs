@@ -2,7 +2,7 @@
 
 use super::memory::ProcessMemory;
 use super::sleeper;
-use super::stop::{State, StoppedThreads, TracedThread};
+use super::traced::{State, StoppedThreads, TracedThread};
 use super::{FrozenThread, Mapping};
 
 /// The threads as they were stopped or sleep, the main thread first, with the thread pointers of those that sleep.

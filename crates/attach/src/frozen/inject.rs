@@ -11,7 +11,7 @@ use super::frame;
 use super::memory::ProcessMemory;
 use super::own_copies;
 use super::redirected::redirects_calls;
-use super::stop::{State, StoppedThreads, TracedThread, pause};
+use super::traced::{State, StoppedThreads, TracedThread, pause};
 use crate::clock::monotonic;
 use crate::interrupted_call::{self, ERESTART_RESTARTBLOCK};
 use crate::ptrace::{self, Stop};

@@ -6,7 +6,6 @@ use super::error::FreezeError;
 use super::inject::Borrowed;
 use super::memory::ProcessMemory;
 use super::page_reader::is_watched;
-use super::tracer::cannot_read;
 use stackglass_procfs::{ImageKey, Status, maps, process, threads};
 
 /// CAP_SYS_ADMIN as a bit.
@@ -56,8 +55,8 @@ impl Lender {
         if is_watched(pid) {
             return Err(FreezeError::Watched { pid, name });
         }
-        let mappings = maps::read(living).map_err(cannot_read)?;
-        let memory = ProcessMemory::open_writable(living).map_err(cannot_read)?;
+        let mappings = maps::read(living).map_err(FreezeError::cannot_read)?;
+        let memory = ProcessMemory::open_writable(living).map_err(FreezeError::cannot_read)?;
         let code = code.or_else(|| BorrowedCode::find(&mappings, &memory));
         let code = code.ok_or_else(|| FreezeError::NoCode { pid, name: name.clone() })?;
         let main_stack = mappings.into_iter().find(|mapping| mapping.path == "[stack]");

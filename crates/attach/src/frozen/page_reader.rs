@@ -3,8 +3,7 @@
 use super::error::FreezeError;
 use super::memory::ProcessMemory;
 use super::sleeper;
-use super::stop::{StoppedThreads, TracedThread};
-use super::tracer::cannot_read;
+use super::traced::{StoppedThreads, TracedThread};
 use super::working_set::{OtherPages, PagesOfMoment, WorkingSet};
 use stackglass_procfs::maps::{self, Mapping};
 use stackglass_procfs::{ImageKey, Status, process, smaps};
@@ -38,15 +37,15 @@ impl PageReader<'_> {
             return Err(FreezeError::Watched { pid, name });
         }
         let living = process::living_thread(pid).ok_or(FreezeError::Gone { pid })?;
-        let memory = ProcessMemory::open(living).map_err(cannot_read)?;
-        PagesOfMoment::load(set, &maps::read(living).map_err(cannot_read)?, &memory);
+        let memory = ProcessMemory::open(living).map_err(FreezeError::cannot_read)?;
+        PagesOfMoment::load(set, &maps::read(living).map_err(FreezeError::cannot_read)?, memory.files());
         Ok(PageReader { living, image, memory, set })
     }
 
     /// Reads the pages that are wanted while the process stands still.
     pub(super) fn read(&self, mappings: &[Mapping], stopped: &StoppedThreads<'_>) -> ProcessMemory {
         let stacks = stack_pointers(stopped);
-        self.memory.of_moment(PagesOfMoment::read(self.set, mappings, &self.memory, &stacks))
+        self.memory.of_moment(PagesOfMoment::read(self.set, mappings, self.memory.files(), &stacks))
     }
 }
 

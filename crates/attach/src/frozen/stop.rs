@@ -11,7 +11,8 @@
 //! a thread under a filter is put back as well.
 
 use super::error::FreezeError;
-use super::user_code::{self, Armed, Sleeping};
+use super::traced::{Method, State, StoppedThreads, TracedThread, pause};
+use super::user_code;
 use crate::access;
 use crate::clock::monotonic;
 use crate::deadlock::Seizing;
@@ -29,62 +30,6 @@ const LONGEST_STOP: Duration = Duration::from_secs(3);
 const LONGEST_IN_KERNEL: Duration = Duration::from_millis(3);
 /// Rounds in which new threads are found. Threads that are being created appear in the second.
 const MOST_ROUNDS: usize = 10_000;
-
-/// How threads are stopped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Method {
-    /// In user code. Those in system calls are left alone.
-    UserCode,
-    /// Wherever they are: calls may return early.
-    Interrupt,
-}
-
-/// What a traced thread does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
-    /// It is traced and was asked to stop.
-    Running,
-    /// It is stopped.
-    Stopped,
-    /// It did not stop: it is in a long call of the kernel, and stops when it returns to the program.
-    InKernel,
-    /// It is left alone in its call, where it sleeps.
-    Asleep,
-    /// It is not traced any more.
-    Gone,
-}
-
-/// A thread of the process.
-pub(super) struct TracedThread {
-    pub(super) tid: u32,
-    pub(super) name: String,
-    pub(super) state: State,
-    /// Its registers when it stopped.
-    pub(super) registers: Option<libc::user_regs_struct>,
-    /// The registers with which it continues.
-    pub(super) continues_with: Option<libc::user_regs_struct>,
-    /// Seccomp confined its calls when it began to be traced.
-    pub(super) is_confined: bool,
-    /// What stops it in user code.
-    pub(super) armed: Option<Armed>,
-    /// Where it sleeps, if it is left alone.
-    pub(super) sleeping: Option<Sleeping>,
-    /// When it was last seen not to be stopped, CLOCK_MONOTONIC ns.
-    pub(super) ran_at: u64,
-    /// It repeats its interrupted call.
-    is_put_back: bool,
-    /// It is the main thread of a program that this process has started and waits for.
-    is_own_child: bool,
-}
-
-/// All threads of a process. The thread that stopped them must detach from them. When it ends, the kernel does that.
-pub(super) struct StoppedThreads<'a> {
-    pub(super) pid: u32,
-    pub(super) threads: Vec<TracedThread>,
-    known: HashSet<u32>,
-    seizing: &'a Seizing,
-    method: Method,
-}
 
 impl<'a> StoppedThreads<'a> {
     /// Starts to trace all threads. None stops yet.
@@ -376,15 +321,6 @@ impl TracedThread {
             _ => Duration::ZERO,
         }
     }
-
-    /// It has ended. Its parent learns of that only after its tracer has.
-    pub(super) fn end(&mut self) {
-        self.armed = None;
-        self.state = State::Gone;
-        if !self.is_own_child {
-            ptrace::reap_ended(self.tid);
-        }
-    }
 }
 
 /// Stops threads that this thread traces, and lets them go: tracing ends only with a stop. Returns the threads that did not stop
@@ -434,14 +370,4 @@ fn before_call(tid: u32, registers: &libc::user_regs_struct) -> Option<libc::use
 fn handler_will_run(tid: u32) -> bool {
     ptrace::has_pending_signals(tid)
         && Status::read(tid).is_none_or(|status| status.pending & !status.blocked & status.caught != 0)
-}
-
-/// Waits a little for another thread: short at first. The waits grow, since on a busy machine each look can take the CPU from that
-/// thread before it gets any further.
-pub(super) fn pause(waits: u32) {
-    match waits {
-        0..50 => std::hint::spin_loop(),
-        50..200 => std::thread::yield_now(),
-        _ => std::thread::sleep(Duration::from_micros(20 + 2 * u64::from(waits - 200).min(490))),
-    }
 }

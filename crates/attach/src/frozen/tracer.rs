@@ -16,8 +16,8 @@ use super::lender::Lender;
 use super::memory::ProcessMemory;
 use super::page_reader::PageReader;
 use super::request::CopyRequest;
-use super::stop::{Method, StoppedThreads};
 use super::task;
+use super::traced::{Method, StoppedThreads};
 use super::user_code;
 use super::working_set::{OtherPages, WorkingSet};
 use super::{Mapping, Options, Pause, View};
@@ -32,7 +32,6 @@ use crate::tracer_lock::{AttachMode, TracerLock};
 use stackglass_perf::user_stop;
 use stackglass_procfs::maps;
 use stackglass_procfs::{ImageKey, process};
-use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -524,7 +523,7 @@ impl Stopping {
             if ImageKey::read(pid) != pages.image {
                 return Err(FreezeError::Gone { pid });
             }
-            let mappings = maps::read(pages.living).map_err(cannot_read)?;
+            let mappings = maps::read(pages.living).map_err(FreezeError::cannot_read)?;
             let memory = pages.read(&mappings, stopped);
             if !user_code::may_have_run(stopped) {
                 break (stop, mappings, memory);
@@ -556,11 +555,11 @@ impl Stopping {
     /// The process as it is, once nothing in it changes.
     fn view(&self, stopped: &mut StoppedThreads<'_>, start: u64) -> Result<View, FreezeError> {
         let living = process::living_thread(self.pid).ok_or(FreezeError::Gone { pid: self.pid })?;
-        let memory = ProcessMemory::open(living).map_err(cannot_read)?;
+        let memory = ProcessMemory::open(living).map_err(FreezeError::cannot_read)?;
         stopped.stop()?;
         let (stop, whole) = (since(start), stopped.longest_hold());
         stopped.read_registers();
-        let mappings = maps::read(living).map_err(cannot_read)?;
+        let mappings = maps::read(living).map_err(FreezeError::cannot_read)?;
         let threads = frozen_threads::all(stopped, &mappings, &memory);
         let pause = Pause { stop, clone: Duration::ZERO, whole };
         Ok(View { pid: self.pid, threads, mappings, memory, pause, unwatched: Vec::new() })
@@ -623,7 +622,7 @@ impl Stopping {
             Ok(memory) => memory,
             Err(error) => {
                 copy::discard(&borrowed, stopped, copy);
-                return Err(cannot_read(error));
+                return Err(FreezeError::cannot_read(error));
             }
         };
         if let Some(still) = &still {
@@ -687,8 +686,8 @@ impl Stopping {
     /// The process itself, all of whose threads sleep.
     fn view_of_sleepers(&self, stopped: &StoppedThreads<'_>, stop: Duration) -> Result<View, FreezeError> {
         let living = process::living_thread(self.pid).ok_or(FreezeError::Gone { pid: self.pid })?;
-        let memory = ProcessMemory::open(living).map_err(cannot_read)?;
-        let mappings = maps::read(living).map_err(cannot_read)?;
+        let memory = ProcessMemory::open(living).map_err(FreezeError::cannot_read)?;
+        let mappings = maps::read(living).map_err(FreezeError::cannot_read)?;
         let threads = frozen_threads::all(stopped, &mappings, &memory);
         let pause = Pause { stop, clone: Duration::ZERO, whole: Duration::ZERO };
         Ok(View { pid: self.pid, threads, mappings, memory, pause, unwatched: Vec::new() })
@@ -703,10 +702,6 @@ fn wait_for_short_calls(stopped: &mut StoppedThreads<'_>) {
         std::thread::sleep(SHORT_CALL_CHECK);
         user_code::refresh(stopped);
     }
-}
-
-pub(super) fn cannot_read(error: io::Error) -> FreezeError {
-    FreezeError::Io { what: "the memory of the process cannot be read", error }
 }
 
 fn since(start: u64) -> Duration {

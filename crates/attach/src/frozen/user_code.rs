@@ -8,7 +8,7 @@
 //! - A thread that is busy in a long call is not waited for. If it may be sampled there, its registers are known, and it is caught
 //!   like one that sleeps. Else it stops soon after its return.
 //! - A thread that does little but page faults is stopped after the next one.
-//! - A thread that blocks SIGTRAP cannot be stopped so ([`SignalMask`]). If it sleeps in a call that the kernel resumes without trace,
+//! - A thread that blocks SIGTRAP cannot be stopped so ([`SignalMask`](signal_mask::SignalMask)). If it sleeps in a call that the kernel resumes without trace,
 //!   it stops there. If it runs, the others do not wait for it for long.
 //!
 //! The timer's stop is a SIGTRAP on its way to the thread, and would reach it if this process died. So it is exchanged for a
@@ -19,15 +19,14 @@
 
 use super::call_registers::CallRegisters;
 use super::error::FreezeError;
-use super::signal_mask::{self, Mask, SignalMask, TRAP};
-use super::stop::{State, StoppedThreads, TracedThread, pause};
+use super::signal_mask::{self, Mask, TRAP};
+use super::traced::{Armed, Sleeping, State, StoppedThreads, TracedThread, pause};
 use crate::clock::monotonic;
 use crate::perf_refused::PerfRefused;
 use crate::ptrace::{self, Stop};
 use stackglass_perf::user_stop::{UserStop, is_of_user_stop};
-use stackglass_proc_text::{Call, SchedStat, Sleep, SleepPlace, ThreadState};
+use stackglass_proc_text::{Call, SchedStat, Sleep, ThreadState};
 use stackglass_procfs::Status;
-use stackglass_procfs::threads::Files;
 use std::io;
 
 /// A thread that gets no CPU stops later than this only on a machine that hardly runs, ns.
@@ -45,51 +44,6 @@ const LONG_RUN: u64 = 100_000;
 /// Where firings are not counted, a thread that has run this long has had its signal, ns. The kernel updates its account at ticks
 /// of up to 10 ms.
 const SIGNAL_DUE: u64 = 40_000_000;
-
-/// What stops a thread.
-pub(super) struct Armed {
-    timer: Option<UserStop>,
-    /// Behind the call in which it sleeps.
-    at_return: Option<UserStop>,
-    /// After its next page fault.
-    after_fault: Option<UserStop>,
-    /// Firings of all for which it has stopped.
-    answered: u64,
-    files: Files,
-    /// Its registers in a call in which it is busy for long, and where `at_return` waits for its end.
-    in_call: Option<CallRegisters>,
-    busy_at: Option<SleepPlace>,
-    /// When the timer was armed.
-    before: Option<SchedStat>,
-    /// How long the thread had run then, or when it was found to have run for long without a stop, ns.
-    ran_before: u64,
-    has_run_long: bool,
-    /// The timer is armed: the thread does not block its signal.
-    is_armed: bool,
-    /// It was seen to block SIGTRAP, or may do so once its call ends, so it cannot be stopped in user code.
-    is_masked: bool,
-    mask: SignalMask,
-    /// It was asked to stop where it sleeps.
-    is_interrupted: bool,
-}
-
-/// Where a thread sleeps.
-#[derive(Clone, Copy)]
-pub(super) struct Sleeping {
-    sleep: Sleep,
-    /// How much it had run.
-    ran: SchedStat,
-}
-
-impl Sleeping {
-    pub(super) fn place(self) -> SleepPlace {
-        self.sleep.place
-    }
-
-    pub(super) fn call(self) -> Option<Call> {
-        self.sleep.call
-    }
-}
 
 /// Stops threads, or finds out in which calls they are.
 ///
@@ -246,53 +200,6 @@ pub(super) fn let_go(process: &mut StoppedThreads<'_>) {
 pub(super) fn release_caught(process: &mut StoppedThreads<'_>) {
     let traced = process.threads.iter_mut().filter(|thread| thread.state != State::Gone);
     traced.for_each(TracedThread::release_caught);
-}
-
-impl Armed {
-    /// Switches off all that could stop the thread.
-    fn disarm(&mut self) {
-        self.is_armed = false;
-        self.timer.iter().chain(&self.at_return).chain(&self.after_fault).for_each(UserStop::disarm);
-    }
-
-    /// Arms the timer of a thread that does not block its signal.
-    fn arm(&mut self) {
-        if let Some(timer) = self.timer.as_mut().filter(|_| !self.is_armed) {
-            self.mask.end(timer);
-            self.before = self.files.stat();
-            self.ran_before = timer.ran().unwrap_or(0);
-            // Otherwise it does not stop, which is noticed.
-            self.is_armed = timer.arm().is_ok();
-        }
-    }
-
-    fn new(pid: u32, tid: u32, refused: &mut Option<io::Error>) -> Armed {
-        let timer = match UserStop::by_timer(tid) {
-            Ok(timer) => Some(timer),
-            Err(error) => {
-                if error.raw_os_error() != Some(libc::ESRCH) {
-                    *refused = Some(error);
-                }
-                None
-            }
-        };
-        Armed {
-            timer,
-            at_return: None,
-            after_fault: None,
-            answered: 0,
-            files: Files::new(pid, tid),
-            in_call: None,
-            busy_at: None,
-            before: None,
-            ran_before: 0,
-            has_run_long: false,
-            is_armed: false,
-            is_masked: false,
-            mask: SignalMask::default(),
-            is_interrupted: false,
-        }
-    }
 }
 
 impl TracedThread {

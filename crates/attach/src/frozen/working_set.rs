@@ -7,7 +7,7 @@
 //! While the process stands still, only pages that are present are read. For another one, the kernel may wait for the program itself:
 //! for a monitor of userfaultfd(2), or a file system in user space. An anonymous page that is not present was never written.
 
-use super::memory::ProcessMemory;
+use super::memory_files::MemoryFiles;
 use foldhash::{HashMap, HashMapExt};
 use stackglass_procfs::maps::{self, Mapping};
 use std::ops::Range;
@@ -95,7 +95,7 @@ struct Pages {
 
 impl PagesOfMoment {
     /// Has the kernel load pages of files, so that they are present soon: memory of the process that is not stopped yet.
-    pub(super) fn load(set: &WorkingSet, mappings: &[Mapping], memory: &ProcessMemory) {
+    pub(super) fn load(set: &WorkingSet, mappings: &[Mapping], memory: &MemoryFiles) {
         let changeable = changeable(mappings);
         let pages: Vec<u64> = set.used().pages.keys().copied().collect();
         for page in pages {
@@ -110,7 +110,7 @@ impl PagesOfMoment {
     pub(super) fn read(
         set: &WorkingSet,
         mappings: &[Mapping],
-        memory: &ProcessMemory,
+        memory: &MemoryFiles,
         stack_pointers: &[u64],
     ) -> PagesOfMoment {
         let changeable = changeable(mappings);
@@ -154,7 +154,7 @@ impl PagesOfMoment {
     }
 
     /// Copies as many bytes from `address` on as can be read, and returns how many.
-    pub(super) fn copy(&self, address: u64, into: &mut [u8], memory: &ProcessMemory) -> usize {
+    pub(super) fn copy(&self, address: u64, into: &mut [u8], memory: &MemoryFiles) -> usize {
         let others = *self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let mut done = 0;
         while done < into.len() {
@@ -184,7 +184,7 @@ impl PagesOfMoment {
         address: u64,
         into: &mut [u8],
         others: OtherPages,
-        memory: &ProcessMemory,
+        memory: &MemoryFiles,
     ) -> usize {
         let page = page_of(address);
         self.set.insert(page);
@@ -224,7 +224,7 @@ impl PagesOfMoment {
     }
 
     /// Reads pages that are present. They are sorted, and lie in changeable memory.
-    fn fetch(&self, wanted: &[u64], memory: &ProcessMemory) {
+    fn fetch(&self, wanted: &[u64], memory: &MemoryFiles) {
         let mut pages = self.pages.write().unwrap_or_else(PoisonError::into_inner);
         let mut present = Vec::new();
         for run in wanted.chunk_by(|page, next| page + PAGE == *next) {
@@ -249,7 +249,7 @@ impl PagesOfMoment {
 
 impl Pages {
     /// Reads neighbouring pages.
-    fn push(&mut self, first: u64, count: usize, memory: &ProcessMemory) {
+    fn push(&mut self, first: u64, count: usize, memory: &MemoryFiles) {
         let start = self.bytes.len();
         self.bytes.resize(start + count * PAGE as usize, 0);
         let read = memory.read_now(first, &mut self.bytes[start..]) / PAGE as usize;
@@ -263,7 +263,7 @@ fn page_of(address: u64) -> u64 {
     address & !(PAGE - 1)
 }
 
-fn is_resident(memory: &ProcessMemory, page: u64) -> bool {
+fn is_resident(memory: &MemoryFiles, page: u64) -> bool {
     let mut present = [false];
     memory.resident(page, &mut present);
     present[0]

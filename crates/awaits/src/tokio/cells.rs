@@ -1,6 +1,6 @@
 //! The blocks of tasks: `Cell<T, S>`, by the vtable in their headers.
 
-use super::headers::Headers;
+use crate::task_headers::Headers;
 use crate::values::{Value, Values};
 use foldhash::{HashMap, HashMapExt};
 use stackglass_layouts::{Layouts, Shape, TypeId};

@@ -4,12 +4,12 @@
 //! where the runtimes have their lists. A look then only follows these lists and walks the futures of some tasks.
 
 use super::cells::{Cells, Stage, TaskCell, Vtables, kind};
-use super::headers::Headers;
 use super::lists::{self, Scheduler};
 use super::{polling, roots, sweep, task};
 use crate::found::Found;
 use crate::futures::Futures;
 use crate::process::Process;
+use crate::task_headers::Headers;
 use crate::task_names::task_name;
 use crate::values::{Value, Values};
 use crate::walk::Walked;

@@ -7,7 +7,7 @@
 //! Words on stacks may be left over from earlier calls. Nothing is known if a frame has the addresses of two tasks that are
 //! polled, or if two threads seem to poll one task.
 
-use super::headers::Headers;
+use crate::task_headers::Headers;
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use stackglass_process_view::image::Image;

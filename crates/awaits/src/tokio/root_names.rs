@@ -8,11 +8,11 @@
 
 use super::alone::Alone;
 use super::cells::{constant_words, state_of};
-use super::headers::Headers;
 use super::polling::{self, Poll};
 use super::sweep;
 use crate::names::{self, first_argument};
 use crate::process::Process;
+use crate::task_headers::Headers;
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt};
 use stackglass_layouts::{Layouts, is_coroutine};

@@ -4,8 +4,8 @@
 
 use crate::futures::Futures;
 use crate::process::Process;
+use crate::task_headers::Headers;
 use crate::task_names::name_of;
-use crate::tokio::headers::Headers;
 use crate::values::{Value, Values};
 use crate::walk::Walked;
 use crate::walker::Walker;

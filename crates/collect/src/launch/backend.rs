@@ -19,7 +19,7 @@ use crate::perf_sampler::PerfSampler;
 use crate::session::Session;
 use crate::walltime::WallTime;
 use stackglass_attach::access::may_trace_children;
-use stackglass_attach::choice::RISK;
+use stackglass_attach::driver::RISK;
 use stackglass_attach::perf_refused::PerfRefused;
 use stackglass_attach::probe;
 use stackglass_inspect::linked_crate::links_the_crate;

@@ -12,6 +12,7 @@ pub mod leb;
 pub mod line_program;
 pub mod lines;
 pub mod names;
+pub mod needed;
 pub mod scopes;
 pub mod shapes;
 pub mod split;

@@ -7,7 +7,7 @@ use super::chunk::{
     self, FILE_HEADER, Found, Header, LAST, MAGIC, NO_PROCESS, Packer, Tag, Unpacker, VERSION,
 };
 use super::index::{Index, Totals};
-use crate::heapsnapshot::error::Fault;
+use crate::fault::Fault;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
 

@@ -1,8 +1,8 @@
 //! The stacks that allocated blocks: V8's `trace_function_infos` and `trace_tree`, and their flat form in the metadata of part files.
 
-use super::error::Fault;
 use super::json::Scanner;
 use super::json_text;
+use crate::fault::Fault;
 use foldhash::{HashMap, HashMapExt};
 use stackglass_profile::heap_graph::{
     AllocatingFunction, AllocationStack, AllocationStacks, HeapGraph, NameId,

@@ -1,5 +1,6 @@
 //! Why a heap snapshot cannot be written or read.
 
+use crate::fault::Fault;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -47,31 +48,14 @@ impl HeapSnapshotError {
     }
 }
 
-/// An error without the name of the file.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    System(io::Error),
-    At { offset: u64, what: String },
-    Whole(String),
-}
-
 impl Fault {
-    pub(crate) fn at(offset: u64, what: impl Into<String>) -> Self {
-        Self::At { offset, what: what.into() }
-    }
-
-    pub(crate) fn of(self, path: &Path) -> HeapSnapshotError {
+    /// The error of a file.
+    pub(super) fn of(self, path: &Path) -> HeapSnapshotError {
         let path = path.to_owned();
         match self {
             Self::System(source) => HeapSnapshotError::System { doing: "read", path, source },
             Self::At { offset, what } => HeapSnapshotError::Damaged { path, offset, what },
             Self::Whole(what) => HeapSnapshotError::Invalid { path, what },
         }
-    }
-}
-
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Self {
-        Self::System(error)
     }
 }

@@ -1,8 +1,9 @@
 //! Heap snapshots inside recordings, so that time, allocations and heap of one run stay together.
 
-use super::error::{Fault, HeapSnapshotError};
+use super::error::HeapSnapshotError;
 use super::read::single;
 use crate::atomic_write::write_atomically_with_mode;
+use crate::fault::Fault;
 use crate::glass::heap_snapshots::{self, SnapshotBytes, StoredSnapshot};
 use stackglass_profile::heap_graph::HeapGraph;
 use std::fs::File;

@@ -2,7 +2,7 @@
 //!
 //! Snapshots are almost nothing but numbers, up to some hundred megabytes of them, which no tree of values should hold.
 
-use super::error::Fault;
+use crate::fault::Fault;
 use std::io::Read;
 
 const BUFFER: usize = 1 << 18;

@@ -1,8 +1,8 @@
 //! The first part of a snapshot: what the numbers mean, and how many there are.
 
-use super::error::Fault;
 use super::json::Scanner;
 use super::json_text;
+use crate::fault::Fault;
 use std::io::Read;
 
 /// Kinds of nodes or edges in one snapshot. Julia has one kind for each type.

@@ -1,6 +1,7 @@
 //! The four part files of a snapshot: their names, and their records of fixed size.
 
-use super::error::{Fault, HeapSnapshotError};
+use super::error::HeapSnapshotError;
+use crate::fault::Fault;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};

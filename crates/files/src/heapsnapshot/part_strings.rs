@@ -1,7 +1,8 @@
 //! The part file of strings: for each its length (u64), then its bytes.
 
-use super::error::{Fault, HeapSnapshotError};
+use super::error::HeapSnapshotError;
 use super::part_files::PartFile;
+use crate::fault::Fault;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::PathBuf;

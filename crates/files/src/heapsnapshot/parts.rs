@@ -1,12 +1,13 @@
 //! The four part files of one snapshot, opened together.
 
 use super::allocation_stacks::{FUNCTIONS, STACKS, Stacks};
-use super::error::{Fault, HeapSnapshotError};
+use super::error::HeapSnapshotError;
 use super::json::Scanner;
 use super::limits::{MOST_NODES, too_many_nodes};
 use super::meta::Meta;
 use super::part_files::{EDGES, METADATA, NODES, PartFile, Records, STRINGS, open, part};
 use super::part_strings::Strings;
+use crate::fault::Fault;
 use std::fs::File;
 use std::io;
 use std::path::Path;

@@ -5,9 +5,9 @@
 
 use super::edges::{Edges, OWNS, WEAK};
 use super::input::Input;
-use super::roots::RootKind;
 use crate::blocks::BlockIndex;
 use crate::references::BlockType;
+use crate::root::RootKind;
 use foldhash::HashMap;
 use stackglass_layouts::{Shape, TypeId};
 

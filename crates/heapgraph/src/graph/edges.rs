@@ -7,11 +7,11 @@
 use super::input::Input;
 use super::names::Names;
 use super::owned::{self, Owned};
-use super::roots::Root;
 use super::words::words;
 use crate::blocks::BlockIndex;
 use crate::blocks::lookup::Lookup;
 use crate::references::{self, BlockType, EdgeName, Hold, Pointers, Reference, References};
+use crate::root::Root;
 use crate::typing;
 use crate::window::Window;
 use foldhash::HashMap;

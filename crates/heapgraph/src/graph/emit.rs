@@ -3,8 +3,8 @@
 use super::edges::{Edges, OWNS, Text, WEAK};
 use super::input::Input;
 use super::reach::Unreached;
-use super::roots::RootKind;
 use crate::references;
+use crate::root::RootKind;
 use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NameId, NodeIndex, NodeKind, UNREACHABLE};
 
 /// Sums of a graph.

@@ -1,24 +1,12 @@
 //! What a graph is made of: a process, its blocks with their sites, and where the search for reachable blocks begins.
 
-use super::roots::Root;
 use crate::blocks::Blocks;
 use crate::references::BlockType;
+use crate::root::Root;
+use crate::site::Site;
 use stackglass_layouts::Layouts;
 use stackglass_process_view::image::Image;
-use stackglass_profile::heap_graph::{AllocationStack, AllocationStacks, NodeKind};
-
-/// What the blocks of one allocation site, or of one type, have in common.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Site {
-    /// The name of their nodes: a type, or the place that allocated them.
-    pub name: String,
-    /// The kind of their nodes.
-    pub kind: NodeKind,
-    /// What they contain; `None`: their words are scanned.
-    pub contains: Option<BlockType>,
-    /// The stack that allocated them.
-    pub allocated_by: AllocationStack,
-}
+use stackglass_profile::heap_graph::AllocationStacks;
 
 /// Everything that a graph is made of.
 pub struct Input<'a> {

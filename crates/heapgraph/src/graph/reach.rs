@@ -11,8 +11,8 @@
 
 use super::edges::{Edges, OWNS, WEAK};
 use super::input::Input;
-use super::roots::RootKind;
 use crate::blocks::BlockIndex;
+use crate::root::RootKind;
 
 /// Makes edges of stacks and registers weak where their targets are held otherwise. Returns the starts of unreached blocks.
 pub(super) fn reach(edges: &mut Edges, input: &Input<'_>) -> Unreached {

@@ -2,8 +2,8 @@
 
 use super::fit::Exactness;
 use crate::blocks::Blocks;
-use crate::graph::input::Site;
-use crate::graph::roots::Root;
+use crate::root::Root;
+use crate::site::Site;
 use stackglass_layouts::Layouts;
 use stackglass_process_view::image::Image;
 

@@ -14,8 +14,8 @@ use crate::queries::unaccounted_cpu::UNACCOUNTED;
 use crate::queries::uncertainty::standard_error;
 use crate::queries::waits::{Wait, Waits};
 use crate::queries::weight::Weight;
+use crate::state_filter::StateFilter;
 use crate::text::short::in_brackets;
-use crate::trees::call_tree::StateFilter;
 use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{

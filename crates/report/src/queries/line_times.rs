@@ -5,7 +5,7 @@ use crate::order;
 use crate::queries::allocations::allocator_frames::AllocatorFrames;
 use crate::queries::waits::Waits;
 use crate::queries::weight::Weight;
-use crate::trees::call_tree::StateFilter;
+use crate::state_filter::StateFilter;
 use foldhash::HashMap;
 use stackglass_profile::{AllocationKind, Frame, Recording, StackId};
 use std::collections::BTreeMap;

@@ -7,7 +7,6 @@ pub mod callers;
 pub mod comparison;
 pub(crate) mod cpu_tree;
 pub(crate) mod cut_reasons;
-pub mod file_pattern;
 pub(crate) mod function_pattern;
 pub(crate) mod function_table;
 pub mod hot;

@@ -1,7 +1,8 @@
 //! Which of the selected threads and tasks have samples.
 
 use crate::Pick;
-use crate::trees::call_tree::{CallTrees, StateFilter};
+use crate::state_filter::StateFilter;
+use crate::trees::call_tree::CallTrees;
 use std::collections::BTreeSet;
 
 /// Maximum number of ids listed.

@@ -3,7 +3,7 @@
 //! Verbs select first and report then, so that the same flags count the same samples in every report.
 
 use crate::Pick;
-use crate::trees::call_tree::StateFilter;
+use crate::state_filter::StateFilter;
 use stackglass_profile::{Frame, LocationId, Nanos, Recording, Sample};
 use std::fmt;
 

@@ -6,11 +6,12 @@
 use crate::options::{Pick, Recur};
 use crate::order::{by_file_func_line, ranks};
 use crate::quirks::Quirks;
+pub use crate::state_filter::StateFilter;
 use crate::trees::aggregated_samples::{AggregatedSamples, SampleGroup};
 use crate::trees::tree::{Folded, Node, Tree, TreeOptions};
 use crate::{Source, kinds};
 use foldhash::HashMap;
-use stackglass_profile::{DataError, Frame, State, word_buffer as data};
+use stackglass_profile::{DataError, Frame};
 use std::cmp::Ordering;
 
 /// Which samples count, and which frames are merged.
@@ -50,57 +51,6 @@ impl Default for Options {
             all_listed: false,
             folds_into_metadata: false,
             counts_passed: false,
-        }
-    }
-}
-
-/// Selects samples by thread state.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum StateFilter {
-    /// All states.
-    #[default]
-    All,
-    /// On a CPU.
-    Awake,
-    /// Asleep: blocked in the kernel.
-    Asleep,
-    /// Asleep, or ready and waiting for a CPU.
-    NotOnCpu,
-}
-
-impl StateFilter {
-    fn has(self, state: u64) -> bool {
-        let awake = matches!(state, data::AWAKE | data::TASK);
-        match self {
-            StateFilter::All => true,
-            StateFilter::Awake => awake,
-            StateFilter::Asleep => state == data::ASLEEP,
-            StateFilter::NotOnCpu => !awake,
-        }
-    }
-
-    /// Whether samples in this state are selected.
-    pub fn has_state(self, state: State) -> bool {
-        self.has(state as u64)
-    }
-
-    /// What is counted in these states, where samples have times.
-    pub fn noun(self) -> &'static str {
-        match self {
-            StateFilter::All => "time of threads",
-            StateFilter::Awake => "CPU time",
-            StateFilter::Asleep => "time asleep",
-            StateFilter::NotOnCpu => "time asleep and ready",
-        }
-    }
-
-    /// The name of what is counted: `wall`, `cpu` or `asleep`.
-    pub fn word(self) -> &'static str {
-        match self {
-            StateFilter::All => "wall",
-            StateFilter::Awake => "cpu",
-            StateFilter::Asleep => "asleep",
-            StateFilter::NotOnCpu => "not-on-cpu",
         }
     }
 }

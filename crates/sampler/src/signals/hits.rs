@@ -2,8 +2,7 @@
 
 use crate::off_cpu;
 use crate::parts::Parts;
-use crate::signals::receive::NO_ROOM_FOR;
-use crate::signals::{send, stack_bounds, timers};
+use crate::signals::{send, stack_bounds, thread_timers, timers};
 use stackglass_host::mailbox::{Hit, HitTimer, MAILBOXES, SampleHeader};
 use stackglass_host::{SlotIndex, system};
 use stackglass_sampling::Stack;
@@ -52,8 +51,8 @@ fn receive(parts: &mut Parts, hit: Hit, header: &SampleHeader, frames: &[u64], c
     timers::heard(parts, index, hit.timer == HitTimer::User);
     if header.no_room {
         let thread = parts.threads.get(index);
-        thread.blocked_until = now + NO_ROOM_FOR;
-        timers::close(&mut thread.timers, shared.guest);
+        thread.blocked_until = now + send::NO_ROOM_FOR;
+        thread_timers::close(&mut thread.timers, shared.guest);
         shared.count(Counter::NotSignalled);
         return send::push_unsampled(parts, index, now, cut::NOT_TAKEN);
     }

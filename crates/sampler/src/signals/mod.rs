@@ -3,8 +3,10 @@
 pub(crate) mod call_ends;
 pub(crate) mod hits;
 pub(crate) mod mask_releases;
+pub(crate) mod open_timers;
 pub(crate) mod pending;
 pub(crate) mod receive;
 pub(crate) mod send;
 pub(crate) mod stack_bounds;
+pub(crate) mod thread_timers;
 pub(crate) mod timers;

@@ -11,9 +11,6 @@ use stackglass_sampling::Stack;
 use stackglass_unwind::walk::Cut;
 use stackglass_wire::{Counter, cut};
 
-/// A thread on a stack without room for a walk is signalled again after this, ns.
-pub(crate) const NO_ROOM_FOR: u64 = 100_000_000;
-
 /// Reads every sample that is complete.
 pub(crate) fn collect(parts: &mut Parts) {
     for mailbox in 0..MAILBOXES {
@@ -55,7 +52,7 @@ fn receive(parts: &mut Parts, index: SlotIndex) -> bool {
     }
     if header.no_room {
         parts.shared.count(Counter::NotSignalled);
-        parts.threads.get(index).blocked_until = pending.sent + NO_ROOM_FOR;
+        parts.threads.get(index).blocked_until = pending.sent + send::NO_ROOM_FOR;
         if pending.look.is_none() {
             send::push_unsampled(parts, index, pending.sent, cut::NOT_TAKEN);
         }

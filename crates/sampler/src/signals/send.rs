@@ -10,6 +10,8 @@ use stackglass_wire::{Counter, cut};
 const ANSWER_DUE: u64 = 100_000_000;
 /// A thread that blocks the signal is signalled again after this, ns.
 const BLOCKED_FOR: u64 = 500_000_000;
+/// A thread on a stack without room for a walk is signalled again after this, ns.
+pub(crate) const NO_ROOM_FOR: u64 = 100_000_000;
 /// How often a thread's seccomp state is read, ns.
 const CONFINEMENT_EVERY: u64 = 20_000_000;
 

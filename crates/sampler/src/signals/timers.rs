@@ -10,29 +10,21 @@
 
 use crate::parts::Parts;
 use crate::signals::mask_releases::MaskReleases;
+use crate::signals::open_timers::RESTLESS_PERIOD;
 use crate::signals::send;
-use crate::threads::folder::ThreadFolder;
-use crate::threads::table::ThreadTable;
-use core::sync::atomic::{AtomicU8, Ordering::*};
-use stackglass_host::call_timer::{self, CallTimer};
+use crate::signals::thread_timers::{ThreadTimers, close};
+use stackglass_host::call_timer::CallTimer;
 use stackglass_host::mailbox::MAILBOXES;
-use stackglass_host::user_timer::{self, SHORTEST, UserTimer};
-use stackglass_host::{Guest, SlotIndex, signal, system};
+use stackglass_host::user_timer::{SHORTEST, UserTimer};
+use stackglass_host::{Guest, SlotIndex, signal};
 use stackglass_proc_text::Sleep;
-use stackglass_sampling::{CallShare, Random};
+use stackglass_sampling::CallShare;
 use stackglass_wire::{Counter, cut};
 
-/// Threads whose timers may be open. A timer makes each switch to a thread that runs some microseconds longer.
-const THREADS: usize = 256;
-/// A thread that has not run for so many ticks lends its timers to another one.
-const IDLE: u64 = 16;
 /// Interval of rare timers, ns of CPU time: a bit less than a tick of most kernels, so that each tick counts.
 const RARE: u64 = 3_000_000;
 /// Stacks after which a frequent timer gets another period.
 const SAME_PERIOD: u32 = 32;
-/// Period of the frequent timer of a thread that gets CPUs often, ns. Where the timer is the next to fire, each switch programs the
-/// hardware, which costs microseconds in virtual machines. With more than a tick of the kernel to go, that is rare.
-const RESTLESS_PERIOD: u64 = 20_000_000;
 /// CPU time after which the turns of a thread are counted again, ns.
 const TURNS_EVERY: u64 = 4_000_000;
 /// With more turns than this for each delay, a thread is restless; with less than half of it, it is no longer.
@@ -45,134 +37,6 @@ const REOPENED: u64 = 100_000_000;
 const LONG_CALL: u64 = 20_000_000;
 /// Mailboxes that are kept ready for handlers: in the first tick, each CPU may need eight.
 const READY: usize = 32;
-
-/// Timers that are not to be used, for tests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Forbidden {
-    /// All may be used.
-    None,
-    /// The frequent ones, as where perf events are refused.
-    Frequent,
-    /// All of them, as under a filter.
-    All,
-}
-
-static FORBIDDEN: AtomicU8 = AtomicU8::new(Forbidden::None as u8);
-
-/// Forbids timers in the next runs. For tests.
-pub fn forbid_timers(which: Forbidden) {
-    FORBIDDEN.store(which as u8, Relaxed);
-}
-
-/// The timers of one thread.
-#[derive(Clone, Copy, Debug)]
-pub struct ThreadTimers {
-    user: Option<UserTimer>,
-    call: Option<CallTimer>,
-    /// The signal they send.
-    signal: i32,
-    /// How its time is divided.
-    pub(crate) share: CallShare,
-    /// Gets CPUs so often that its frequent timer has a long period.
-    is_restless: bool,
-    /// How often it had got a CPU, when its clock showed `turns_at`.
-    turns: u64,
-    turns_at: u64,
-    /// Stacks of the frequent timer since it got its period.
-    stacks: u32,
-    /// CPU time since the last stack.
-    silent: u64,
-    /// Once it has been silent for so long, its mask is read; and from then on, whenever that has doubled.
-    check_at: u64,
-    /// It blocked the signal at the last look, as a thread in the handler does.
-    seems_blocked: bool,
-    /// It blocks the signal: a stack that comes is that of the place where the mask is restored.
-    pub(crate) is_blocked: bool,
-    /// The tick at which it was last seen to run.
-    ran_at: u64,
-    /// Where the stacks of the frequent timer were taken.
-    pub(crate) releases: MaskReleases,
-}
-
-/// Which threads have timers. All zeros is none, and none is allowed.
-pub struct Timers {
-    are_allowed: bool,
-    /// Also frequent ones.
-    has_frequent: bool,
-    random: Random,
-    /// Index + 1 of each thread.
-    threads: [u32; THREADS],
-    /// Where the search for room goes on.
-    next: usize,
-    /// The tick at which a thread that runs has lost its timers to another one.
-    taken_at: u64,
-    /// Mailboxes that handlers may use: the first so many.
-    pub(crate) mailboxes: usize,
-}
-
-impl Timers {
-    /// Finds out whether timers work. To be called on the sampler's thread, which blocks all signals.
-    pub(crate) fn begin(&mut self, folder: &ThreadFolder, own_tid: u32, is_walltime: bool) {
-        // A filter may end the process at a call that it does not expect.
-        let is_free = || folder.confinement(own_tid).is_some_and(|own| own.is_free());
-        self.random = Random::new(system::now());
-        let forbidden = FORBIDDEN.load(Relaxed);
-        let signal = signal::installed();
-        self.are_allowed = !is_walltime
-            && forbidden != Forbidden::All as u8
-            && is_free()
-            && call_timer::spare_calls()
-            && signal.is_some_and(|signal| call_timer::can_start(own_tid, signal));
-        self.has_frequent = self.are_allowed
-            && forbidden != Forbidden::Frequent as u8
-            && folder.keeps_open()
-            && signal.is_some_and(user_timer::work_here);
-    }
-
-    /// Whether stacks of running threads come by timers.
-    pub(crate) fn are_allowed(&self) -> bool {
-        self.are_allowed
-    }
-
-    /// A period of a frequent timer: never in step with the program for long, nor with other threads. With the rare timer's, there
-    /// is about one stack for each delay.
-    fn period(&mut self, delay: u64, is_restless: bool) -> u64 {
-        let delay = if is_restless { delay.max(RESTLESS_PERIOD) } else { delay };
-        (delay + self.random.below(delay * 2 / 3)).max(SHORTEST)
-    }
-
-    /// A place for a thread's timers. If there is none, a thread that has not run lately loses its own, or else one that has: one
-    /// each tick, so that all have their turn.
-    fn make_room(&mut self, threads: &mut ThreadTable, guest: &Guest, tick: u64) -> Option<usize> {
-        for turn in 0..=THREADS {
-            let place = self.next;
-            self.next = (self.next + 1) % THREADS;
-            let Some(holder) = self.threads[place].checked_sub(1) else { return Some(place) };
-            let timers = &mut threads.get(SlotIndex(holder as u16)).timers;
-            let is_in_use = timers.is_some_and(|timers| timers.ran_at + IDLE > tick);
-            if is_in_use && turn == THREADS && self.taken_at != tick {
-                self.taken_at = tick;
-            } else if is_in_use {
-                continue;
-            }
-            close(timers, guest);
-            return Some(place);
-        }
-        None
-    }
-}
-
-/// Ends a thread's timers, if it has any.
-pub(crate) fn close(timers: &mut Option<ThreadTimers>, guest: &Guest) {
-    let Some(ThreadTimers { user, call, .. }) = timers.take() else { return };
-    if let Some(user) = user {
-        guest.timers.remove(user.number());
-        user.close();
-    }
-    if let Some(call) = call {
-        call.delete();
-    }
-}
 
 fn open_user(guest: &Guest, tid: u32, index: SlotIndex, period: u64, signal: i32) -> Result<UserTimer, i32> {
     let user = UserTimer::open(tid, period, signal)?;

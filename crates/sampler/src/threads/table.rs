@@ -4,7 +4,7 @@
 
 use crate::signals::call_ends::CallEnds;
 use crate::signals::pending::PendingSignal;
-use crate::signals::timers::ThreadTimers;
+use crate::signals::thread_timers::ThreadTimers;
 use crate::threads::files::ThreadFiles;
 use core::mem::MaybeUninit;
 use stackglass_host::SlotIndex;

@@ -4,7 +4,7 @@
 //! are left out, and stacks through them are cut as "no module".
 
 use super::Module;
-use crate::memory::{map_private, unmap};
+use crate::pages::{map_private, unmap};
 use std::ops::{Deref, DerefMut};
 
 /// Most modules in a list. The largest known programs load about a thousand.
@@ -14,13 +14,13 @@ const PATH_BYTES: usize = 1 << 19;
 /// The loader's counters of its changes.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
-pub(super) struct ChangeCounts {
+pub(crate) struct ChangeCounts {
     loaded: u64,
     unloaded: u64,
 }
 
 impl ChangeCounts {
-    pub(super) fn of(info: &libc::dl_phdr_info) -> ChangeCounts {
+    pub(crate) fn of(info: &libc::dl_phdr_info) -> ChangeCounts {
         ChangeCounts { loaded: info.dlpi_adds, unloaded: info.dlpi_subs }
     }
 }
@@ -28,7 +28,7 @@ impl ChangeCounts {
 /// Modules of one process at one moment.
 pub struct ModuleList {
     generation: u64,
-    pub(super) changes: ChangeCounts,
+    pub(crate) changes: ChangeCounts,
     count: u32,
     path_used: u32,
     next_id: u32,
@@ -124,7 +124,7 @@ impl ModuleList {
         modules.binary_search_by_key(&start, |m| m.start).ok().and_then(|i| modules.get(i))
     }
 
-    pub(super) fn modules_mut(&mut self) -> &mut [Module] {
+    pub(crate) fn modules_mut(&mut self) -> &mut [Module] {
         &mut self.modules[..self.count as usize]
     }
 }
@@ -153,7 +153,7 @@ impl OwnedModuleList {
         map_private(size_of::<ModuleList>()).map(|memory| OwnedModuleList(memory.cast()))
     }
 
-    pub(super) fn into_raw(self) -> *mut ModuleList {
+    pub(crate) fn into_raw(self) -> *mut ModuleList {
         let raw = self.0;
         std::mem::forget(self);
         raw
@@ -161,7 +161,7 @@ impl OwnedModuleList {
 
     /// # Safety
     /// `raw` must come from [`OwnedModuleList::into_raw`], once, and have no other user.
-    pub(super) unsafe fn from_raw(raw: *mut ModuleList) -> OwnedModuleList {
+    pub(crate) unsafe fn from_raw(raw: *mut ModuleList) -> OwnedModuleList {
         OwnedModuleList(raw)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::deadlock::Seizing;
-use crate::frozen::stop::Method;
+use crate::frozen::traced::Method;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! The first reading of part files: checks every record, and counts the edges of each node.
 
-use crate::heapsnapshot::error::Fault;
+use crate::fault::Fault;
 use crate::heapsnapshot::limits::{LARGEST, MOST_BYTES};
 use crate::heapsnapshot::part_files::{EdgeRecord, NodeRecord};
 use crate::heapsnapshot::parts::Parts;

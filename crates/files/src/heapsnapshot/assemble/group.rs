@@ -5,7 +5,7 @@
 
 use super::found::Found;
 use super::groups::{GONE, Group, Groups};
-use crate::heapsnapshot::error::Fault;
+use crate::fault::Fault;
 use crate::heapsnapshot::group_names::group_name;
 use crate::heapsnapshot::limits::LARGEST;
 use crate::heapsnapshot::parts::Parts;

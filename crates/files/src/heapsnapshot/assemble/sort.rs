@@ -3,7 +3,7 @@
 use super::found::Found;
 use super::stop::Stop;
 use super::text::{EdgeText, Text, WrittenEdge};
-use crate::heapsnapshot::error::Fault;
+use crate::fault::Fault;
 use crate::heapsnapshot::parts::Parts;
 
 /// Edges of twelve bytes that are sorted at once, or half as many as there are nodes, if that is more.

@@ -1,6 +1,7 @@
 //! Why writing a snapshot ends early.
 
-use crate::heapsnapshot::error::{Fault, HeapSnapshotError};
+use crate::fault::Fault;
+use crate::heapsnapshot::error::HeapSnapshotError;
 use std::path::Path;
 
 /// Why a reading with output ends early.

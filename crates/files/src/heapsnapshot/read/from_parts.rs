@@ -1,12 +1,13 @@
 //! Reads a snapshot from four part files.
 
-use super::super::error::{Fault, HeapSnapshotError};
+use super::super::error::HeapSnapshotError;
 use super::super::parts::Parts;
+use crate::fault::Fault;
 use stackglass_profile::heap_graph::{AllocationStack, HeapGraph, NameId, NodeIndex};
 use std::path::Path;
 
 /// Reads the snapshot with this prefix. It is checked as for assembling.
-pub(super) fn read(prefix: &Path) -> Result<HeapGraph, HeapSnapshotError> {
+pub(in crate::heapsnapshot) fn read(prefix: &Path) -> Result<HeapGraph, HeapSnapshotError> {
     let parts = Parts::open(prefix)?;
     let edge_kinds = parts.meta.edge_kinds.len();
     if edge_kinds > 256 {

@@ -1,11 +1,11 @@
 //! Reads a snapshot in one file of JSON.
 
 use super::super::allocation_stacks::Stacks;
-use super::super::error::Fault;
 use super::super::json::Scanner;
 use super::super::json_text::gets_space;
 use super::super::meta::{GROUPS, Meta, UNUSED};
 use super::{continued, groups};
+use crate::fault::Fault;
 use stackglass_profile::heap_graph::{AllocationStack, HeapGraph, NameId, NodeIndex};
 use std::io::Read;
 
@@ -137,15 +137,7 @@ impl<R: Read> Reader<R> {
         graph.self_sizes.reserve_exact(room);
         graph.first_edges.reserve_exact(room + 1);
         let (mut begun, mut sizes) = (0_u64, 0_u64);
-        let mut record = vec![0; width];
-        let json = &mut self.json;
-        json.expect(b'[')?;
-        let mut first = true;
-        for row in 0..count {
-            let offset = json.offset();
-            if !json.record(&mut record, &mut first)? {
-                return json.fault(format!("\"nodes\" ends after {row} nodes of {count}"));
-            }
+        each_row(&mut self.json, "nodes", count, width, |row, offset, record| {
             if record[kind] >= kinds {
                 return Err(Fault::at(offset, format!("node {row} has an unknown kind, {}", record[kind])));
             }
@@ -166,12 +158,10 @@ impl<R: Read> Reader<R> {
                 let what = format!("the nodes up to {row} have {begun} edges of {edge_count}");
                 return Err(Fault::at(offset, what));
             }
-        }
-        if json.record(&mut record, &mut first)? {
-            return json.fault(format!("\"nodes\" has more than the {count} nodes that are announced"));
-        }
+            Ok(())
+        })?;
         if begun != edge_count {
-            return json.fault(format!("the nodes have {begun} edges, but {edge_count} are announced"));
+            return self.json.fault(format!("the nodes have {begun} edges, but {edge_count} are announced"));
         }
         graph.first_edges.push(begun as u32);
         Ok(())
@@ -212,15 +202,7 @@ impl<R: Read> Reader<R> {
         graph.kinds_of_edges.reserve_exact(room);
         graph.names_of_edges.reserve_exact(room);
         graph.targets.reserve_exact(room);
-        let mut record = vec![0; width];
-        let json = &mut self.json;
-        json.expect(b'[')?;
-        let mut first = true;
-        for row in 0..count {
-            let offset = json.offset();
-            if !json.record(&mut record, &mut first)? {
-                return json.fault(format!("\"edges\" ends after {row} edges of {count}"));
-            }
+        each_row(&mut self.json, "edges", count, width, |row, offset, record| {
             let Some(numbered) = usize::try_from(record[kind]).ok().and_then(|kind| numbered.get(kind))
             else {
                 return Err(Fault::at(offset, format!("edge {row} has an unknown kind, {}", record[kind])));
@@ -236,11 +218,8 @@ impl<R: Read> Reader<R> {
             graph.kinds_of_edges.push(record[kind] as u8);
             graph.names_of_edges.push(record[label].min(u32::MAX.into()) as u32);
             graph.targets.push(NodeIndex(target as u32));
-        }
-        if json.record(&mut record, &mut first)? {
-            return json.fault(format!("\"edges\" has more than the {count} edges that are announced"));
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn strings(&mut self) -> Result<(), Fault> {
@@ -291,6 +270,31 @@ impl<R: Read> Reader<R> {
             root => with_root(&self.graph, root as u32),
         })
     }
+}
+
+/// Calls `visit` for each row of an array of records with `width` numbers, which must have `count` rows: with the row's number,
+/// its offset and its record.
+fn each_row<R: Read>(
+    json: &mut Scanner<R>,
+    what: &str,
+    count: u64,
+    width: usize,
+    mut visit: impl FnMut(u64, u64, &[u64]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut record = vec![0; width];
+    json.expect(b'[')?;
+    let mut first = true;
+    for row in 0..count {
+        let offset = json.offset();
+        if !json.record(&mut record, &mut first)? {
+            return json.fault(format!("{what:?} ends after {row} {what} of {count}"));
+        }
+        visit(row, offset, &record)?;
+    }
+    if json.record(&mut record, &mut first)? {
+        return json.fault(format!("{what:?} has more than the {count} {what} that are announced"));
+    }
+    Ok(())
 }
 
 #[inline]

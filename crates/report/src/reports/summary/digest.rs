@@ -1,7 +1,7 @@
 //! The last lines of the summary: run time, number of samples, the hottest functions and lines, and the verdict. They
 //! are at the end, since a terminal shows the end of what was printed.
 
-use super::{Summary, tree_text, verdict, waits};
+use super::{Summary, shares, tree_text, verdict, waits};
 use crate::order;
 use crate::queries::cpu_tree::{CpuTree, NodeKind};
 use crate::queries::cut_reasons::no_stack_text;
@@ -20,7 +20,7 @@ const COMMAND: usize = 12;
 const NEARLY_ALL: f64 = 0.9;
 
 pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>) -> Vec<Line> {
-    let has_times = super::has_times(recording);
+    let has_times = shares::has_times(recording);
     let mut digest = match has_times {
         true => vec![overview(recording, tree, summary.cols), taken(recording, tree)],
         false => vec![counts(summary, recording, tree)],
@@ -62,7 +62,7 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
             let link = summary.link(&wait.file, wait.line);
             Entry { link, ..Entry::of(weight.time, waits::names(recording, wait)) }
         });
-        let is_noticeable = |entry: &Entry| entry.time as f64 >= cpu as f64 * super::NOTICEABLE;
+        let is_noticeable = |entry: &Entry| entry.time as f64 >= cpu as f64 * shares::LEAST_SHOWN;
         let waits: Vec<Entry> = waits.filter(is_noticeable).collect();
         if !waits.is_empty() {
             digest.push(hottest("waits", &waits, cpu, summary.cols));

@@ -15,6 +15,7 @@ mod poor_names;
 mod processes;
 mod run_time_code;
 mod screen;
+mod shares;
 mod short_lives;
 mod sleeping_threads;
 mod tasks;
@@ -33,27 +34,10 @@ use stackglass_profile::{Nanos, Recording};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Branches below this share of CPU time are hidden.
-const NOTICEABLE: f64 = 0.005;
-
-/// The quantity that percentages refer to.
-fn whole(recording: &Recording) -> &'static str {
-    match () {
-        () if !has_times(recording) => "all samples",
-        () if recording.is_walltime() => "time",
-        () => "CPU time",
-    }
-}
-
-/// Whether samples have times. Converted ones have none, and no delay.
-fn has_times(recording: &Recording) -> bool {
-    recording.info.delay.0 > 0 || recording.samples.is_empty()
-}
-
 /// The recording with a nanosecond for each sample, if samples have no times. Numbers of samples are then shown instead
 /// of times.
 fn with_counts(recording: &Recording) -> Cow<'_, Recording> {
-    if has_times(recording) {
+    if shares::has_times(recording) {
         return Cow::Borrowed(recording);
     }
     let mut recording = recording.clone();

@@ -1,8 +1,8 @@
 //! The notes at the end: what limits the results, and what to do about it.
 
 use super::cut_reasons::cut_reason;
+use super::shares::{self, CONSIDERABLE, FROM_OUTSIDE, NOTICEABLE, is_complete};
 use super::{Summary, few_samples, poor_names, run_time_code, short_lives};
-use crate::kinds;
 use crate::order;
 use crate::queries::cpu_tree::CpuTree;
 use crate::text::columns::wrap;
@@ -12,13 +12,6 @@ use stackglass_profile::frame::file_name;
 use stackglass_profile::symbols::Language;
 use stackglass_profile::{Cut, Recording, Sample, sanitize};
 use std::collections::BTreeMap;
-
-/// Prefix of the counter label of recordings made from outside, by perf events.
-pub(super) const FROM_OUTSIDE: &str = "sampler: perf events";
-/// Minimum share for a note.
-pub(super) const NOTICEABLE: f64 = 0.01;
-/// Minimum share for a note on something that only makes the result coarser.
-pub(super) const CONSIDERABLE: f64 = 0.05;
 
 /// Number of notes shown of a recording in a file, unless everything is.
 const SHOWN: usize = 2;
@@ -106,17 +99,6 @@ fn awake(recording: &Recording) -> impl Iterator<Item = &Sample> {
     recording.samples.iter().filter(|sample| sample.state.uses_cpu())
 }
 
-/// Whether a stack that was followed without unwind tables is complete: it begins where threads begin, or in Go, which
-/// keeps frame pointers.
-pub(super) fn is_complete(recording: &Recording, sample: &Sample) -> bool {
-    let (mut stack, mut outermost) = (sample.stack, None);
-    while let Some((caller, location)) = recording.stacks.frame(stack) {
-        (stack, outermost) = (caller, Some(location));
-    }
-    let frame = outermost.and_then(|location| recording.symbols.frames_of(location).last());
-    frame.is_some_and(|frame| kinds::is_start(frame, false) || frame.file.ends_with(".go"))
-}
-
 /// The language of the code at which a stack is cut, by its source files, or else by its module.
 fn language(recording: &Recording, sample: &Sample) -> Language {
     let (mut stack, mut outermost) = (sample.stack, None);
@@ -176,7 +158,7 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
         let share = if times.len() == 1 { String::new() } else { percent_text(time, cpu) + " " };
         parts.push(format!("{share}{meaning}{remedy}"));
     }
-    let whole = super::whole(recording);
+    let whole = shares::whole(recording);
     Some(format!("{} of {whole} has incomplete stacks: {}", percent_text(all, cpu), parts.join("; ")))
 }
 

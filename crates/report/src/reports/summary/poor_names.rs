@@ -1,6 +1,7 @@
 //! Notes on modules with much own time whose functions or lines have no names, and what helps, by language.
 
 use super::interpreters;
+use super::shares::{self, CONSIDERABLE, NOTICEABLE};
 use crate::kinds;
 use crate::order;
 use crate::text::numbers::percent_text;
@@ -8,10 +9,6 @@ use stackglass_profile::frame::file_name;
 use stackglass_profile::symbols::{Language, Missing, ModuleNote};
 use stackglass_profile::{Recording, sanitize};
 
-/// Minimum share for a note.
-const NOTICEABLE: f64 = 0.01;
-/// Minimum share for a note on something that only makes the result coarser.
-const CONSIDERABLE: f64 = 0.05;
 /// Number of notes.
 const NOTES: usize = 3;
 
@@ -42,7 +39,7 @@ pub(super) fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
         }
         let program = recording.processes.iter().any(|process| process.exe == note.module);
         let what = advice(note, program && !is_packaged(&note.module));
-        notes.push((time, format!("{} of {}: {what}", percent_text(time, cpu), super::whole(recording))));
+        notes.push((time, format!("{} of {}: {what}", percent_text(time, cpu), shares::whole(recording))));
     }
     notes.sort_by(|(a, _), (b, _)| order::longest_first(*a, *b));
     notes.into_iter().take(NOTES).map(|(_, note)| note).collect()

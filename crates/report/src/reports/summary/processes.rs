@@ -1,6 +1,6 @@
 //! One line for each process with noticeable CPU time, if there are several processes.
 
-use super::Summary;
+use super::{Summary, shares};
 use crate::order;
 use crate::queries::cpu_tree::CpuTree;
 use crate::text::numbers::{counted, duration_text, grouped, percent, percent_text};
@@ -13,7 +13,7 @@ const LISTED: usize = 6;
 /// Processes with noticeable CPU time, the busiest first.
 pub(super) fn noticeable<'r>(recording: &'r Recording, tree: &CpuTree<'_>) -> Vec<&'r Process> {
     let times = times(recording);
-    let least = tree.cpu().time as f64 * super::NOTICEABLE;
+    let least = tree.cpu().time as f64 * shares::LEAST_SHOWN;
     let is_noticeable = |index: &usize| times[*index] > 0 && times[*index] as f64 >= least;
     let order = by_time(&times).into_iter().filter(is_noticeable);
     order.map(|index| &recording.processes[index]).collect()
@@ -52,7 +52,7 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
     let cpu = tree.cpu().time;
     let order = by_time(&times);
     let noticeable =
-        |index: &usize| times[*index] as f64 >= cpu as f64 * super::NOTICEABLE && times[*index] > 0;
+        |index: &usize| times[*index] as f64 >= cpu as f64 * shares::LEAST_SHOWN && times[*index] > 0;
     let listed = match summary.everything {
         true => order.len(),
         false => order.iter().filter(|index| noticeable(index)).count().min(LISTED),
@@ -63,7 +63,7 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
     if listed == 0 {
         return Vec::new();
     }
-    let has_times = super::has_times(recording);
+    let has_times = shares::has_times(recording);
     let columns = match recording.is_walltime() {
         _ if !has_times => "    %   samples      pid  process",
         true => "    %      time      pid  process",

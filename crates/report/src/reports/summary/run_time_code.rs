@@ -5,7 +5,7 @@
 //! attributed to a JIT compiler only if the process is known to have one.
 
 use super::interpreters::{self, Runtime};
-use super::notes::{NOTICEABLE, is_complete};
+use super::shares::{self, NOTICEABLE, is_complete};
 use crate::text::numbers::percent_text;
 use stackglass_profile::{Cut, ProcessIndex, Recording, Sample};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,7 @@ pub(super) fn note(recording: &Recording, cpu: u64) -> Option<String> {
     Some(format!(
         "{} of {} is in code that {name} generates, without unwind tables: callers are found by frame pointers{}",
         percent_text(all, cpu),
-        super::whole(recording),
+        shares::whole(recording),
         advice.unwrap_or_default()
     ))
 }

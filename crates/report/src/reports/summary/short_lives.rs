@@ -4,7 +4,7 @@
 //! time of other short lives of the same program. The sums of functions are right in expectation; which thread ran what is not
 //! known.
 
-use super::notes::{CONSIDERABLE, FROM_OUTSIDE};
+use super::shares::{CONSIDERABLE, FROM_OUTSIDE};
 use crate::text::numbers::{counted, percent_text};
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::{Recording, StackId, ThreadNumber};

@@ -2,7 +2,7 @@
 //!
 //! Tasks with the same name and place of creation are one kind: a server may have one task for each connection.
 
-use super::Summary;
+use super::{Summary, shares};
 use crate::order;
 use crate::queries::cpu_tree::CpuTree;
 use crate::text::numbers::{counted, duration_text, grouped, percent, percent_text};
@@ -57,7 +57,7 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
         sum.tasks.insert(sample.task);
     }
     // Samples of Julia all have a task, and none has a name.
-    let has_times = super::has_times(recording);
+    let has_times = shares::has_times(recording);
     if sums.is_empty() || (!has_times && sums.keys().all(Option::is_none)) {
         return Vec::new();
     }
@@ -70,7 +70,7 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
     let cpu = tree.cpu().time;
     let mut order: Vec<(Kind<'_>, Sum)> = sums.into_iter().collect();
     order.sort_by(|(_, a), (_, b)| order::longest_first(a.time, b.time));
-    let noticeable = |time: u64| time > 0 && time as f64 >= cpu as f64 * super::NOTICEABLE;
+    let noticeable = |time: u64| time > 0 && time as f64 >= cpu as f64 * shares::LEAST_SHOWN;
     let listed = match summary.everything {
         true => order.len(),
         false => order.iter().filter(|(_, sum)| noticeable(sum.time)).count().min(LISTED),

@@ -3,7 +3,8 @@
 //! Small branches are left out, and library functions that only call one other function. Where the screen has fewer
 //! rows than that, the rows that say the most stay: those where the time splits or is spent, the heaviest first.
 
-use super::{NOTICEABLE, Summary};
+use super::Summary;
+use super::shares::LEAST_SHOWN;
 use crate::kinds::Class;
 use crate::queries::cpu_tree::{CpuTree, NodeKind};
 use crate::text::short::last_name;
@@ -31,7 +32,7 @@ pub(super) struct Row {
 
 /// The rows of all noticeable branches, in the order in which they are written.
 pub(super) fn all(summary: &Summary, tree: &CpuTree<'_>) -> Vec<Row> {
-    let least = if summary.everything { 0.0 } else { tree.cpu().time as f64 * NOTICEABLE };
+    let least = if summary.everything { 0.0 } else { tree.cpu().time as f64 * LEAST_SHOWN };
     let noticeable = |node: &u32| tree.nodes[*node as usize].total.time as f64 >= least;
     let mut rows: Vec<Row> = Vec::new();
     let mut open: Vec<(u32, Option<usize>)> = vec![(0, None)];

@@ -3,9 +3,10 @@
 //! Columns: percent of CPU time, milliseconds, milliseconds in the function itself, stacks taken. A sole callee is
 //! printed below its caller without indentation, siblings get branches. So deep stacks stay readable at 80 columns.
 
+use super::Summary;
 use super::cut_reasons::cut_reason;
+use super::shares::{LEAST_SHOWN, has_times};
 use super::tree_rows::{self, Row};
-use super::{NOTICEABLE, Summary, has_times};
 use crate::kinds::Class;
 use crate::queries::cpu_tree::{CpuNode, CpuTree, NodeKind};
 use crate::queries::unaccounted_cpu::UNACCOUNTED;
@@ -119,7 +120,7 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Row, guides: &Guides, colu
     let call = &tree.nodes[entry.node as usize];
     let cpu = tree.cpu().time;
     let share = percent(call.total.time, cpu);
-    let own_matters = call.own.time as f64 >= cpu as f64 * NOTICEABLE;
+    let own_matters = call.own.time as f64 >= cpu as f64 * LEAST_SHOWN;
     let weight = if own_matters { Paint::Bold } else { Paint::Normal };
     let own = match call.own.time {
         0 => String::new(),

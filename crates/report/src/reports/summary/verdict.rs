@@ -3,7 +3,7 @@
 //! It follows the heaviest calls from the outside to the inside, as long as most of the time goes one way. What only
 //! passes all time on, such as `main`, is no answer.
 
-use super::{answers, interpreters};
+use super::{answers, interpreters, shares};
 use crate::kinds::Class;
 use crate::order;
 use crate::queries::cpu_tree::{CpuNode, CpuTree, NodeKind};
@@ -32,7 +32,7 @@ const FEWEST: u64 = 5;
 /// The verdict in at most `cols` columns.
 pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Option<Line> {
     // A few samples say little; a note says so.
-    if super::has_times(recording) && tree.cpu().hits < FEWEST {
+    if shares::has_times(recording) && tree.cpu().hits < FEWEST {
         return None;
     }
     if let Some(line) = super::waits::verdict(recording, tree, cols) {
@@ -62,7 +62,7 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
     }
     let call = &tree.nodes[node as usize];
     let (whole, is) = match () {
-        () if !super::has_times(recording) => ("all samples", "are"),
+        () if !shares::has_times(recording) => ("all samples", "are"),
         () if recording.is_walltime() => ("the time", "is"),
         () => ("CPU time", "is"),
     };

@@ -2,6 +2,7 @@
 
 mod groups;
 mod json;
+mod lines;
 mod origins;
 mod text;
 mod threads;

@@ -2,7 +2,7 @@
 
 use super::TasksText;
 use super::groups::TaskGroup;
-use super::text::{NAMED, note, place_text};
+use super::lines::{NAMED, note, place_text};
 use crate::text::columns::wrap;
 use crate::text::numbers::counted;
 use crate::text::style::{Line, Paint};

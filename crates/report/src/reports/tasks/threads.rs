@@ -2,7 +2,7 @@
 
 use super::TasksText;
 use super::groups::TaskGroup;
-use super::text::{INDENT, NAMED, PLACE, ShownFrame, note};
+use super::lines::{INDENT, NAMED, PLACE, ShownFrame, note};
 use crate::kinds;
 use crate::reports::json_frame::JsonFrame;
 use crate::text::columns::wrap;

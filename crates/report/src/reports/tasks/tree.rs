@@ -5,7 +5,7 @@
 
 use super::TasksText;
 use super::groups::{TaskGroup, is_library};
-use super::text::{INDENT, ShownFrame};
+use super::lines::{INDENT, ShownFrame};
 use super::threads;
 use crate::text::numbers::grouped;
 use crate::text::style::{Line, Paint};

@@ -8,8 +8,7 @@
 //! **Pinned modules** can never be unloaded: the program, the vdso, the module that contains this code, and all that they
 //! need by `DT_NEEDED`. Their bytes are read without a system call.
 
-use super::list::ChangeCounts;
-use super::{Module, ModuleList, OwnedModuleList, ProgramHeader};
+use crate::modules::{ChangeCounts, Module, ModuleList, OwnedModuleList, ProgramHeader};
 use crate::table::RuleTable;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
@@ -224,7 +223,7 @@ fn pin(list: &mut ModuleList) {
     let vdso = vdso();
     let here = pin as fn(&mut ModuleList) as usize as u64;
     for (i, module) in list.modules_mut().iter_mut().enumerate() {
-        module.pinned = i == 0 || module.bias == vdso && vdso != 0 || module.range().contains(&here);
+        module.pinned = i == 0 || module.bias() == vdso && vdso != 0 || module.range().contains(&here);
     }
     // Each round but the last pins at least one more module.
     let mut progress = true;
@@ -232,7 +231,7 @@ fn pin(list: &mut ModuleList) {
         progress = false;
         for i in 0..list.iter().len() {
             let module = list.modules_mut()[i];
-            if module.pinned && module.dynamic.start != 0 && module.bias != vdso {
+            if module.pinned && module.dynamic.start != 0 && module.bias() != vdso {
                 progress |= pin_needed(list, &module);
             }
         }
@@ -251,7 +250,7 @@ fn pin_needed(list: &mut ModuleList, module: &Module) -> bool {
     let live = || (0..entries).map(entry).take_while(|(tag, _)| *tag != DT_NULL);
     let Some((_, strings)) = live().find(|(tag, _)| *tag == DT_STRTAB) else { return false };
     // glibc has relocated it; other C libraries leave it relative.
-    let strings = if strings < module.start { strings + module.bias } else { strings };
+    let strings = if strings < module.start { strings + module.bias() } else { strings };
     let mut progress = false;
     for (_, offset) in live().filter(|(tag, _)| *tag == DT_NEEDED) {
         let at = strings.wrapping_add(offset);

@@ -1,7 +1,7 @@
 //! Which wrapped futures belong to tasks that are known already. These are no tasks of their own.
 
-use super::task::WrappedTask;
 use crate::values::{Value, Values};
+use crate::wrapped_task::WrappedTask;
 use crate::wrapper;
 use foldhash::HashSet;
 use std::ops::Range;

@@ -1,0 +1,80 @@
+//! The open files of a process's memory, shared by all who read it. What they hold is what the memory holds now.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+const PAGE: u64 = 4096;
+/// Bytes of an entry of `pagemap` (proc_pid_pagemap(5)), and the bits 62 and 63 in its last byte.
+const ENTRY: usize = 8;
+const PRESENT_OR_SWAPPED: u8 = 0xc0;
+
+/// The files of the memory of a process. Clones share them.
+#[derive(Clone, Debug)]
+pub(super) struct MemoryFiles(Arc<RwLock<Files>>);
+
+#[derive(Clone, Debug)]
+struct Files {
+    memory: Arc<File>,
+    /// Which pages there are (`pagemap`), if that can be read.
+    pages: Option<Arc<File>>,
+}
+
+impl MemoryFiles {
+    /// Opens the memory of the process with the thread `tid`.
+    pub(super) fn open(tid: u32) -> io::Result<MemoryFiles> {
+        let pages = File::open(format!("/proc/{tid}/pagemap")).ok().map(Arc::new);
+        let memory = Arc::new(File::open(format!("/proc/{tid}/mem"))?);
+        Ok(MemoryFiles(Arc::new(RwLock::new(Files { memory, pages }))))
+    }
+
+    /// Opens it for writing as well.
+    pub(super) fn open_writable(tid: u32) -> io::Result<MemoryFiles> {
+        let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{tid}/mem"))?;
+        Ok(MemoryFiles(Arc::new(RwLock::new(Files { memory: Arc::new(file), pages: None }))))
+    }
+
+    /// Continues with the files of another process with the same memory, in all clones.
+    pub(super) fn continue_from(&self, other: &MemoryFiles) {
+        let files = other.files();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = files;
+    }
+
+    fn files(&self) -> Files {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Copies what the memory holds now.
+    pub(super) fn read_now(&self, address: u64, into: &mut [u8]) -> usize {
+        let mut done = 0;
+        let memory = self.files().memory;
+        while done < into.len() {
+            let Some(at) = address.checked_add(done as u64) else { break };
+            match memory.read_at(&mut into[done..], at) {
+                Ok(0) => break,
+                Ok(read) => done += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        done
+    }
+
+    /// For each page of 4 KiB from `address` on, whether it was ever written: is present or swapped out. `true` where the kernel
+    /// does not say.
+    pub(super) fn resident(&self, address: u64, pages: &mut [bool]) {
+        pages.fill(true);
+        let Some(file) = self.files().pages else { return };
+        let mut entries = vec![0; pages.len() * ENTRY];
+        let read = file.read_at(&mut entries, address / PAGE * ENTRY as u64).unwrap_or(0);
+        for (page, entry) in pages.iter_mut().zip(entries[..read].chunks_exact(ENTRY)) {
+            *page = entry[ENTRY - 1] & PRESENT_OR_SWAPPED != 0;
+        }
+    }
+
+    /// Writes bytes that must all be mapped.
+    pub(super) fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        self.files().memory.write_all_at(bytes, address)
+    }
+}
