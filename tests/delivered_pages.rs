@@ -21,7 +21,7 @@ fn recorded(flags: &[&str]) {
     if !is_allowed(&program) {
         return;
     }
-    let record = flags.iter().fold(Record::of(program), |record, flag| record.flag(flag));
+    let record = flags.iter().fold(Record::new(program), |record, flag| record.flag(flag));
     record.args(["400"]).run().program_did(UNASKED, 0);
 }
 

@@ -48,7 +48,7 @@ fn said(arguments: &[&str], outcome: &Outcome) -> String {
 /// A recording of the program with known waits, with enough looks on a busy machine as well.
 fn waits() -> Outcome {
     let run = |seconds: &str| {
-        let outcome = Record::of(awaits()).args(["waits", seconds]).flag("--walltime").run();
+        let outcome = Record::new(awaits()).args(["waits", seconds]).flag("--walltime").run();
         assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
         outcome
     };
@@ -164,7 +164,7 @@ fn tasks_wait_in_their_lines_for_their_parts_of_the_time() {
 /// Each task counts with its own time: many that live shortly, all at once, weigh as much as one that lives long.
 #[test]
 fn a_crowd_of_tasks_has_the_time_of_all_of_them() {
-    let outcome = Record::of(awaits()).args(["crowd", "10"]).flag("--walltime").run();
+    let outcome = Record::new(awaits()).args(["crowd", "10"]).flag("--walltime").run();
     assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
     let recording = outcome.recording();
     let lived: Vec<f64> = outcome.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();
@@ -196,7 +196,7 @@ fn a_crowd_of_tasks_has_the_time_of_all_of_them() {
 #[test]
 fn tasks_that_never_rest_have_possible_stacks() {
     let running =
-        Record::of(awaits()).args(["busy", "4"]).flag("--walltime").flag("--duration").flag("15s").start();
+        Record::new(awaits()).args(["busy", "4"]).flag("--walltime").flag("--duration").flag("15s").start();
     std::thread::sleep(std::time::Duration::from_secs(18));
     // The program does not end by itself.
     running.signal(libc::SIGTERM);
@@ -224,7 +224,7 @@ fn tasks_that_never_rest_have_possible_stacks() {
 #[test]
 fn types_are_read_before_sampling_starts() {
     let flags = ["--walltime", "--delay-start", "8s", "--duration", "500ms"];
-    let record = flags.into_iter().fold(Record::of(awaits()), Record::flag);
+    let record = flags.into_iter().fold(Record::new(awaits()), Record::flag);
     let recording = record.args(["waits", "9"]).run().recording();
     let (_, looks) = sum(&recording, &["awaits::waits::two_lines"]);
     assert!(looks > 0, "{:?}", recording.info.remarks);
@@ -233,7 +233,7 @@ fn types_are_read_before_sampling_starts() {
 #[test]
 fn a_program_without_types_says_why_no_tasks_are_seen() {
     let lines = awaits().with_file_name("awaits-lines");
-    let outcome = Record::of(lines).args(["waits", "4"]).flag("--walltime").run();
+    let outcome = Record::new(lines).args(["waits", "4"]).flag("--walltime").run();
     assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
     assert!(outcome.says("`debug = 2` in the Cargo profile of its own crate"), "{}", outcome.stderr);
     let recording = outcome.recording();
@@ -245,7 +245,7 @@ fn a_program_without_types_says_why_no_tasks_are_seen() {
 /// A program without tasks has a profile of its threads. They are sampled from outside, like any recording.
 #[test]
 fn threads_without_tasks_have_their_parts_of_the_time() {
-    let outcome = Record::of(host("naps", Language::C)).flag("--walltime").run();
+    let outcome = Record::new(host("naps", Language::C)).flag("--walltime").run();
     assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
     assert!(outcome.says("no tasks of tokio are in it"), "{}", outcome.stderr);
     let recording = outcome.recording();
@@ -286,7 +286,7 @@ fn brief_sleeps_have_their_parts_of_the_time() {
             eprintln!("only root can give up rights: nothing more is tested");
             continue;
         }
-        let outcome = Record::of(host("sleeps", Language::C)).before(before).run();
+        let outcome = Record::new(host("sleeps", Language::C)).before(before).run();
         assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
         let recording = outcome.recording();
         let truth: Vec<f64> =
@@ -317,7 +317,7 @@ fn timers_are_not_late() {
         assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
         outcome.stdout.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number")
     };
-    let program = || Record::of(awaits()).args(["timers", "3"]).flag("--delay=1ms");
+    let program = || Record::new(awaits()).args(["timers", "3"]).flag("--delay=1ms");
     let (mut recorded, mut plain) = (f64::MAX, f64::MAX);
     for _ in 0..TRIES {
         recorded = recorded.min(late(&program().flag("--walltime").run()));
@@ -335,10 +335,10 @@ struct Host(Background);
 
 impl Host {
     fn start(arguments: &[&str]) -> Host {
-        Host::of(awaits(), arguments)
+        Host::start_program(awaits(), arguments)
     }
 
-    fn of(program: &Path, arguments: &[&str]) -> Host {
+    fn start_program(program: &Path, arguments: &[&str]) -> Host {
         let mut child = Background::start(Command::new(program).args(arguments).stdout(Stdio::piped()));
         let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
         lines.map_while(Result::ok).take_while(|line| line != "READY").for_each(drop);
@@ -386,7 +386,7 @@ fn looked_at(host: &Host, name: &str) -> BTreeMap<String, (BTreeSet<u64>, u32, f
 
 #[test]
 fn named_tasks_of_other_executors() {
-    let host = Host::of(&awaits().with_file_name("awaits-wrapped"), &["executors"]);
+    let host = Host::start_program(&awaits().with_file_name("awaits-wrapped"), &["executors"]);
     let found = looked_at(&host, "smol_first");
     let lines = marked_lines();
     let at = |function: &str, line: &str| format!("awaits_wrapped::executors::{function}:{}", lines[line]);
@@ -420,7 +420,7 @@ fn named_tasks_of_other_executors() {
 
 #[test]
 fn a_named_task_of_tokio_counts_once() {
-    let host = Host::of(&awaits().with_file_name("awaits-wrapped"), &["wrapped-many", "300"]);
+    let host = Host::start_program(&awaits().with_file_name("awaits-wrapped"), &["wrapped-many", "300"]);
     // More tasks than are looked at in one look.
     let recording = recorded(&host, 10);
     let recording = if recording.samples.len() >= 256 { recording } else { recorded(&host, 40) };

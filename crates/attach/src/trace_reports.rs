@@ -147,7 +147,7 @@ fn read_stopped(process: &mut SampledProcess, index: usize, stop: StopRequest) {
         return;
     };
     let walk = process.stacks.walk(&Registers::of_stopped(&registers));
-    let call = InterruptedCall::of(tid, &registers);
+    let call = InterruptedCall::from_registers(tid, &registers);
     let now = monotonic();
     update(process, index, now);
     // A thread may be stopped again before it has repeated its call: a signal must still be able to end that call.

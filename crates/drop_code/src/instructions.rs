@@ -394,7 +394,7 @@ mod tests {
         let pages = Pages::new(&image);
         let mut machine = Machine::new(&pages, None);
         for (number, value) in registers.into_iter().enumerate() {
-            machine.registers[number] = value.map_or_else(Value::default, Value::of);
+            machine.registers[number] = value.map_or_else(Value::default, Value::from_value);
         }
         let mut flow = Ok(Flow::Next);
         for instruction in &mut Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE) {

@@ -41,7 +41,7 @@ pub struct Register {
 
 impl Register {
     /// A register with a known value.
-    pub fn of(value: u64) -> Register {
+    pub fn from_value(value: u64) -> Register {
         Register { value, known: u8::MAX }
     }
 

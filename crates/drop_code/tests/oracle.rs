@@ -268,7 +268,7 @@ fn the_processor_agrees() {
                 (7, start.rdi),
                 (8, start.r8),
             ] {
-                machine.registers[number] = Register::of(value);
+                machine.registers[number] = Register::from_value(value);
             }
             machine.vectors[0] = Some(start.xmm0);
             machine.vectors[1] = Some(start.xmm1);

@@ -326,7 +326,7 @@ unsafe fn record(tables: &HeapTables, slot: &mut Slot, allocation: Allocation) {
     if !blocks::insert(at, Block { counter: counter.number, size }) {
         return lost(tables);
     }
-    let weight = Weight::of(size);
+    let weight = Weight::from_size(size);
     counters::allocated(counter.entry, weight, tables.page().peak_number().load(Acquire));
     if records::wanted() {
         slot.log.push(counter.number, counter.is_fallback, size, at);
@@ -422,7 +422,7 @@ fn freed_block(at: usize) {
 #[inline]
 fn count_end(tables: &HeapTables, at: usize, block: Block, may_be_temporary: bool) {
     let entry = tables.counter(block.counter);
-    let weight = Weight::of(block.size);
+    let weight = Weight::from_size(block.size);
     let peak = tables.page().peak_number().load(Acquire);
     let is_block = !is_mapping_class(entry.class.load(Relaxed));
     let change = if is_block { -(weight.bytes as i64) } else { 0 };

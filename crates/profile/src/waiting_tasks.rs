@@ -29,7 +29,7 @@ impl Recording {
         let Some(module) = leaf.module.and_then(|module| self.modules.get(module.0 as usize)) else {
             return false;
         };
-        let of_await = AwaitLocation::of(&module.path, leaf.offset);
+        let of_await = AwaitLocation::from_path(&module.path, leaf.offset);
         &*module.path == TASKS_MODULE || of_await.is_some_and(|frame| frame.kind == AwaitKind::Waiting)
     }
 
@@ -42,7 +42,7 @@ impl Recording {
         for (index, Location { module, offset }) in self.stacks.locations().iter().enumerate() {
             let id = LocationId(index as u32);
             let module = module.and_then(|module| self.modules.get(module.0 as usize));
-            if let Some(location) = module.and_then(|module| AwaitLocation::of(&module.path, *offset))
+            if let Some(location) = module.and_then(|module| AwaitLocation::from_path(&module.path, *offset))
                 && self.symbols.frame_indices(id).is_empty()
             {
                 self.symbols.set(id, [location.frame()]);

@@ -25,7 +25,7 @@
 //! let table = Report::new().format(Format::Flat).sorted_by(SortedBy::Overhead).group_by(GroupBy::Thread);
 //! table.write(&recording, &mut std::io::stdout())?;
 //! table.write_to_path(&recording, &path)?; // 1 000 columns wide
-//! for caller in Callers::of("Parser::next").count(&recording)? {
+//! for caller in Callers::new("Parser::next").count(&recording)? {
 //!     println!("{} times from {}", caller.count, caller.frame.func);
 //! }
 //! # std::fs::remove_file(&path)?;

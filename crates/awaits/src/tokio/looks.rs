@@ -217,7 +217,7 @@ fn poll_codes(process: &Process<'_>, walker: &Walker<'_>) -> Vec<PollCode> {
     for poll in polls.filter(|poll| poll.size > 0) {
         let Some(module) = process.modules.get(poll.module) else { continue };
         let Some(kind) = kind(process.layouts, &poll.name) else { continue };
-        let Some(cell) = TaskCell::of(walker.values, kind, 0) else { continue };
+        let Some(cell) = TaskCell::from_header(walker.values, kind, 0) else { continue };
         let name = task_name(walker, cell.future_type);
         let start = poll.address.wrapping_add(module.bias());
         let range = start..start.saturating_add(poll.size);

@@ -52,7 +52,7 @@ const NAMED_ALONE: &str = "the lines in which its tasks wait cannot be read here
 
 /// Why a profile by wall time is one of threads, or of named tasks; `None` if the program's tasks can be read.
 fn no_tasks(program: &Path) -> Option<&'static str> {
-    match TaskTypes::of(program) {
+    match TaskTypes::from_program(program) {
         TaskTypes::Known if may_trace_children() => None,
         _ if links_the_crate(program) => Some(NAMED_ALONE),
         TaskTypes::Known => Some(NOT_TRACED),

@@ -127,7 +127,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         .map(|heap| HeapSnapshots::new(heap, child.pid(), recording.session.folder(), &options.output));
     let time = options.time;
     let takeover = takeover.filter(|takeover| takeover.obstacle().is_none());
-    let cpu_times = CpuTimes::of(child.pid());
+    let cpu_times = CpuTimes::new(child.pid());
     let mut program = RecordedProgram {
         backend,
         cpu_times,

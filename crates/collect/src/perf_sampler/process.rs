@@ -122,7 +122,7 @@ impl Process {
             }
             let process = self.describe();
             let link = proc_files::started_as(&process.exe, &String::from_utf8_lossy(self.name_text()));
-            self.image = ProcessImage::of(process, link, recorder);
+            self.image = ProcessImage::from_process(process, link, recorder);
             self.described = monotonic();
             self.refused = self.image.is_none();
             self.mappings.announce(self.pid, self.image.as_mut()?, recorder);

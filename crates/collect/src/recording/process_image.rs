@@ -73,11 +73,11 @@ impl ProcessImage {
     pub fn new(control: &ControlPage, recorder: &mut Recorder) -> Option<ProcessImage> {
         let process = process_of(control);
         let link = link_of(&process);
-        ProcessImage::of(process, link, recorder)
+        ProcessImage::from_process(process, link, recorder)
     }
 
     /// Adds the image of a process that was started by `link`, if not by its own path; `None` if the recording is full.
-    pub(crate) fn of(
+    pub(crate) fn from_process(
         mut process: Process,
         link: Option<Arc<str>>,
         recorder: &mut Recorder,

@@ -80,7 +80,7 @@ impl WallTime {
             messages,
             thread: thread.ok(),
             samples: Samples::default(),
-            children: Children::of(pid),
+            children: Children::new(pid),
             has_ended: false,
             looks: Looks::default(),
             notes: notes.into_iter().collect(),

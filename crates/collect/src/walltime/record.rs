@@ -25,7 +25,7 @@ const LONGEST_START: Duration = Duration::from_secs(30);
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), AttachError> {
     let pid = options.pid;
     let exe = PathBuf::from(format!("/proc/{pid}/exe"));
-    if let Some(why) = TaskTypes::of(&exe).lack() {
+    if let Some(why) = TaskTypes::from_program(&exe).lack() {
         return attached::record_as_tasks(options, why, observer);
     }
     access::check(pid, Driver::Ptrace)?;

@@ -60,7 +60,7 @@ impl Fault {
         Self::At { offset, what: what.into() }
     }
 
-    pub(crate) fn of(self, path: &Path) -> HeapSnapshotError {
+    pub(crate) fn in_file(self, path: &Path) -> HeapSnapshotError {
         let path = path.to_owned();
         match self {
             Self::System(source) => HeapSnapshotError::System { doing: "read", path, source },

@@ -58,7 +58,7 @@ where
     let (layouts, locals) = view.layouts_and_locals(&files, &options.symbols, &frames, Wanted::Types);
     let modules = view.modules;
     memory::return_unused();
-    let Source { mut recording, stacks: site_stacks, table } = Source::of(image);
+    let Source { mut recording, stacks: site_stacks, table } = Source::from_image(image);
     keep_stacks(&mut recording, &site_stacks);
     let frame_locations = intern_frames(&mut recording, &modules, &files, &frames);
     let (_, contents) = allocated_blocks(&mut recording, &layouts, &options.symbols);
@@ -127,7 +127,7 @@ fn reached_blocks(
     unreached: &[BlockIndex],
 ) -> Vec<ReachedBlocks> {
     let mut counts: HashMap<(SiteId, SizeClass), (u64, u64)> = HashMap::new();
-    let key = |index: usize| (sites[index], SizeClass::of(blocks.size(index)));
+    let key = |index: usize| (sites[index], SizeClass::from_size(blocks.size(index)));
     for index in (0..blocks.len()).filter(|index| sites[*index] != SiteId(0)) {
         counts.entry(key(index)).or_default().0 += 1;
     }
@@ -165,7 +165,7 @@ struct PartialTable {
 }
 
 impl Source {
-    fn of(image: &Image) -> Source {
+    fn from_image(image: &Image) -> Source {
         match recorded::read(image) {
             Some(Recorded { recording, table, stacks, lost, is_partial }) => {
                 let table = PartialTable { table, is_partial: is_partial || lost > 0 };

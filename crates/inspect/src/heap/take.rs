@@ -129,7 +129,7 @@ fn write(
     parts: &mut PartsWriter,
 ) -> Result<Taken, HeapError> {
     memory::map_large_allocations();
-    let written = graph::write(&image::of(&process), options, site_frames, parts);
+    let written = graph::write(&image::from_frozen(&process), options, site_frames, parts);
     let pid = process.pid();
     // What was read from a copy that has ended may be incomplete, or nothing.
     if !process.is_alive() {

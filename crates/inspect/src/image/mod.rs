@@ -29,7 +29,7 @@ impl Memory for FrozenMemory {
 }
 
 /// The image of a process. Its memory can be read as long as that value lives.
-pub(crate) fn of(process: &FrozenProcess) -> Image {
+pub(crate) fn from_frozen(process: &FrozenProcess) -> Image {
     let thread = |thread: &FrozenThread| Thread {
         tid: thread.tid,
         name: thread.name.clone(),

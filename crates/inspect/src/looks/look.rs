@@ -149,10 +149,10 @@ impl Look {
                 entries.push((Entry { task: None, tid, weight: 1.0, state }, "".into()));
             }
         }
-        Look::of(entries)
+        Look::from_entries(entries)
     }
 
-    fn of(entries: Vec<(Entry, Arc<str>)>) -> Look {
+    fn from_entries(entries: Vec<(Entry, Arc<str>)>) -> Look {
         let mut look = Look::default();
         for (entry, function) in entries {
             if let State::Polled { codes, .. } | State::Root { codes, .. } | State::PolledWithin(codes) =
@@ -234,7 +234,7 @@ mod tests {
                 let state = State::Waiting(vec![AwaitStack { frames: vec![frame(name)], share: 1.0 }]);
                 (Entry { task, tid: 1, weight: 1.0, state }, Arc::from(name))
             };
-            Look::of(names.enumerate().map(entry).collect())
+            Look::from_entries(names.enumerate().map(entry).collect())
         };
         let (busy, idle) = (look(200), look(0));
         // A tenth of the time is busy.

@@ -304,7 +304,7 @@ impl Looker {
         self.named.read_into(self.pid, &mut named);
         let wrapped: Vec<WrappedTask> = named.into_values().collect();
         let is_new = self.is_new_image()?;
-        let image = image::of(&view.process);
+        let image = image::from_frozen(&view.process);
         let opened = ProcessView::open(&image);
         let known = self.types.take().filter(|types| !is_new && types.are_of(&opened.modules));
         if effort != Effort::Search && known.is_none() {

@@ -58,7 +58,7 @@ impl View {
             let times = sleepers.iter().map(|sleeper| (sleeper.thread.tid, sleeper.ran)).collect();
             let threads = sleepers.into_iter().map(|sleeper| sleeper.thread).collect();
             let process = FrozenProcess::of_sleepers(pid, threads)?;
-            return Ok(View { process, sleepers: Some(RunTimes::of(times)), stopped: None });
+            return Ok(View { process, sleepers: Some(RunTimes::new(times)), stopped: None });
         }
         let others = match effort {
             Effort::Least | Effort::WorkingSet => OtherPages::Missing,

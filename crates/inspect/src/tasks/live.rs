@@ -85,7 +85,7 @@ impl LiveTasks {
         let process = FrozenProcess::copy(self.pid, &frozen::Options::default())?;
         self.pool.read_into(self.pid, &mut wrapped);
         let wrapped: Vec<WrappedTask> = wrapped.into_values().collect();
-        let image = image::of(&process);
+        let image = image::from_frozen(&process);
         let view = ProcessView::open(&image);
         let files = view.files();
         let (known, layouts) = match self.known.take().filter(|(known, _)| *known == files) {

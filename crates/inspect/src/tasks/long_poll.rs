@@ -94,7 +94,7 @@ pub(super) fn look_again(
     if ImageKey::read(pid) != key {
         return stopped.elapsed();
     }
-    let image = image::of(&process);
+    let image = image::from_frozen(&process);
     let of_threads = threads::stacks(&image, modules);
     for watched in &watched {
         let state = of_threads.iter().find(|thread| image.threads[thread.index].tid == watched.tid);

@@ -78,7 +78,7 @@ struct Dumped {
 }
 
 fn dump(process: &FrozenProcess, wrapped: &[WrappedTask], options: &TasksOptions) -> Dumped {
-    let image = image::of(process);
+    let image = image::from_frozen(process);
     let view = ProcessView::open(&image);
     let files = view.files();
     let Threads { frames, tids, .. } = view.threads();

@@ -301,7 +301,7 @@ fn functions(recording: &Recording) -> Vec<Counted> {
 
 /// Lines, as annotated sources count them.
 fn lines(recording: &Recording) -> Vec<Counted> {
-    let counts = Counts::of(recording, StateFilter::Awake);
+    let counts = Counts::from_recording(recording, StateFilter::Awake);
     let mut rows = Vec::new();
     for file in counts.files {
         for (line, seen) in file.lines {

@@ -31,7 +31,7 @@ pub(super) fn bound_once(elf: &Elf<'_>, code: &Code<'_>, ends: &[u64]) -> Vec<bo
     // After a call that never returns, the return address may be behind the end of the function.
     let inside: Vec<u64> = ends.iter().map(|end| end - 1).collect();
     let around = functions::around(elf, &inside);
-    let slots = Slots::of(elf);
+    let slots = Slots::from_elf(elf);
     let mut bound = vec![false; ends.len()];
     let mut first = 0;
     for calls in around.chunk_by(|one, other| one == other) {
@@ -73,7 +73,7 @@ enum Source {
 impl<'a> Search<'a> {
     fn new(flow: Flow<'a>, elf: &'a Elf<'a>, slots: &'a Slots) -> Self {
         let looks_left = flow.len().saturating_mul(LOOKS);
-        Search { writes: Writes::of(&flow), flow, elf, slots, looks_left }
+        Search { writes: Writes::from_flow(&flow), flow, elf, slots, looks_left }
     }
 
     /// Whether the call that ends at an address goes through a register that can hold only one function.

@@ -20,7 +20,7 @@ pub(super) struct ChangeCounts {
 }
 
 impl ChangeCounts {
-    pub(super) fn of(info: &libc::dl_phdr_info) -> ChangeCounts {
+    pub(super) fn from_info(info: &libc::dl_phdr_info) -> ChangeCounts {
         ChangeCounts { loaded: info.dlpi_adds, unloaded: info.dlpi_subs }
     }
 }

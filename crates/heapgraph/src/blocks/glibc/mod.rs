@@ -43,12 +43,12 @@ pub struct GlibcHeap {
 pub fn live_blocks(image: &Image) -> Result<GlibcHeap, NoGlibcHeap> {
     let mut words = Words::new(image);
     let mains = arenas::main_arenas(&mut words);
-    let others = other_allocators::of(image);
+    let others = other_allocators::find(image);
     if mains.is_empty() {
         return Err(NoGlibcHeap { pid: image.pid, allocators: others });
     }
     let mut report = Report { other_allocators: others, ..Report::default() };
-    let memory = Memory::of(&mut words, &mains, &mut report);
+    let memory = Memory::from_arenas(&mut words, &mains, &mut report);
     let mut found = mapped::Found::default();
     for search in [Search::Aligned, Search::EachPage] {
         found = mapped::find(&mut words, &memory.known, search, |words, range| {
@@ -93,7 +93,7 @@ pub fn live_blocks(image: &Image) -> Result<GlibcHeap, NoGlibcHeap> {
 pub fn heaps(image: &Image) -> Vec<Range<u64>> {
     let mut words = Words::new(image);
     let mains = arenas::main_arenas(&mut words);
-    Memory::of(&mut words, &mains, &mut Report::default()).known
+    Memory::from_arenas(&mut words, &mains, &mut Report::default()).known
 }
 
 /// A part of memory with blocks.
@@ -132,7 +132,7 @@ struct Memory {
 }
 
 impl Memory {
-    fn of(words: &mut Words<'_>, mains: &[arenas::MainArena], report: &mut Report) -> Memory {
+    fn from_arenas(words: &mut Words<'_>, mains: &[arenas::MainArena], report: &mut Report) -> Memory {
         let mut memory = Memory::default();
         for main in mains {
             report.arenas += 1 + main.others.len() as u64;

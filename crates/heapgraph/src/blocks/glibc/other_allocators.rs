@@ -48,7 +48,7 @@ const MUSL: &str = "musl's malloc";
 const MUSL_LIBRARY: &str = "libc.so";
 
 /// The allocators of a process.
-pub(super) fn of(image: &Image) -> Vec<Allocator> {
+pub(super) fn find(image: &Image) -> Vec<Allocator> {
     let mut found: Vec<Allocator> = Vec::new();
     let mut add = |allocator: Allocator| {
         if !found.contains(&allocator) {
