@@ -36,7 +36,7 @@ pub mod session;
 #[cfg(feature = "launch")]
 pub mod walltime;
 
-pub use recording::ProcessImage;
+pub use recording::EventTranslator;
 
 /// Returns freed memory to the system, if the allocator is that of glibc. Called after debug information was read
 /// inside a program. Other allocators keep the memory.

@@ -7,7 +7,7 @@ use crate::draw::{self, Sampling, Weight};
 use crate::slots::{self, Slot};
 use crate::{barrier, modules, nodes, peak, records};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
-use stackglass_host::image::Refused;
+use stackglass_host::stream_memory::Refused;
 use stackglass_host::{UNWINDER, confined, fork_guard, system};
 use stackglass_unwind::stack_cache::{CachedWalk, Start};
 use stackglass_unwind::walk::Cut;

@@ -1,6 +1,6 @@
 //! From a frozen process to the typed graph of its heap.
 //!
-//! A [`Image`](stackglass_process_view::image::Image) is the memory and the registers of a process that does not run. Its live blocks ([`blocks`]) come from the
+//! A [`CoreImage`](stackglass_process_view::core_image::CoreImage) is the memory and the registers of a process that does not run. Its live blocks ([`blocks`]) come from the
 //! table of the allocation recorder, or from the structures of the C library's allocator. Layouts of types
 //! ([`stackglass_layouts`]) tell where a block holds pointers ([`references`]).
 //!

@@ -230,7 +230,7 @@ pub(super) fn kind(layouts: &Layouts, poll: &str) -> Option<Kind> {
 pub(super) fn constant_words(values: &Values<'_>, module: &LoadedModule, visit: &mut dyn FnMut(u64, u64)) {
     let image = values.pages.image();
     let range = module.module.range();
-    let is_constant = |mapping: &&stackglass_process_view::image::Mapping| {
+    let is_constant = |mapping: &&stackglass_process_view::core_image::Mapping| {
         mapping.readable
             && !mapping.executable
             && mapping.path == module.path

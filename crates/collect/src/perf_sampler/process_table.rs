@@ -351,8 +351,8 @@ impl ProcessTable {
         };
         settling.settle(thread, process, at, true, recorder);
         let (thread_id, at, cpu) = (thread.number, thread.time.until(), thread.time.assigned());
-        if let Some(image) = process.recorded_image() {
-            image.apply(&Event::ThreadEnd { thread: thread_id, at, cpu, flags: 0 }, recorder);
+        if let Some(translator) = process.existing_translator() {
+            translator.apply(&Event::ThreadEnd { thread: thread_id, at, cpu, flags: 0 }, recorder);
         }
     }
 
@@ -395,8 +395,8 @@ impl ProcessTable {
         if pid == tid {
             process.name = name;
         }
-        if announced && let Some(image) = process.recorded_image() {
-            image.apply(&Event::ThreadRename { thread: number, at, name }, recorder);
+        if announced && let Some(translator) = process.existing_translator() {
+            translator.apply(&Event::ThreadRename { thread: number, at, name }, recorder);
         }
     }
 
@@ -447,8 +447,8 @@ impl ProcessTable {
         let before = recorder.clear_samples();
         self.alike.clear();
         for process in self.processes.values_mut() {
-            if let Some(image) = process.recorded_image() {
-                image.forget_stacks(&before, recorder);
+            if let Some(translator) = process.existing_translator() {
+                translator.forget_stacks(&before, recorder);
             }
         }
         let until = self.until;
@@ -527,10 +527,10 @@ impl ProcessTable {
 }
 
 /// Adds a thread to the recording, before its first sample.
-fn announce(thread: &mut Thread, image: &mut crate::ProcessImage, recorder: &mut Recorder) {
+fn announce(thread: &mut Thread, translator: &mut crate::EventTranslator, recorder: &mut Recorder) {
     if !std::mem::replace(&mut thread.announced, true) {
         let Thread { number, tid, began, name, .. } = *thread;
-        image.apply(&Event::ThreadStart { thread: number, tid, at: began, name }, recorder);
+        translator.apply(&Event::ThreadStart { thread: number, tid, at: began, name }, recorder);
     }
 }
 
@@ -557,10 +557,10 @@ impl Settling<'_> {
         if process.forked && !process.is_recorded() && !thread.has_hits() && !last {
             return;
         }
-        let Some(image) = process.image(recorder) else { return };
-        announce(thread, image, recorder);
-        let Some(no_stack) = image.intern(&[], recorder) else { return };
-        let Some(number) = image.thread(thread.number) else { return };
+        let Some(translator) = process.translator(recorder) else { return };
+        announce(thread, translator, recorder);
+        let Some(no_stack) = translator.intern(&[], recorder) else { return };
+        let Some(number) = translator.thread(thread.number) else { return };
         let alike =
             self.alike.as_mut().filter(|_| last).map(|alike| alike.entry(process.kind()).or_default());
         let Settling { user_only, lost, between_drains, .. } = *self;

@@ -4,7 +4,7 @@ use super::roots::Root;
 use crate::blocks::Blocks;
 use crate::references::BlockType;
 use stackglass_layouts::Layouts;
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use stackglass_profile::heap_graph::{AllocationStack, AllocationStacks, NodeKind};
 
 /// What the blocks of one allocation site, or of one type, have in common.
@@ -23,7 +23,7 @@ pub struct Site {
 /// Everything that a graph is made of.
 pub struct Input<'a> {
     /// The process.
-    pub image: &'a Image,
+    pub image: &'a CoreImage,
     /// Its live blocks.
     pub blocks: &'a Blocks,
     /// By the blocks' [`SiteId`](crate::blocks::SiteId). Blocks with other numbers have the first site.

@@ -12,7 +12,7 @@ use super::rate::{Cost, LookRate};
 use super::types::{Seen, Types};
 use super::view::{Effort, View};
 use super::weights::Weights;
-use crate::image;
+use crate::core_image;
 use stackglass_attach::frozen::{FreezeError, WorkingSet};
 use stackglass_awaits::WrappedTask;
 use stackglass_process_view::{ProcessView, Threads};
@@ -304,7 +304,7 @@ impl Looker {
         self.named.read_into(self.pid, &mut named);
         let wrapped: Vec<WrappedTask> = named.into_values().collect();
         let is_new = self.is_new_image()?;
-        let image = image::from_frozen(&view.process);
+        let image = core_image::from_frozen(&view.process);
         let opened = ProcessView::open(&image);
         let known = self.types.take().filter(|types| !is_new && types.are_of(&opened.modules));
         if effort != Effort::Search && known.is_none() {

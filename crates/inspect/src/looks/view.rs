@@ -9,7 +9,7 @@
 use super::idle::RunTimes;
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, FrozenThread, Options, OtherPages, WorkingSet};
 use stackglass_proc_text::{SchedStat, Sleep, ThreadState};
-use stackglass_process_view::image::ThreadRegisters;
+use stackglass_process_view::core_image::ThreadRegisters;
 use stackglass_procfs::threads::{self, Files};
 use std::time::{Duration, Instant};
 

@@ -5,7 +5,7 @@
 
 use super::error::{TasksError, check_complete};
 use super::pool::{LivePool, Pool};
-use crate::image;
+use crate::core_image;
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::{DropStop, Process, WrappedTask};
 use stackglass_layouts::{Layouts, Wanted, may_describe_tasks, may_name_tasks};
@@ -85,7 +85,7 @@ impl LiveTasks {
         let process = FrozenProcess::copy(self.pid, &frozen::Options::default())?;
         self.pool.read_into(self.pid, &mut wrapped);
         let wrapped: Vec<WrappedTask> = wrapped.into_values().collect();
-        let image = image::from_frozen(&process);
+        let image = core_image::from_frozen(&process);
         let view = ProcessView::open(&image);
         let files = view.files();
         let (known, layouts) = match self.known.take().filter(|(known, _)| *known == files) {

@@ -1,15 +1,15 @@
 //! Reads the await stacks of waiting tasks of this process, while it runs.
 //!
 //! A task that waits does not change. The caller can tell whether it has waited all the time: only then the result counts. All
-//! reads are made by the kernel ([`own`](crate::image::own)), so a pointer that is not valid does no harm.
+//! reads are made by the kernel ([`own`](crate::core_image::own)), so a pointer that is not valid does no harm.
 
-use crate::image::own;
+use crate::core_image::own;
 use crate::task_stacks::{WaitStacks, flatten};
 use foldhash::HashMap;
 use stackglass_awaits::{Process, WrappedLooks};
 use stackglass_layouts::{Layouts, Wanted};
 use stackglass_process_view::ProcessView;
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_symbols::Options;
 use std::io;
@@ -32,7 +32,7 @@ pub enum NoAwaitStacks {
 
 /// Reads await stacks of this process.
 pub struct AwaitStacks {
-    image: Image,
+    image: CoreImage,
     modules: Vec<LoadedModule>,
     layouts: Layouts,
     looks: WrappedLooks,
@@ -87,6 +87,6 @@ impl AwaitStacks {
     }
 }
 
-fn process<'a>(image: &'a Image, modules: &'a [LoadedModule], layouts: &'a Layouts) -> Process<'a> {
+fn process<'a>(image: &'a CoreImage, modules: &'a [LoadedModule], layouts: &'a Layouts) -> Process<'a> {
     Process { image, modules, layouts, locals: &[], tids: &[], wrapped: &[] }
 }

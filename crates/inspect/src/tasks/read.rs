@@ -4,7 +4,7 @@ use super::error::{TasksError, check_complete};
 use super::long_poll::{self, PolledTask};
 use super::polling_threads;
 use super::pool::Pool;
-use crate::image;
+use crate::core_image;
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::{Poll, Process, WrappedTask};
 use stackglass_layouts::Wanted;
@@ -78,7 +78,7 @@ struct Dumped {
 }
 
 fn dump(process: &FrozenProcess, wrapped: &[WrappedTask], options: &TasksOptions) -> Dumped {
-    let image = image::from_frozen(process);
+    let image = core_image::from_frozen(process);
     let view = ProcessView::open(&image);
     let files = view.files();
     let Threads { frames, tids, .. } = view.threads();

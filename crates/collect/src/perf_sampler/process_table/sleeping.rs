@@ -29,9 +29,9 @@ impl ProcessTable {
             }
             let walked = sleepers::read(process, thread, walking, files, cost);
             let Some((Walked { len, cut }, at)) = walked else { continue };
-            let Some(image) = process.image(recorder) else { continue };
-            let Some(id) = image.intern(&walking.frames[..len], recorder) else { continue };
-            announce(thread, image, recorder);
+            let Some(translator) = process.translator(recorder) else { continue };
+            let Some(id) = translator.intern(&walking.frames[..len], recorder) else { continue };
+            announce(thread, translator, recorder);
             thread.asleep_on(Stack { id, cut }, at);
             self.count(Counter::StacksAsleep, 1);
         }

@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use super::Blocks;
 use mapped::{MappedChunk, Search};
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use walk::{Region, Walk};
 use words::Words;
 
@@ -40,7 +40,7 @@ pub struct GlibcHeap {
 ///
 /// # Errors
 /// If the process has no heap of glibc's malloc, or nothing there but another allocator.
-pub fn live_blocks(image: &Image) -> Result<GlibcHeap, NoGlibcHeap> {
+pub fn live_blocks(image: &CoreImage) -> Result<GlibcHeap, NoGlibcHeap> {
     let mut words = Words::new(image);
     let mains = arenas::main_arenas(&mut words);
     let others = other_allocators::find(image);
@@ -90,7 +90,7 @@ pub fn live_blocks(image: &Image) -> Result<GlibcHeap, NoGlibcHeap> {
 }
 
 /// The memory of all heaps of glibc's malloc, sorted, without blocks that have a mapping of their own. Empty if there are none.
-pub fn heaps(image: &Image) -> Vec<Range<u64>> {
+pub fn heaps(image: &CoreImage) -> Vec<Range<u64>> {
     let mut words = Words::new(image);
     let mains = arenas::main_arenas(&mut words);
     Memory::from_arenas(&mut words, &mains, &mut Report::default()).known
@@ -162,7 +162,7 @@ impl Memory {
         memory
     }
 
-    fn add_main_heap(&mut self, image: &Image, top: u64, first_break: u64) {
+    fn add_main_heap(&mut self, image: &CoreImage, top: u64, first_break: u64) {
         let start = if first_break != 0 {
             first_break.next_multiple_of(16)
         } else {
@@ -183,7 +183,7 @@ impl Memory {
 }
 
 /// The memory without gaps that contains an address.
-fn writable_run(image: &Image, address: u64) -> Range<u64> {
+fn writable_run(image: &CoreImage, address: u64) -> Range<u64> {
     let at = image.mappings.partition_point(|mapping| mapping.range.end <= address);
     let mut end = address;
     for mapping in image.mappings.get(at..).unwrap_or_default() {
