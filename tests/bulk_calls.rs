@@ -362,7 +362,7 @@ fn peeks_at_a_program_under_run() {
 
 #[test]
 fn looked_at_by_wall_time() {
-    // A look sees three threads and a task. The first one reads types, which takes seconds on a busy machine.
+    // A task snapshot has three threads and a task. The first one reads types, which takes seconds on a busy machine.
     let samples = |outcome: &Outcome| {
         outcome.recording().samples.iter().map(|sample| u64::from(sample.hits)).sum::<u64>()
     };

@@ -186,7 +186,7 @@ fn read_stopped(process: &mut SampledProcess, index: usize, stop: StopRequest) {
     push_running(&mut process.events, thread, now, stack);
 }
 
-/// A stack taken while the thread ran. What the thread slept since the last look, at an unknown place, goes to the last stack.
+/// A stack taken while the thread ran. What the thread slept since the last observation, at an unknown place, goes to the last stack.
 fn push_running(events: &mut EventWriter, thread: &mut Thread, at: u64, stack: Stack<'_>) {
     events.count(Counter::StacksRunning);
     let sink = &mut events.of(thread.number);

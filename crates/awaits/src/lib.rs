@@ -36,6 +36,7 @@ mod wrapper;
 pub use process::Process;
 pub use stackglass_drop_code::DropStop;
 pub use tokio::{
-    FoundRoot, Poll, PollCode, RootFuture, SeenTask, TaskLook, TaskLooks, drop_stops, tasks, tasks_and_polls,
+    FoundRoot, Poll, PollCode, RootFuture, SeenTask, SeenTasks, TaskReader, drop_stops, tasks,
+    tasks_and_polls,
 };
-pub use wrapped::{WrappedLook, WrappedLooks, WrappedTask};
+pub use wrapped::{SeenWrapped, WrappedReader, WrappedTask};

@@ -12,9 +12,9 @@ mod block_on;
 mod cells;
 pub(crate) mod headers;
 mod lists;
-mod looks;
 mod order;
 mod polling;
+mod reader;
 mod remarks;
 mod root_names;
 mod roots;
@@ -22,8 +22,8 @@ mod sweep;
 mod task;
 mod untyped;
 
-pub use looks::{FoundRoot, PollCode, RootFuture, SeenTask, TaskLook, TaskLooks};
 pub use polling::Poll;
+pub use reader::{FoundRoot, PollCode, RootFuture, SeenTask, SeenTasks, TaskReader};
 
 use crate::found::Found;
 use crate::futures::Futures;

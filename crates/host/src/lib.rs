@@ -1,8 +1,9 @@
 //! Living inside a process that does not know of the profiler.
 //!
-//! This crate has what the sampler needs inside a program: memory that a forked child does not inherit ([`guest`]), numbered
-//! threads ([`slot`]), the mailboxes ([`mailbox`]) that the signal handler fills, the signal itself ([`signal`]), the timers that
-//! send it ([`user_timer`], [`call_timer`]), peek requests ([`peek`]), the session folder and this process's file in it ([`session`], [`stream_memory`]).
+//! This crate has what the sampler needs inside a program: memory that a forked child does not inherit ([`guest`]), numbered threads
+//! ([`slot`]), the mailboxes ([`mailbox`]) that the signal handler fills, the signal itself ([`signal`]), the timers that send it
+//! ([`user_timer`], [`call_timer`]), peek requests ([`peek`]), the session folder and this process's file in it ([`session`],
+//! [`stream_memory`]).
 //!
 //! It does not decide when to sample which thread (`stackglass-sampler` does), and knows nothing of names or reports.
 //!

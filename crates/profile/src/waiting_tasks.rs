@@ -1,7 +1,7 @@
 //! Async tasks in a recording: their frames while they wait, and wall-time profiles.
 
 use crate::{
-    AwaitKind, AwaitLocation, Frame, LOOKS_AT_TASKS, Location, LocationId, Recording, StackId, State,
+    AwaitKind, AwaitLocation, Frame, Location, LocationId, Recording, StackId, State, TASK_SNAPSHOTS,
     TASKS_MODULE, Task, TaskId, WAITING, is_await_module,
 };
 use foldhash::HashMap;
@@ -10,8 +10,8 @@ impl Recording {
     /// Whether this is a wall-time profile, in which samples show tasks instead of CPU time of threads.
     pub fn is_walltime(&self) -> bool {
         match self.samples.is_empty() {
-            // No look has succeeded, but some were wanted.
-            true => self.processes.iter().any(|process| process.counters.contains_key(LOOKS_AT_TASKS)),
+            // No task snapshot has succeeded, but some were wanted.
+            true => self.processes.iter().any(|process| process.counters.contains_key(TASK_SNAPSHOTS)),
             false => self.samples.iter().all(|sample| sample.state == State::Task),
         }
     }

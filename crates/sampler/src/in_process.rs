@@ -19,7 +19,7 @@ pub struct Config {
     pub signal: i32,
     /// Bytes of the stream (a power of two).
     pub stream_bytes: usize,
-    /// A wall-time profile: each tick looks at one live task, whatever it does.
+    /// A wall-time profile: each tick samples one live task, whatever it does.
     pub walltime: bool,
 }
 

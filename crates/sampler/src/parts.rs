@@ -114,7 +114,7 @@ impl Parts {
     }
 
     /// The task that a sleeping thread polls. Cells are linked first: the thread may have claimed its cell since this tick began, and
-    /// this look decides for as long as it sleeps.
+    /// this observation decides for as long as it sleeps.
     pub(crate) fn polled(&mut self, index: SlotIndex) -> Polled {
         self.task_names.link(self.shared.guest, self.threads);
         self.shared.guest.slot(index).polled()

@@ -169,7 +169,7 @@ impl Sampler {
         // The main thread is number 1, even if others have reported before.
         let main = parts.shared.control.pid.load(Relaxed);
         let cpu = system::thread_cpu(main);
-        // CPU time before the first look is no part of the recording, unless the image has only just begun. Then the main
+        // CPU time before the first observation is no part of the recording, unless the image has only just begun. Then the main
         // thread's time goes to its first stack: a process of a few milliseconds has no other.
         let before = self.start_cpu.filter(|before| cpu.is_some_and(|cpu| cpu < before + JUST_BEGUN));
         let is_recent = before.is_some() || now.saturating_sub(start) < JUST_BEGUN;
@@ -217,7 +217,7 @@ impl Sampler {
         }
     }
 
-    /// The last look: samples that are still to come, time that is not assigned yet, the end of every thread.
+    /// The last observation: samples that are still to come, time that is not assigned yet, the end of every thread.
     fn finish(&mut self) {
         let parts = &mut self.parts;
         let guest = parts.shared.guest;

@@ -235,8 +235,8 @@ impl Source for RecordedProgram {
 
     fn suspend(&mut self, signals: &Signals, recorder: &mut Recorder) {
         // The terminal has sent the signal to the program as well: it may stop together with this process.
-        // A look would hold the program up as long.
-        let is_on = self.backend.pause_looks(recorder);
+        // A task snapshot would hold the program up as long.
+        let is_on = self.backend.pause_task_snapshots(recorder);
         let stopped = Instant::now();
         signals.stop_here();
         if is_on {

@@ -242,8 +242,8 @@ impl EventTranslator {
         self.stack(frames, recorder)
     }
 
-    /// The part of `time`, which ends `at`, that the recording counts. A late look finds time of before samples were forgotten, and does
-    /// not tell whether the thread ran or waited then: all that the thread is given together lies between that moment and `at`. A
+    /// The part of `time`, which ends `at`, that the recording counts. A late observation finds time of before samples were forgotten, and
+    /// does not tell whether the thread ran or waited then: all that the thread is given together lies between that moment and `at`. A
     /// wall-time profile counts tasks, of which a thread has many.
     fn since_cleared(&mut self, thread: ThreadId, at: u64, time: u64, state: State) -> Nanos {
         let passed = at.saturating_sub(self.cleared_at.0);

@@ -128,10 +128,10 @@ fn a_wait_that_a_signal_ends_is_never_lost_nor_ended_by_us() {
     let program = Program::compile(&[]).start(&["wakes", "600"]);
     program.await_line("ready");
     let pid = program.pid();
-    let looker = std::thread::spawn(move || Seen::by_ptrace(pid, SECOND * 6));
+    let sampling = std::thread::spawn(move || Seen::by_ptrace(pid, SECOND * 6));
     program.await_line("all");
     assert!(program.output().contains("\n0 lost, 0 early\n"), "{}", program.output());
-    assert!(looker.join().unwrap().hits("burn") > 100);
+    assert!(sampling.join().unwrap().hits("burn") > 100);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn signals_reach_a_program_that_is_looked_at() {
 fn a_stopped_program_stays_stopped_and_goes_on_when_told() {
     let program = Program::compile(&[]).start(&["known"]);
     let pid = program.pid();
-    let looker = std::thread::spawn(move || Seen::by_ptrace(pid, SECOND));
+    let sampling = std::thread::spawn(move || Seen::by_ptrace(pid, SECOND));
     std::thread::sleep(SECOND / 5);
     program.signal(libc::SIGSTOP);
     std::thread::sleep(SECOND / 5);
@@ -200,7 +200,7 @@ fn a_stopped_program_stays_stopped_and_goes_on_when_told() {
     std::thread::sleep(SECOND / 5);
     assert_eq!(program.cpu(), cpu, "it ran although it was stopped");
     program.signal(libc::SIGCONT);
-    let seen = looker.join().unwrap();
+    let seen = sampling.join().unwrap();
     assert!(program.is_untouched());
     assert!(seen.hits("burn") > 50);
     // Stopped before we come: it stays so.
@@ -255,11 +255,11 @@ fn exec_by(driver: Driver) {
 fn a_program_that_ends_is_told_so() {
     let mut program = Program::compile(&[]).start(&["known"]);
     let pid = program.pid();
-    let looker = std::thread::spawn(move || Seen::by_ptrace(pid, SECOND * 20));
+    let sampling = std::thread::spawn(move || Seen::by_ptrace(pid, SECOND * 20));
     std::thread::sleep(SECOND / 3);
     program.kill();
     let start = Instant::now();
-    let seen = looker.join().unwrap();
+    let seen = sampling.join().unwrap();
     assert!(start.elapsed() < SECOND * 2);
     assert_eq!(seen.stopped, Some(stackglass_attach::Stopped::Gone));
     assert!(seen.hits("burn") > 50);

@@ -74,7 +74,7 @@ fn addresses_become_places_in_the_modules_mapped_at_that_moment() {
     assert_eq!(&*recording.processes[0].exe, "/opt/bin/guest");
 }
 
-/// A look that comes late, soon after samples were forgotten, finds that the thread ran and waited: most of that is of before.
+/// An observation that comes late, soon after samples were forgotten, finds that the thread ran and waited: most of that is of before.
 #[test]
 fn no_thread_has_more_time_than_has_passed_since_samples_were_forgotten() {
     const MS: u64 = 1_000_000;
@@ -233,7 +233,7 @@ fn files_of_dead_processes_are_read_to_their_end_and_removed() {
     let mut drain = Drain::new(folder.path());
     drain.read(&mut recorder);
     assert_eq!(drain.processes(), 1);
-    // The first look sees a tick, the second one sees none and asks whether the process lives.
+    // The first observation sees a tick, the second one sees none and asks whether the process lives.
     drain.settle(&mut recorder);
     drain.settle(&mut recorder);
     assert_eq!(drain.processes(), 0);

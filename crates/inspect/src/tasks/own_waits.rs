@@ -6,7 +6,7 @@
 use crate::core_image::own;
 use crate::task_stacks::{WaitStacks, flatten};
 use foldhash::HashMap;
-use stackglass_awaits::{Process, WrappedLooks};
+use stackglass_awaits::{Process, WrappedReader};
 use stackglass_layouts::{Layouts, Wanted};
 use stackglass_process_view::ProcessView;
 use stackglass_process_view::core_image::CoreImage;
@@ -35,7 +35,7 @@ pub struct AwaitStacks {
     image: CoreImage,
     modules: Vec<LoadedModule>,
     layouts: Layouts,
-    looks: WrappedLooks,
+    reader: WrappedReader,
     /// By task: the number of its last wait that was read, and what was found.
     kept: HashMap<u64, (u64, Option<WaitStacks>)>,
 }
@@ -53,11 +53,11 @@ impl AwaitStacks {
         let options = Options { threads: Some(1), ..Options::default() };
         let layouts = view.layouts(&files, &options, Wanted::Coroutines);
         let modules = view.modules;
-        if !WrappedLooks::has_types(&layouts) {
+        if !WrappedReader::has_types(&layouts) {
             return Err(NoAwaitStacks::NoTypes);
         }
-        let looks = WrappedLooks::new(&process(&image, &modules, &layouts));
-        Ok(AwaitStacks { image, modules, layouts, looks, kept: HashMap::default() })
+        let reader = WrappedReader::new(&process(&image, &modules, &layouts));
+        Ok(AwaitStacks { image, modules, layouts, reader, kept: HashMap::default() })
     }
 
     /// The stacks of a task in one of its waits, which has a number. `future` gives the addresses of its future and of the
@@ -75,7 +75,7 @@ impl AwaitStacks {
         }
         let (address, vtable) = future().filter(|(address, _)| *address != 0)?;
         let process = process(&self.image, &self.modules, &self.layouts);
-        let found = self.looks.look(&process, address, vtable);
+        let found = self.reader.read(&process, address, vtable);
         // All of it is of that wait, or nothing counts.
         future().filter(|again| *again == (address, vtable))?;
         let stacks = found.map(|found| WaitStacks(flatten::stacks(&found).into()));

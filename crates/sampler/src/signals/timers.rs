@@ -84,7 +84,7 @@ pub struct ThreadTimers {
     silent: u64,
     /// Once it has been silent for so long, its mask is read; and from then on, whenever that has doubled.
     check_at: u64,
-    /// It blocked the signal at the last look, as a thread in the handler does.
+    /// It blocked the signal at the last observation, as a thread in the handler does.
     seems_blocked: bool,
     /// It blocks the signal: a stack that comes is that of the place where the mask is restored.
     pub(crate) is_blocked: bool,
@@ -234,7 +234,7 @@ fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
     Ok(())
 }
 
-/// A thread has run `ran` ns since the last look, and runs. Sees to it that it has timers, as far as it may be signalled, and
+/// A thread has run `ran` ns since the last observation, and runs. Sees to it that it has timers, as far as it may be signalled, and
 /// finds out why they are silent. What it ran becomes an unsampled sample if there is no hope for a stack.
 pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
     let shared = parts.shared;
@@ -267,7 +267,7 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
     let Some(timers) = &mut thread.timers else { return };
     if timers.silent >= timers.check_at || timers.seems_blocked {
         let seems_blocked = parts.folder.blocks(thread.header.tid, signal) == Some(true);
-        // If the thread had been in the handler at the last look, its stack would have come.
+        // If the thread had been in the handler at the last observation, its stack would have come.
         let is_blocked = seems_blocked && timers.seems_blocked;
         timers.seems_blocked = seems_blocked;
         if is_blocked && !timers.is_blocked {

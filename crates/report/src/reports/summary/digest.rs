@@ -207,7 +207,7 @@ fn taken(recording: &Recording, tree: &CpuTree<'_>) -> Line {
             (counted(hits, "sample", "samples"), format!("in {threads}"))
         }
     };
-    // With await stacks, all tasks are looked at now and then.
+    // With await stacks, all tasks are sampled now and then.
     match recording.has_await_stacks() || recording.is_walltime() && recording.samples.is_empty() {
         true => line.plain(format!("{what} {of}{processes}")),
         false => {

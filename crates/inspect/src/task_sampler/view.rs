@@ -4,7 +4,7 @@
 //! process is stopped at once, in user code: then it does not depend on what the tasks do whether they are seen. (With attempts until
 //! nothing runs, long waits would be seen more often than short ones.)
 //!
-//! What earlier looks needed is read while it stands still. If that does not suffice, the look itself takes place meanwhile.
+//! What earlier snapshots needed is read while it stands still. If that does not suffice, the snapshot itself takes place meanwhile.
 
 use super::idle::RunTimes;
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, FrozenThread, Options, OtherPages, WorkingSet};

@@ -1,6 +1,6 @@
 //! Whether any thread of a process has run.
 //!
-//! While none has, its tasks are what they were at the last look, and the process is left alone.
+//! While none has, its tasks are what they were at the last snapshot, and the process is left alone.
 
 use foldhash::HashMap;
 use stackglass_proc_text::SchedStat;
