@@ -92,7 +92,7 @@ pub(super) struct ProcessTable {
     /// Threads and processes that have begun.
     forks: u64,
     /// A sleeping thread was read in the last drain.
-    has_looked: bool,
+    has_read_sleepers: bool,
     /// A stack that is deeper than a sample was seen in this drain.
     has_deep_stacks: bool,
     /// What one period of the kernel stands for.
@@ -132,7 +132,7 @@ impl ProcessTable {
             switches: 0,
             lost_now: false,
             forks: 0,
-            has_looked: false,
+            has_read_sleepers: false,
             has_deep_stacks: false,
             worth: 1.0,
             counters: BTreeMap::new(),
@@ -146,7 +146,7 @@ impl ProcessTable {
 
     /// Whether threads went to sleep lately, so that a drain soon can see where.
     pub(super) fn has_new_sleepers(&self) -> bool {
-        self.has_looked
+        self.has_read_sleepers
     }
 
     /// Whether stacks are deeper than samples, so that a drain soon can read the rest.
@@ -157,7 +157,12 @@ impl ProcessTable {
     /// The live threads. While sampling is off, none counts as running.
     pub(super) fn live_threads(&self) -> Threads {
         let running = if self.sampling { self.moved.len() } else { 0 };
-        Threads { all: self.threads.len(), running, some_slept: self.has_looked, sampled: self.sampling }
+        Threads {
+            all: self.threads.len(),
+            running,
+            some_slept: self.has_read_sleepers,
+            sampled: self.sampling,
+        }
     }
 
     /// Sets what one period of the kernel stands for.
@@ -174,7 +179,7 @@ impl ProcessTable {
     pub(super) fn begin_drain(&mut self, until: u64) {
         self.drain += 1;
         self.has_deep_stacks = false;
-        if until != u64::MAX && self.until != 0 && self.has_looked {
+        if until != u64::MAX && self.until != 0 && self.has_read_sleepers {
             let passed = until.saturating_sub(self.until) as f64;
             self.between_drains += (passed - self.between_drains) / MEAN_OF;
         }

@@ -65,7 +65,7 @@ struct Watched {
 }
 
 /// Looks again at tasks that are polled, if there are some. Returns how long the process was held up.
-pub(super) fn look_again(
+pub(super) fn check_again(
     pid: u32,
     modules: &[LoadedModule],
     polled: &mut [PolledTask],

@@ -58,7 +58,7 @@ pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
     check_complete(&process, pid)?;
     let mut pause = if options.stop { start.elapsed() } else { process.pause().whole };
     drop(process);
-    pause += long_poll::look_again(pid, &modules, &mut polled, &polls);
+    pause += long_poll::check_again(pid, &modules, &mut polled, &polls);
     dump.pause = Nanos(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
     if !polled.is_empty() {
         polling_threads::add(&mut dump, &polled, &modules, &files, &options.symbols);

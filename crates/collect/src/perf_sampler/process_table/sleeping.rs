@@ -13,13 +13,13 @@ impl ProcessTable {
     pub(in crate::perf_sampler) fn read_sleepers(&mut self, recorder: &mut Recorder) {
         if !self.sampling {
             self.sleepers.clear();
-            self.has_looked = false;
+            self.has_read_sleepers = false;
             return;
         }
         let mut sleepers = std::mem::take(&mut self.sleepers);
         sleepers.sort_unstable();
         sleepers.dedup();
-        self.has_looked = !sleepers.is_empty();
+        self.has_read_sleepers = !sleepers.is_empty();
         for tid in some_of(&sleepers, self.drain) {
             let ProcessTable { processes, threads, walking, files, cost, .. } = self;
             let Some(thread) = threads.get_mut(&tid) else { continue };
