@@ -13,7 +13,7 @@ fn json(words: &[&str], file: &Path) -> Value {
 }
 
 fn recorded(flags: &[&str]) -> Outcome {
-    let mut record = Record::of(host("own_allocator", Language::Rust)).flag("--allocs").flag("--no-time");
+    let mut record = Record::new(host("own_allocator", Language::Rust)).flag("--allocs").flag("--no-time");
     for flag in flags {
         record = record.flag(*flag);
     }

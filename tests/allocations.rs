@@ -65,7 +65,7 @@ fn blocks(recording: &Recording) -> AllocationCounts {
 
 /// Records a program while the counting library counts as well.
 fn counted_run(program: impl AsRef<Path>, arguments: &[&str]) -> (Outcome, Recording, Counted) {
-    let run = Record::of(program.as_ref()).args(arguments).flag("--allocs").flag("--quiet");
+    let run = Record::new(program.as_ref()).args(arguments).flag("--allocs").flag("--quiet");
     let folder = run.folder().to_path_buf();
     let run = run.variable("COUNTS", folder.join("counts")).variable("LD_PRELOAD", counting_library());
     let outcome = run.run();
@@ -108,7 +108,7 @@ fn below(recording: &Recording, function: &str) -> AllocationCounts {
 /// A program alone with the recorder, whose allocations below a function are known.
 #[track_caller]
 fn known(how: &str, function: &str) -> Sums {
-    let outcome = Record::of(program()).args([how]).flag("--allocs").flag("--quiet").run();
+    let outcome = Record::new(program()).args([how]).flag("--allocs").flag("--quiet").run();
     outcome.program_did("", 0);
     sums(&below(&outcome.recording(), function))
 }
@@ -176,7 +176,7 @@ fn blocks_that_other_threads_free() {
 #[ignore = "long: takes a minute"]
 fn a_hundred_million_blocks_on_four_threads() {
     let outcome =
-        Record::of(program()).args(["exchange", "25000000"]).flag("--allocs").flag("--no-time").run();
+        Record::new(program()).args(["exchange", "25000000"]).flag("--allocs").flag("--no-time").run();
     let recording = outcome.recording();
     let total = below(&recording, "exchange");
     assert_eq!((total.count, total.freed_count), (100_000_000, 100_000_000));
@@ -198,7 +198,7 @@ fn each_allocation_has_the_same_chance() {
         (["to-nothing", "100000"], "to_nothing", 100_000.0),
     ] {
         for rate in [0.5, 0.1, 0.01] {
-            let outcome = Record::of(program()).args(arguments).flag(format!("--allocs={rate}")).run();
+            let outcome = Record::new(program()).args(arguments).flag(format!("--allocs={rate}")).run();
             let counts = below(&outcome.recording(), function);
             // Each recorded one counts as 1 / rate.
             let error = f64::sqrt(n * (1.0 - rate) / rate);

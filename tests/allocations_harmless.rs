@@ -14,7 +14,7 @@ fn program() -> PathBuf {
 }
 
 fn compare(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Compare {
-    Compare::of(program).args(arguments).flag("--allocs")
+    Compare::new(program).args(arguments).flag("--allocs")
 }
 
 fn count(recording: &Recording) -> u64 {
@@ -159,7 +159,7 @@ fn small_tables_that_are_reserved_at_once() {
 }
 
 fn outcome(flags: &[&str], arguments: &[&str]) -> Outcome {
-    let run = Record::of(program()).args(arguments);
+    let run = Record::new(program()).args(arguments);
     flags.iter().fold(run, |run, flag| run.flag(flag)).run()
 }
 
@@ -200,7 +200,7 @@ fn without_children() {
 
 #[test]
 fn a_killed_program_has_its_counts_until_then() {
-    let running = Record::of("sh")
+    let running = Record::new("sh")
         .args(["-c", &format!("{} waits & sleep 0.5; kill -9 $!; wait", program().display())])
         .flag("--allocs")
         .start();
@@ -212,7 +212,7 @@ fn a_killed_program_has_its_counts_until_then() {
 
 #[test]
 fn an_interrupted_recording_is_complete() {
-    let running = Record::of(program()).args(["waits"]).flag("--allocs").start();
+    let running = Record::new(program()).args(["waits"]).flag("--allocs").start();
     while !running.stdout().contains("ready") {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -234,7 +234,7 @@ fn a_killed_launcher_harms_no_one() {
         program().display(),
         done.display()
     );
-    let running = Record::of("sh").args(["-c", &script]).flag("--allocs").start();
+    let running = Record::new("sh").args(["-c", &script]).flag("--allocs").start();
     std::thread::sleep(Duration::from_millis(100));
     running.signal(libc::SIGKILL);
     let begin = std::time::Instant::now();
@@ -323,7 +323,7 @@ fn programs_without_recorded_allocations() {
     let cases: [(&Path, &str, i32, &str); 2] =
         [(&fixed, "entries", 0, "is statically linked"), (&own, "", 0, "defines malloc itself")];
     for (program, how, code, why) in cases {
-        let outcome = Record::of(program).args([how]).flag("--allocs").run();
+        let outcome = Record::new(program).args([how]).flag("--allocs").run();
         assert_eq!(outcome.code(), code, "{}", outcome.stderr);
         let lines = outcome.lines_about(why);
         let lines: Vec<_> = lines.into_iter().filter(|line| line.starts_with("stackglass: ")).collect();

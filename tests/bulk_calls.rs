@@ -167,7 +167,7 @@ impl Door {
         };
         let said = format!("{status}\n{}{}\n{}", read("out"), read("errors"), read("told"));
         assert!(status.success() || status.code() == Some(1), "{words:?}, {times} times: {said}");
-        Ran { counts: Counts::of(&read("out"), &read("errors")), times, said }
+        Ran { counts: Counts::from_output(&read("out"), &read("errors")), times, said }
     }
 
     /// Runs it; no call may be short, and none interrupted.
@@ -192,7 +192,7 @@ fn program_of(started: &Child) -> Option<String> {
 }
 
 impl Counts {
-    fn of(printed: &str, errors: &str) -> Counts {
+    fn from_output(printed: &str, errors: &str) -> Counts {
         let calls = errors.lines().filter_map(|line| line.strip_suffix(" calls"));
         let calls = calls.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum();
         let sum = printed.lines().find_map(|line| line.strip_prefix("in all: ")).expect("it has ended");
@@ -341,7 +341,7 @@ fn a_hundred_thousand_calls() {
 
 /// Records a program with async tasks whose threads make such calls for some milliseconds. Returns what it did.
 fn recorded_with_tasks(flags: &[&str], milliseconds: &str) -> Outcome {
-    let mut record = Record::of(awaits()).args(["bulk", milliseconds]);
+    let mut record = Record::new(awaits()).args(["bulk", milliseconds]);
     for flag in flags {
         record = record.flag(flag);
     }
@@ -362,7 +362,7 @@ fn peeks_at_a_program_under_run() {
 
 #[test]
 fn looked_at_by_wall_time() {
-    // A look sees three threads and a task. The first one reads types, which takes seconds on a busy machine.
+    // A task snapshot has three threads and a task. The first one reads types, which takes seconds on a busy machine.
     let samples = |outcome: &Outcome| {
         outcome.recording().samples.iter().map(|sample| u64::from(sample.hits)).sum::<u64>()
     };

@@ -25,7 +25,7 @@ fn holds(program: &[&str], beside: bool) {
 
 fn judged(program: &[&str], beside: bool) -> Judgement {
     let workloads = workloads().to_str().expect("the path is text");
-    let mut record = Record::of(workloads).args(program);
+    let mut record = Record::new(workloads).args(program);
     if beside {
         record = record.before(&[workloads, "beside", "2"]);
     }

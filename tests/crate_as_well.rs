@@ -51,7 +51,7 @@ fn host() {
 fn test() {
     let me = std::env::current_exe().expect("a test knows its own path");
     let name = me.file_name().expect("a program has a name").to_string_lossy().into_owned();
-    let outcome = Record::of(&me).args(["host"]).run();
+    let outcome = Record::new(&me).args(["host"]).run();
     outcome.program_did("worked\n", 0);
     let seen = outcome.seen(&name);
     seen.is_true(100).has_share("profiled_work", 0.9, 1.0);
@@ -77,7 +77,7 @@ fn allocating_host() {
 /// The command's recorder counts each allocation once; that of the crate leaves it to the command.
 fn test_of_allocations() {
     let me = std::env::current_exe().expect("a test knows its own path");
-    let outcome = Record::of(&me).flag("--allocs").args(["allocating"]).run();
+    let outcome = Record::new(&me).flag("--allocs").args(["allocating"]).run();
     outcome.program_did("1000 0\n", 0);
     let recording = outcome.recording();
     let groups = recording.allocations.groups.iter().map(|group| (group.counts.count, group.counts.bytes));
@@ -85,6 +85,6 @@ fn test_of_allocations() {
     ours.sort_unstable();
     assert_eq!(ours, [(1, 8000), (1000, 8000)], "a vector of 1000 boxes");
     // Without it, the crate records.
-    let outcome = Record::of(&me).args(["allocating"]).run();
+    let outcome = Record::new(&me).args(["allocating"]).run();
     outcome.program_did("1000 1001\n", 0);
 }

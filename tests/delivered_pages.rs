@@ -21,7 +21,7 @@ fn recorded(flags: &[&str]) {
     if !is_allowed(&program) {
         return;
     }
-    let record = flags.iter().fold(Record::of(program), |record, flag| record.flag(flag));
+    let record = flags.iter().fold(Record::new(program), |record, flag| record.flag(flag));
     record.args(["400"]).run().program_did(UNASKED, 0);
 }
 
@@ -88,15 +88,15 @@ impl Served {
     }
 
     /// Starts the command; `PID` stands for the program.
-    fn look(&self, words: &[&str]) -> Child {
+    fn start_command(&self, words: &[&str]) -> Child {
         let file = |name: &str| {
             let path = self.folder.path().join(name);
             File::create(path).expect("a temporary file can be made")
         };
-        let mut look = Command::new(stackglass());
-        look.args(words.iter().map(|word| if *word == "PID" { &*self.pid } else { word }));
-        look.stdin(Stdio::null()).stdout(file("said")).stderr(file("said-too"));
-        look.current_dir(self.folder.path()).spawn().expect("the command can be started")
+        let mut command = Command::new(stackglass());
+        command.args(words.iter().map(|word| if *word == "PID" { &*self.pid } else { word }));
+        command.stdin(Stdio::null()).stdout(file("said")).stderr(file("said-too"));
+        command.current_dir(self.folder.path()).spawn().expect("the command can be started")
     }
 
     /// The program ends as it does alone.
@@ -114,7 +114,7 @@ impl Served {
 
 /// Runs the command on the program while its pages are away.
 #[track_caller]
-fn looked_at(words: &[&str]) {
+fn runs(words: &[&str]) {
     ends_with(&[], words, 0, "");
 }
 
@@ -122,7 +122,7 @@ fn looked_at(words: &[&str]) {
 #[track_caller]
 fn ends_with(before: &[&str], words: &[&str], status: i32, says: &str) {
     let Some(served) = Served::start(before, &["2000"]) else { return };
-    let code = ended(served.look(words));
+    let code = ended(served.start_command(words));
     let said = [served.read("said"), served.read("said-too")].concat();
     assert_eq!(code, Some(status), "{words:?}: {said}");
     assert!(said.contains(says), "{words:?}: {said}");
@@ -134,11 +134,11 @@ fn ends_with(before: &[&str], words: &[&str], status: i32, says: &str) {
 fn interrupted(before: &[&str], words: &[&str]) {
     for signal in [libc::SIGTERM, libc::SIGINT] {
         let Some(served) = Served::start(before, &["3000"]) else { return };
-        let mut look = served.look(words);
+        let mut command = served.start_command(words);
         std::thread::sleep(Duration::from_millis(700));
-        let early = look.try_wait().expect("a child can be waited for");
+        let early = command.try_wait().expect("a child can be waited for");
         assert_eq!(early, None, "{words:?}: {}", served.read("said-too"));
-        ended_by(signal, &mut look);
+        ended_by(signal, &mut command);
         assert!(!served.read("out").contains("early"), "{words:?}: it ended too late");
         served.ends_unasked();
     }
@@ -146,17 +146,17 @@ fn interrupted(before: &[&str], words: &[&str]) {
 
 #[test]
 fn attached_by_perf_events() {
-    looked_at(&["record", "-q", "--driver=perf", "--duration=300ms", "-o", "r.glass", "--pid", "PID"]);
+    runs(&["record", "-q", "--driver=perf", "--duration=300ms", "-o", "r.glass", "--pid", "PID"]);
 }
 
 #[test]
 fn attached_by_ptrace() {
-    looked_at(&["record", "-q", "--driver=ptrace", "--duration=300ms", "-o", "r.glass", "--pid", "PID"]);
+    runs(&["record", "-q", "--driver=ptrace", "--duration=300ms", "-o", "r.glass", "--pid", "PID"]);
 }
 
 #[test]
 fn peeked_at() {
-    looked_at(&["peek", "PID", "--duration=300ms"]);
+    runs(&["peek", "PID", "--duration=300ms"]);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn its_heap_is_not_copied_before_its_monitor() {
 
 #[test]
 fn its_heap_is_taken_while_it_is_stopped() {
-    looked_at(&["heap", "take", "PID", "--stop", "-o", "h.heapsnapshot"]);
+    runs(&["heap", "take", "PID", "--stop", "-o", "h.heapsnapshot"]);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn its_tasks_are_not_read_in_a_copy() {
 
 #[test]
 fn watched_live() {
-    looked_at(&["top", "--json", "PID"]);
+    runs(&["top", "--json", "PID"]);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn its_allocations_are_recorded_for_a_moment() {
 fn a_monitor_of_forks_hears_of_no_copy() {
     for words in [&["heap", "take", "PID", "-o", "h.heapsnapshot"][..], &["tasks", "PID"]] {
         let Some(served) = Served::start(&[], &["1000", "forks"]) else { return };
-        assert_eq!(ended(served.look(words)), Some(125), "{words:?}");
+        assert_eq!(ended(served.start_command(words)), Some(125), "{words:?}");
         let said = served.read("said-too");
         assert_eq!(said.lines().count(), 1, "{words:?}: {said}");
         served.ends_unasked();

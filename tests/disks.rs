@@ -10,7 +10,7 @@ const MUCH: [&str; 5] = ["hostile", "--seconds", "2", "--seed", "7"];
 fn the_file_may_not_grow() {
     // 16 blocks of 512 or 1024 bytes, depending on the shell.
     let outcome =
-        Record::of(workloads()).args(MUCH).before(&["sh", "-c", "ulimit -f 16; exec \"$@\"", "sh"]).run();
+        Record::new(workloads()).args(MUCH).before(&["sh", "-c", "ulimit -f 16; exec \"$@\"", "sh"]).run();
     assert!(outcome.stdout.contains("\"wrong\": 0"), "{}\n{}", outcome.stdout, outcome.stderr);
     assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
     one_line_says_so(&outcome.stderr);
@@ -18,7 +18,7 @@ fn the_file_may_not_grow() {
 
 #[test]
 fn the_file_is_a_full_device() {
-    let outcome = Record::of(workloads()).args(["chain", "--seconds", "0.3"]).output("/dev/full").run();
+    let outcome = Record::new(workloads()).args(["chain", "--seconds", "0.3"]).output("/dev/full").run();
     // Either refused before the program starts, or reported at the end.
     assert!(outcome.stdout.contains("\"workload\"") && outcome.code() == 0 || outcome.code() == 125);
     one_line_says_so(&outcome.stderr);
@@ -39,7 +39,7 @@ fn a_small_disk_is_full() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().display().to_string();
     let flags = mount_flags(&[mount, "sh", &place, "true"]);
-    let record = Record::of(workloads()).args(MUCH);
+    let record = Record::new(workloads()).args(MUCH);
     let outcome = match flags {
         Some(flags) => record
             .before(&["unshare", flags, "sh", "-c", mount, "sh", &place])
@@ -57,7 +57,7 @@ fn a_small_disk_is_full() {
 fn shared_memory_is_full() {
     let script = "mount -t tmpfs -o size=16k tmpfs /dev/shm && exec \"$@\"";
     let flags = mount_flags(&[script, "sh", "true"]);
-    let record = Record::of(workloads()).args(["chain", "--seconds", "0.5"]);
+    let record = Record::new(workloads()).args(["chain", "--seconds", "0.5"]);
     let outcome = match flags {
         Some(flags) => record.before(&["unshare", flags, "sh", "-c", script, "sh"]).run(),
         // Files of at most a few blocks: the stream cannot be created.
@@ -108,6 +108,6 @@ fn executables_do_not_stay_open() {
     let Some(flags) = mount_flags(&["mount -t tmpfs tmpfs /mnt"]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().display().to_string();
-    let outcome = Record::of("sh").args(["-c", SCRIPT, "sh", &place]).before(&["unshare", flags]).run();
+    let outcome = Record::new("sh").args(["-c", SCRIPT, "sh", &place]).before(&["unshare", flags]).run();
     assert_eq!((outcome.stdout.trim(), outcome.code()), ("unmounted", 0), "{}", outcome.stderr);
 }

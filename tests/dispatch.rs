@@ -21,7 +21,7 @@ const CALLERS: [&str; 6] =
 
 #[test]
 fn calls_through_vtables_and_pointers_have_the_bit() {
-    let outcome = Record::of(host("dispatch", Language::Rust)).run();
+    let outcome = Record::new(host("dispatch", Language::Rust)).run();
     outcome.program_did("", 0);
     let graph = Flamegraph::new().graph(&outcome.recording()).unwrap().graph.unwrap();
     let parents = graph.parents();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use whole_programs::{Language, Outcome, Record, Seen, host, workloads};
 
 fn ending(how: &str) -> Outcome {
-    Record::of(host("ends", Language::C)).args([how]).run()
+    Record::new(host("ends", Language::C)).args([how]).run()
 }
 
 /// The program uses 0.3 s of CPU time; only the last tick may be missing.
@@ -68,7 +68,7 @@ fn killed_at_random_moments(times: u64) {
     let mut losses = Vec::new();
     for _ in 0..times {
         moment = moment.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let running = Record::of(host("ends", Language::C)).args(["forever"]).start();
+        let running = Record::new(host("ends", Language::C)).args(["forever"]).start();
         until_it_works(&running);
         let child = child_of(running.id()).expect("the program runs as a child of the command");
         let before = cpu_time(child);
@@ -107,7 +107,7 @@ fn the_command_is_killed() {
     let marker = tempfile::tempdir().unwrap();
     let done = marker.path().join("done");
     let script = format!("{} exit; echo $? > {}", host("ends", Language::C).display(), done.display());
-    let running = Record::of("sh").args(["-c", &script]).start();
+    let running = Record::new("sh").args(["-c", &script]).start();
     until_it_works(&running);
     std::thread::sleep(Duration::from_millis(30));
     running.signal(libc::SIGKILL);
@@ -127,7 +127,7 @@ fn the_command_is_killed() {
 #[test]
 fn the_command_is_asked_to_end() {
     for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT] {
-        let running = Record::of(host("ends", Language::C)).args(["forever"]).start();
+        let running = Record::new(host("ends", Language::C)).args(["forever"]).start();
         until_it_works(&running);
         std::thread::sleep(Duration::from_millis(200));
         let child = child_of(running.id()).expect("the program runs as a child of the command");
@@ -138,7 +138,7 @@ fn the_command_is_asked_to_end() {
         }
         running.signal(signal);
         let outcome = running.wait();
-        let seen = Seen::of(&outcome.recording(), "ends");
+        let seen = Seen::from_recording(&outcome.recording(), "ends");
         seen.is_true(20);
         assert!(outcome.wall < Duration::from_secs(5), "it takes {:?} to end by {signal}", outcome.wall);
         // SAFETY: signal 0 only tests whether the process exists.
@@ -150,7 +150,7 @@ fn the_command_is_asked_to_end() {
 #[test]
 fn a_server_that_never_exits_is_saved_by_duration() {
     let outcome =
-        Record::of(workloads()).args(["chain", "--seconds", "2"]).flag("--duration").flag("500ms").run();
+        Record::new(workloads()).args(["chain", "--seconds", "2"]).flag("--duration").flag("500ms").run();
     assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
     let seen = outcome.seen("workloads");
     let all = seen.awake + seen.asleep;

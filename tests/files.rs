@@ -23,7 +23,7 @@ fn shell(line: &str, file: &Path) -> (Option<i32>, String) {
 
 #[test]
 fn reports_that_cannot_be_written_are_failures() {
-    let outcome = Record::of(host("ends", Language::C)).args(["exit"]).run();
+    let outcome = Record::new(host("ends", Language::C)).args(["exit"]).run();
     for verb in ["print", "hot", "info", "callers main"] {
         let (status, said) = shell(&format!("$0 {verb} \"$1\" >&-"), &outcome.file);
         assert_eq!(status, Some(125), "{verb}: {said}");
@@ -51,7 +51,7 @@ fn a_program_whose_name_is_not_utf8_has_names() {
     let folder = Folder::new();
     let program = folder.path().join(std::ffi::OsStr::from_bytes(b"ends-\xff\xfe"));
     std::fs::copy(host("ends", Language::C), &program).expect("it can be copied");
-    let outcome = Record::of(&program).args(["exit"]).run();
+    let outcome = Record::new(&program).args(["exit"]).run();
     outcome.program_did("working\n", 3);
     assert!(!outcome.stderr.contains("ends-\u{fffd}\u{fffd} could not be read"), "{}", outcome.stderr);
     let recording = outcome.recording();
@@ -91,14 +91,14 @@ fn a_running_program_whose_name_is_not_utf8_can_be_asked() {
 
 #[test]
 fn a_static_program_is_seen_from_outside() {
-    let outcome = Record::of(host_with("ends", Language::C, &["-static"])).args(["exit"]).run();
+    let outcome = Record::new(host_with("ends", Language::C, &["-static"])).args(["exit"]).run();
     outcome.program_did("working\n", 3);
     outcome.seen("ends").is_true(200).has_share("work_before_the_end", 0.95, 1.0);
 }
 
 #[test]
 fn into_a_static_program_the_library_does_not_get_and_one_line_says_why() {
-    let outcome = Record::of(host_with("ends", Language::C, &["-static"]))
+    let outcome = Record::new(host_with("ends", Language::C, &["-static"]))
         .flag("--sampler=preload")
         .args(["exit"])
         .run();
@@ -110,7 +110,7 @@ fn into_a_static_program_the_library_does_not_get_and_one_line_says_why() {
 fn children_without_samples_are_named_with_their_time() {
     let ends = host_with("ends", Language::C, &["-static"]);
     let script = format!("{0} return; {0} return; true", ends.display());
-    let inside = Record::of("sh").flag("--sampler=preload").args(["-c", &script]).run();
+    let inside = Record::new("sh").flag("--sampler=preload").args(["-c", &script]).run();
     let remarks = inside.recording().info.remarks;
     let named =
         remarks.iter().find_map(|remark| remark.split_once("not sampled, with at least this CPU time: "));
@@ -120,7 +120,7 @@ fn children_without_samples_are_named_with_their_time() {
     // Two times 0.3 s, without what came after the last reading.
     assert!((0.2..0.65).contains(&seconds), "{named}");
     // From outside, they have samples.
-    let outside = Record::of("sh").args(["-c", &script]).run();
+    let outside = Record::new("sh").args(["-c", &script]).run();
     outside.seen("ends").is_true(400);
     let remarks = outside.recording().info.remarks;
     assert!(!remarks.iter().any(|remark| remark.contains("not sampled")), "{remarks:?}");
@@ -137,12 +137,12 @@ fn a_setuid_program_runs_and_one_line_says_why_it_is_not_seen() {
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
         std::os::unix::fs::chown(&program, Some(65534), None).unwrap();
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).unwrap();
-        let outcome = Record::of(&program).args(["exit"]).run();
+        let outcome = Record::new(&program).args(["exit"]).run();
         outcome.program_did("working\n", 3);
         outcome
     } else {
         let alone = Command::new("su").arg("--version").output().expect("su is there");
-        let outcome = Record::of("su").args(["--version"]).run();
+        let outcome = Record::new("su").args(["--version"]).run();
         outcome.program_did(&String::from_utf8_lossy(&alone.stdout), 0);
         outcome
     };
@@ -155,7 +155,7 @@ fn a_stripped_program_is_seen_and_its_names_are_said_to_be_missing() {
     let program = folder.path().join("stripped");
     let strip = Command::new("strip").arg("-o").arg(&program).arg(host("ends", Language::C)).status();
     assert!(strip.expect("strip is there").success());
-    let outcome = Record::of(&program).args(["exit"]).run();
+    let outcome = Record::new(&program).args(["exit"]).run();
     outcome.program_did("working\n", 3);
     outcome.seen("stripped").is_true(200);
     assert!(outcome.stderr.contains("strip"), "the report says so:\n{}", outcome.stderr);
@@ -163,7 +163,7 @@ fn a_stripped_program_is_seen_and_its_names_are_said_to_be_missing() {
 
 #[test]
 fn a_missing_program() {
-    let outcome = Record::of("/no/such/program").run();
+    let outcome = Record::new("/no/such/program").run();
     outcome.program_did("", 127);
     one_line(&outcome, &["/no/such/program"]);
     assert!(!outcome.file.exists(), "nothing is left behind");
@@ -174,7 +174,7 @@ fn a_file_that_cannot_be_executed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("text");
     std::fs::write(&file, "no program\n").unwrap();
-    let outcome = Record::of(&file).run();
+    let outcome = Record::new(&file).run();
     outcome.program_did("", 126);
     one_line(&outcome, &["text"]);
 }
@@ -185,13 +185,13 @@ fn a_script_is_its_interpreter() {
     let script = folder.path().join("script");
     std::fs::write(&script, "#!/bin/sh\necho \"$1\"; exit 8\n").unwrap();
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
-    Record::of(&script).args(["hello world"]).run().program_did("hello world\n", 8);
+    Record::new(&script).args(["hello world"]).run().program_did("hello world\n", 8);
 }
 
 #[test]
 fn an_impossible_output_is_refused_before_the_program_starts() {
     for place in ["/no/such/folder/host.glass", "/proc/host.glass", "/"] {
-        let record = Record::of("sh");
+        let record = Record::new("sh");
         let trace = record.folder().join("started");
         let script = format!("echo yes > {}", trace.display());
         let outcome = record.args(["-c", &script]).output(Path::new(place)).run();
@@ -205,7 +205,7 @@ fn an_impossible_output_is_refused_before_the_program_starts() {
 fn a_program_that_closes_every_descriptor() {
     let script = "import os\nos.closerange(3, 4096)\nx = 1\nfor i in range(4000000): x = (x * 31 + i) % 1000003\nprint(x)\n";
     let alone = Command::new("python3").args(["-c", script]).output().expect("python3 is there");
-    let outcome = Record::of("python3").args(["-c", script]).run();
+    let outcome = Record::new("python3").args(["-c", script]).run();
     outcome.program_did(&String::from_utf8_lossy(&alone.stdout), 0);
     let recording = outcome.recording();
     let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();

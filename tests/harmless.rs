@@ -3,8 +3,8 @@
 
 use whole_programs::{Compare, Language, host};
 
-fn of(name: &str, how: &str) -> Compare {
-    Compare::of(host(name, Language::C)).args([how])
+fn compare(name: &str, how: &str) -> Compare {
+    Compare::new(host(name, Language::C)).args([how])
 }
 
 /// CPU time of a function in the recording, ms.
@@ -16,7 +16,7 @@ macro_rules! leaving {
     ($($name:ident: $how:literal => $printed:literal, $code:literal;)*) => { $(
         #[test]
         fn $name() {
-            let equal = of("leaving", $how).times(3).is_equal();
+            let equal = compare("leaving", $how).times(3).is_equal();
             equal.did($printed, $code);
             let millis = millis(&equal, "leaving", "last_work");
             assert!((270..=330).contains(&millis) || $how.starts_with("alone"), "{millis} ms of 300");
@@ -38,7 +38,7 @@ leaving! {
 
 #[test]
 fn forked_children_of_a_single_threaded_program_use_the_loader() {
-    let equal = of("loading", "1000").is_equal();
+    let equal = compare("loading", "1000").is_equal();
     equal.did("1000 of 1000 well, 0 hung\n", 0);
     let millis = millis(&equal, "loading", "between_forks");
     assert!(millis >= 100, "it is seen: {millis} ms");
@@ -46,18 +46,18 @@ fn forked_children_of_a_single_threaded_program_use_the_loader() {
 
 #[test]
 fn a_new_user_namespace() {
-    let equal = of("kernel", "newuser").is_equal();
+    let equal = compare("kernel", "newuser").is_equal();
     assert!(millis(&equal, "kernel", "work_in_namespace") >= 15, "what follows is seen");
 }
 
 #[test]
 fn namespaces_that_only_single_threaded_programs_may_enter() {
-    of("kernel", "setns").is_equal();
+    compare("kernel", "setns").is_equal();
 }
 
 #[test]
 fn a_limit_on_locked_memory_has_room_for_the_program_alone() {
-    of("kernel", "mlockall").is_equal().did(
+    compare("kernel", "mlockall").is_equal().did(
         "mlockall: granted\nanother 1 MiB: granted\nanother 8 MiB: Resource temporarily unavailable\n",
         0,
     );
@@ -65,26 +65,26 @@ fn a_limit_on_locked_memory_has_room_for_the_program_alone() {
 
 #[test]
 fn a_filter_for_all_threads() {
-    of("kernel", "tsync").times(3).is_equal().did("a filter for all threads: 0\n", 0);
+    compare("kernel", "tsync").times(3).is_equal().did("a filter for all threads: 0\n", 0);
 }
 
 #[test]
 fn a_thread_in_strict_mode() {
-    let equal = of("kernel", "strict").times(5).is_equal();
+    let equal = compare("kernel", "strict").times(5).is_equal();
     equal.did("strict thread lives\n", 0);
     assert!(equal.seen("kernel").functions.contains_key("strict"), "it is seen");
 }
 
 #[test]
 fn a_thread_behind_a_filter_that_kills() {
-    let equal = of("kernel", "filter").times(3).is_equal();
+    let equal = compare("kernel", "filter").times(3).is_equal();
     equal.did("filtered thread lives\n", 0);
     assert!(millis(&equal, "kernel", "work_under_filter") >= 170, "it is seen");
 }
 
 #[test]
 fn a_namespace_of_processes_made_by_the_program() {
-    let equal = of("kernel", "newpid").is_equal();
+    let equal = compare("kernel", "newpid").is_equal();
     let millis = millis(&equal, "kernel", "work_in_namespace");
     assert!(
         (270..=330).contains(&millis),
@@ -98,7 +98,7 @@ fn a_namespace_of_processes_made_by_the_program() {
 fn a_namespace_of_processes_made_by_unshare() {
     let script = "echo $$ $PPID; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sh -c 'exit 5'; exit $?";
     let unshare = ["-Urpf", "--mount-proc", "sh", "-c", script];
-    let equal = Compare::of("unshare").args(unshare).is_equal();
+    let equal = Compare::new("unshare").args(unshare).is_equal();
     equal.did("1 0\n", 5);
     let shell = std::fs::canonicalize("/bin/sh").expect("there is a shell");
     let shell = shell.file_name().expect("a program has a name").to_string_lossy().into_owned();
@@ -107,14 +107,14 @@ fn a_namespace_of_processes_made_by_unshare() {
 
 #[test]
 fn fibres_on_stacks_of_one_page() {
-    let equal = Compare::of(host("fibres", Language::C)).times(3).is_equal();
+    let equal = Compare::new(host("fibres", Language::C)).times(3).is_equal();
     equal.did("6400 switches\n", 0);
     equal.seen("fibres").has_share("small_fibre_work", 0.8, 1.0);
 }
 
 #[test]
 fn children_by_vfork_that_reset_signals() {
-    let equal = of("borrowed", "exec").times(3).is_equal();
+    let equal = compare("borrowed", "exec").times(3).is_equal();
     equal.did("21 children ended well, 0 exit handlers ran, handled 1\n", 0);
     let millis = millis(&equal, "borrowed", "work_after_vfork");
     assert!((270..=330).contains(&millis), "sampled afterwards: {millis} ms of 300");
@@ -122,7 +122,7 @@ fn children_by_vfork_that_reset_signals() {
 
 #[test]
 fn a_child_by_vfork_that_runs_the_exit_handlers() {
-    let equal = of("borrowed", "exit").times(3).is_equal();
+    let equal = compare("borrowed", "exit").times(3).is_equal();
     equal.did("22 children ended well, 1 exit handlers ran, handled 1\n", 0);
     let millis = millis(&equal, "borrowed", "work_after_vfork");
     assert!((270..=330).contains(&millis), "sampled afterwards: {millis} ms of 300");
@@ -131,7 +131,7 @@ fn a_child_by_vfork_that_runs_the_exit_handlers() {
 /// malloc and stdio use no locks as long as there was never a second thread.
 #[test]
 fn the_c_library_knows_that_there_is_one_thread() {
-    let equal = Compare::of(host("single", Language::C)).is_equal();
+    let equal = Compare::new(host("single", Language::C)).is_equal();
     equal.did("at start 1\nafter work 1\nin a child 1\nwith a thread 0\n", 0);
     equal.seen("single").has_share("allocate_and_print", 0.8, 1.0);
 }

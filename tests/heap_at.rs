@@ -10,7 +10,7 @@ use whole_programs::{Folder, Language, Outcome, Record, host, stackglass};
 /// A run of the host `heap_end`. At its end, 10 items of 1000 bytes are alive, before 1000.
 fn run(at: &str, end: &str, milliseconds: &str) -> Outcome {
     let host = host("heap_end", Language::C);
-    Record::of(host)
+    Record::new(host)
         .args([end, milliseconds])
         .flag("--allocs")
         .flag("--no-time")
@@ -324,7 +324,7 @@ fn a_peek_saves_a_snapshot() {
 #[test]
 fn nobody_waits_for_a_heap_that_is_not_recorded() {
     let begun = Instant::now();
-    let outcome = Record::of("bash")
+    let outcome = Record::new("bash")
         .args(["-c", "ulimit -f 100; exec /bin/true"])
         .flag("--allocs")
         .flag("--heap-at=exit")

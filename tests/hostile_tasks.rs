@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use stackglass_awaits::Process;
 use stackglass_layouts::{Layouts, Wanted};
-use stackglass_process_view::image::{Image, Mapping, Memory, Thread};
+use stackglass_process_view::core_image::{CoreImage, Mapping, Memory, Thread};
 use stackglass_process_view::modules::{self, LoadedModule};
 use stackglass_profile::Module;
 use std::fs::File;
@@ -154,9 +154,14 @@ impl Host {
     }
 }
 
-fn image(pid: u32, memory: &Corrupt) -> Image {
+fn image(pid: u32, memory: &Corrupt) -> CoreImage {
     let thread = Thread { tid: pid, name: String::new(), registers: None };
-    Image { pid, mappings: memory.mappings.to_vec(), threads: vec![thread], memory: Box::new(memory.clone()) }
+    CoreImage {
+        pid,
+        mappings: memory.mappings.to_vec(),
+        threads: vec![thread],
+        memory: Box::new(memory.clone()),
+    }
 }
 
 fn corrupt(what: &str) {

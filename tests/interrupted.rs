@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use whole_programs::{Compare, Folder, Language, host, stackglass};
 
 fn interrupted(how: &str) -> Compare {
-    Compare::of(host("interrupted", Language::C)).args([how])
+    Compare::new(host("interrupted", Language::C)).args([how])
 }
 
 /// Lines of interrupted calls.
@@ -105,8 +105,8 @@ fn wake_ups_are_not_lost_while_a_process_is_looked_at() {
 
 #[test]
 fn a_time_limit_by_a_signal() {
-    Compare::of("timeout").args(["0.3", "sleep", "20"]).times(15).is_equal().did("", 124);
-    Compare::of("timeout").args(["10", "true"]).times(60).is_equal().did("", 0);
+    Compare::new("timeout").args(["0.3", "sleep", "20"]).times(15).is_equal().did("", 124);
+    Compare::new("timeout").args(["10", "true"]).times(60).is_equal().did("", 0);
 }
 
 const PAUSES: &str = "
@@ -126,5 +126,5 @@ print('woken')
 
 #[test]
 fn an_interpreter_that_pauses() {
-    Compare::of("python3").args(["-c", PAUSES]).times(5).is_equal().did("woken\n", 0);
+    Compare::new("python3").args(["-c", PAUSES]).times(5).is_equal().did("woken\n", 0);
 }

@@ -4,14 +4,14 @@ use whole_programs::{Language, Record, host};
 
 #[test]
 fn rust() {
-    let outcome = Record::of(host("plain", Language::Rust)).run();
+    let outcome = Record::new(host("plain", Language::Rust)).run();
     outcome.program_did("20 panics caught\n", 11);
     outcome.seen("plain").is_true(600).has_share("rust_work", 0.9, 1.0).has_share("panicking_work", 0.1, 0.4);
 }
 
 #[test]
 fn cpp() {
-    let outcome = Record::of(host("objects", Language::Cpp)).run();
+    let outcome = Record::new(host("objects", Language::Cpp)).run();
     outcome.program_did("all caught\ndestroyed\n", 9);
     outcome.seen("objects").is_true(500).has_share("sell", 0.9, 1.0);
 }
@@ -35,7 +35,7 @@ sys.exit(13)
 fn python() {
     let alone =
         std::process::Command::new("python3").args(["-c", PYTHON]).output().expect("python3 is there");
-    let outcome = Record::of("python3").args(["-c", PYTHON]).run();
+    let outcome = Record::new("python3").args(["-c", PYTHON]).run();
     outcome.program_did(&String::from_utf8_lossy(&alone.stdout), 13);
     let recording = outcome.recording();
     let pythons: Vec<_> =
@@ -47,7 +47,7 @@ fn python() {
 
 #[test]
 fn functions_of_an_interpreter_have_names_and_callers() {
-    let outcome = Record::of(host("trampoline", Language::C)).run();
+    let outcome = Record::new(host("trampoline", Language::C)).run();
     outcome.program_did("done\n", 0);
     let recording = outcome.recording();
     let _ = std::fs::remove_file(format!("/tmp/perf-{}.map", recording.processes[0].pid));
@@ -78,7 +78,7 @@ w.on('exit', () => { console.log(work(3e7), 'done'); process.exit(14); });
 #[test]
 fn node() {
     let alone = std::process::Command::new("node").args(["-e", NODE]).output().expect("node is there");
-    let outcome = Record::of("node").args(["-e", NODE]).run();
+    let outcome = Record::new("node").args(["-e", NODE]).run();
     outcome.program_did(&String::from_utf8_lossy(&alone.stdout), 14);
     let recording = outcome.recording();
     let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
@@ -96,5 +96,5 @@ fn a_child_linked_to_musl_runs_as_it_does_alone() {
     let built = std::process::Command::new("musl-gcc").args(["-O1", "-o"]).arg(&program).arg(source).status();
     assert!(built.is_ok_and(|status| status.success()), "musl-gcc: apt-get install musl-tools");
     let script = format!("{} return && echo well", program.display());
-    Record::of("sh").args(["-c", &script]).run().program_did("working\nwell\n", 0);
+    Record::new("sh").args(["-c", &script]).run().program_did("working\nwell\n", 0);
 }

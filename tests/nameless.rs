@@ -18,7 +18,7 @@ fn a_deleted_program_has_its_names() {
     let program = host_with("shares", Language::C, &[]);
     let program = program.to_str().expect("the path is text");
     let script = "cp \"$0\" gone && { { sleep 0.3; rm gone; } & exec ./gone; }";
-    let outcome = Record::of("bash").args(["-c", script, program]).run();
+    let outcome = Record::new("bash").args(["-c", script, program]).run();
     assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
     let recording = outcome.recording();
     let paths: Vec<&str> = recording.modules.iter().map(|module| &*module.path).collect();
@@ -29,7 +29,7 @@ fn a_deleted_program_has_its_names() {
 
 #[test]
 fn functions_of_a_stripped_program_have_their_own_shares() {
-    let outcome = Record::of(host_with("shares", Language::C, &["-s"])).run();
+    let outcome = Record::new(host_with("shares", Language::C, &["-s"])).run();
     assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
     let names: Vec<&str> = outcome.stdout.lines().collect();
     let [alpha, beta, gamma, left, right, down, whole] = names[..] else { panic!("{names:?}") };

@@ -7,7 +7,7 @@ use whole_programs::{Language, Record, host, workloads};
 
 #[test]
 fn children_by_fork_clone_and_vfork_live_on() {
-    let outcome = Record::of(host("processes", Language::C)).run();
+    let outcome = Record::new(host("processes", Language::C)).run();
     outcome.program_did("forked 21 cloned 22 vforked 0\n", 0);
     let seen = outcome.seen("processes");
     seen.is_true(300);
@@ -20,7 +20,7 @@ fn children_by_fork_clone_and_vfork_live_on() {
 
 #[test]
 fn only_the_program_itself_without_children() {
-    let outcome = Record::of(host("processes", Language::C)).flag("--no-children").run();
+    let outcome = Record::new(host("processes", Language::C)).flag("--no-children").run();
     outcome.program_did("forked 21 cloned 22 vforked 0\n", 0);
     let seen = outcome.seen("processes");
     assert_eq!(seen.processes, 1);
@@ -32,7 +32,7 @@ fn only_the_program_itself_without_children() {
 
 #[test]
 fn a_child_that_outlives_its_parent_lives_on() {
-    let record = Record::of(host("processes", Language::C));
+    let record = Record::new(host("processes", Language::C));
     let file = record.folder().join("orphan.txt");
     let outcome = record.args(["orphan".as_ref(), file.as_os_str()]).run();
     outcome.program_did("parent leaves\n", 0);
@@ -48,7 +48,7 @@ fn a_child_that_outlives_its_parent_lives_on() {
 
 #[test]
 fn execs_under_fire() {
-    let outcome = Record::of(host("processes", Language::C)).args(["generations", "30"]).run();
+    let outcome = Record::new(host("processes", Language::C)).args(["generations", "30"]).run();
     outcome.program_did("last generation\n", 17);
     let seen = outcome.seen("processes");
     assert_eq!(seen.processes, 31, "{seen:#?}");
@@ -57,7 +57,7 @@ fn execs_under_fire() {
 
 #[test]
 fn many_forks() {
-    let outcome = Record::of(workloads()).args(["forks", "--work", "100"]).run();
+    let outcome = Record::new(workloads()).args(["forks", "--work", "100"]).run();
     assert!(outcome.stdout.contains("\"ended_well\": 100"), "{}", outcome.stdout);
     assert_eq!(outcome.code(), 0);
     let seen = outcome.seen("workloads");
@@ -67,7 +67,7 @@ fn many_forks() {
 
 #[test]
 fn many_programs() {
-    let outcome = Record::of(workloads()).args(["execs", "--work", "40"]).run();
+    let outcome = Record::new(workloads()).args(["execs", "--work", "40"]).run();
     assert!(outcome.stdout.contains("\"ended_well\": 40"), "{}", outcome.stdout);
     assert_eq!(outcome.code(), 0);
     let seen = outcome.seen("workloads");
@@ -79,7 +79,7 @@ fn many_programs() {
 #[test]
 fn what_a_shell_starts_is_the_real_work() {
     let script = format!("{} chain --work 1500 > /dev/null; exit 23", workloads().display());
-    let outcome = Record::of("sh").args(["-c", &script]).run();
+    let outcome = Record::new("sh").args(["-c", &script]).run();
     outcome.program_did("", 23);
     outcome.seen("workloads").is_true(150).has_share("chain_root", 0.9, 1.0);
 }
@@ -99,7 +99,7 @@ fn children_that_become_another_user_run_as_they_do_alone() {
     std::fs::copy(host("other_user", Language::C), &program).unwrap();
     // For any umask.
     let before = ["sh", "-c", "umask 077; exec \"$@\"", "sh"];
-    let outcome = Record::of(&program).args([&program]).before(&before).run();
+    let outcome = Record::new(&program).args([&program]).before(&before).run();
     outcome.program_did("child 33\n", 0);
     assert!(!outcome.stderr.contains("preload"), "the loader is content: {}", outcome.stderr);
     let seen = outcome.seen("other_user");
@@ -122,7 +122,7 @@ fn a_thread_that_changes_its_own_rights_is_the_only_one() {
         let printed = String::from_utf8_lossy(&alone.stdout).into_owned();
         assert!(alone.status.success() && printed.starts_with(how), "{alone:?}");
         for flag in ["--sampler=preload", "--walltime", "--allocs"] {
-            let outcome = Record::of(&program).args([how]).flag(flag).run();
+            let outcome = Record::new(&program).args([how]).flag(flag).run();
             outcome.program_did(&printed, 0);
             // Only the sampler inside ends, and says so.
             if flag == "--sampler=preload" {

@@ -7,7 +7,7 @@ use whole_programs::{BusyLoops, Language, Record, host};
 fn a_thread_that_was_woken_and_waits_for_a_cpu_does_not_sleep() {
     let program = host("turns", Language::C);
     for sampler in [&[][..], &["--sampler", "preload"]] {
-        let record = sampler.iter().fold(Record::of(&program), |record, flag| record.flag(flag));
+        let record = sampler.iter().fold(Record::new(&program), |record, flag| record.flag(flag));
         let busy = BusyLoops::start(4 * std::thread::available_parallelism().expect("it is known").get());
         let outcome = record.run();
         drop(busy);
@@ -37,9 +37,9 @@ fn a_thread_that_was_woken_and_waits_for_a_cpu_does_not_sleep() {
 fn no_process_has_more_cpu_time_than_the_kernel_counts() {
     let program = host("turns", Language::C);
     let busy = BusyLoops::start(4 * std::thread::available_parallelism().expect("it is known").get());
-    let alone = Record::of(&program).run();
+    let alone = Record::new(&program).run();
     // What a shell waits for is in its count as well.
-    let child = Record::of("/bin/sh").args(["-c", "\"$0\"; true", program.to_str().expect("a path")]).run();
+    let child = Record::new("/bin/sh").args(["-c", "\"$0\"; true", program.to_str().expect("a path")]).run();
     drop(busy);
     for (outcome, most) in [(alone, 1.000_001), (child, 1.02)] {
         assert_eq!(outcome.code(), 0, "{}", outcome.stderr);

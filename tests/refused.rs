@@ -10,7 +10,7 @@ fn refused() -> String {
 }
 
 fn record(program: impl AsRef<std::ffi::OsStr>) -> Record {
-    Record::of(program).before(&[&refused()]).flag("--sampler=ptrace")
+    Record::new(program).before(&[&refused()]).flag("--sampler=ptrace")
 }
 
 #[track_caller]
@@ -47,7 +47,7 @@ fn children_are_seen() {
 /// An exec ends all other threads and waits until their tracer has reaped them.
 #[test]
 fn a_program_of_many_threads_execs() {
-    let visible = Compare::of(host("visible", Language::C)).before(&[&refused()]).flag("--sampler=ptrace");
+    let visible = Compare::new(host("visible", Language::C)).before(&[&refused()]).flag("--sampler=ptrace");
     let equal = visible.each_line(|line| {
         let differs = ["TracerPid:", "FDSize:"].iter().any(|name| line.starts_with(name));
         // A thread that has ended is listed until its tracer has reaped it.

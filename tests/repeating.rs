@@ -60,7 +60,7 @@ fn a_process_that_runs_already() {
 #[test]
 fn a_program_that_is_started() {
     let program = host("repeating", Language::C);
-    holds_everywhere(|rounds| Record::of(&program).args(arguments(rounds, 3)).run().recording());
+    holds_everywhere(|rounds| Record::new(&program).args(arguments(rounds, 3)).run().recording());
 }
 
 #[track_caller]

@@ -17,7 +17,7 @@ const NOBODY: [&str; 6] = ["setpriv", "--reuid", "65534", "--regid", "65534", "-
 /// A run of the program by this user: with events of CPUs if that is root, otherwise with inherited events.
 fn run(arguments: &[&str], as_nobody: bool) -> Option<Outcome> {
     let program = host("lives", Language::C);
-    let record = Record::of(&program).args(arguments);
+    let record = Record::new(&program).args(arguments);
     if !as_nobody {
         return Some(record.run());
     }

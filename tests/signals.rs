@@ -4,7 +4,7 @@ use whole_programs::{Language, Record, host};
 
 #[test]
 fn its_own_handler_for_our_signal_sees_its_own_signals_only() {
-    let outcome = Record::of(host("signals", Language::C)).args(["own"]).run();
+    let outcome = Record::new(host("signals", Language::C)).args(["own"]).run();
     outcome.program_did("first default, then mine, missed 0, strange 0\n", 0);
     outcome.seen("signals").is_true(150).has_share("handler_owner_work", 0.8, 1.0);
 }
@@ -12,7 +12,7 @@ fn its_own_handler_for_our_signal_sees_its_own_signals_only() {
 /// Through the C library, no set of signals that a thread blocks contains the sampling signal.
 #[test]
 fn a_thread_that_blocks_all_signals_is_seen() {
-    let outcome = Record::of(host("signals", Language::C)).args(["blocked"]).run();
+    let outcome = Record::new(host("signals", Language::C)).args(["blocked"]).run();
     outcome.program_did("both done, blocked as asked\n", 0);
     let seen = outcome.seen("signals");
     for function in ["open_work", "blocking_work"] {
@@ -24,7 +24,7 @@ fn a_thread_that_blocks_all_signals_is_seen() {
 /// By the bare system call, a thread can block it. Its time is recorded without stacks, and that is reported.
 #[test]
 fn a_thread_that_blocks_all_signals_hides_nothing_from_outside() {
-    let outcome = Record::of(host("signals", Language::C)).args(["blocked-raw"]).run();
+    let outcome = Record::new(host("signals", Language::C)).args(["blocked-raw"]).run();
     outcome.program_did("both done, blocked as asked\n", 0);
     let seen = outcome.seen("signals");
     seen.is_true(1000);
@@ -36,7 +36,7 @@ fn a_thread_that_blocks_all_signals_hides_nothing_from_outside() {
 #[test]
 fn a_thread_that_really_blocks_all_signals_is_named() {
     let outcome =
-        Record::of(host("signals", Language::C)).flag("--sampler=preload").args(["blocked-raw"]).run();
+        Record::new(host("signals", Language::C)).flag("--sampler=preload").args(["blocked-raw"]).run();
     outcome.program_did("both done, blocked as asked\n", 0);
     let seen = outcome.seen("signals");
     assert_eq!(seen.blocked, 1, "{seen:#?}");
@@ -48,14 +48,14 @@ fn a_thread_that_really_blocks_all_signals_is_named() {
 
 #[test]
 fn its_own_timer_and_its_sleep_agree() {
-    let outcome = Record::of(host("signals", Language::C)).args(["timers"]).run();
+    let outcome = Record::new(host("signals", Language::C)).args(["timers"]).run();
     outcome.program_did("timer and sleep agree\n", 0);
     outcome.seen("signals").is_true(20);
 }
 
 #[test]
 fn an_alternate_stack_of_8_kib() {
-    let outcome = Record::of(host("signals", Language::C)).args(["alternate"]).run();
+    let outcome = Record::new(host("signals", Language::C)).args(["alternate"]).run();
     outcome.program_did("handled, 0 bytes spoilt\n", 0);
     // Such a stack has no room for the sampling handler. The thread is not interrupted meanwhile, and that is reported.
     let seen = outcome.seen("signals");
@@ -75,7 +75,7 @@ fn an_alternate_stack_of_8_kib() {
 /// not affect the shares.
 #[test]
 fn cheap_system_calls_are_not_shown_as_dear() {
-    let outcome = Record::of(host("calls", Language::C)).run();
+    let outcome = Record::new(host("calls", Language::C)).run();
     outcome.program_did("called\n", 0);
     outcome.seen("calls").is_true(200).has_share("arithmetic", 0.92, 1.0).has_share("cheap_call", 0.0, 0.08);
 }

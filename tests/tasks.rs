@@ -70,7 +70,7 @@ fn host() {
 /// With `--walltime` and the preload library, every sample is of a task, with its waiting time if it waits.
 fn walltime() {
     let me = std::env::current_exe().expect("a test knows its own path");
-    let outcome = Record::of(&me).args(["host"]).flag("--walltime").flag("--sampler=preload").run();
+    let outcome = Record::new(&me).args(["host"]).flag("--walltime").flag("--sampler=preload").run();
     assert_eq!(outcome.code(), 0);
     let recording = outcome.recording();
     let looks = |task: bool| -> u32 {
@@ -90,7 +90,7 @@ fn walltime() {
 /// The largest deviation of a task's share from its CPU time, in standard errors.
 fn worst() -> f64 {
     let me = std::env::current_exe().expect("a test knows its own path");
-    let outcome: Outcome = Record::of(&me).args(["host"]).run();
+    let outcome: Outcome = Record::new(&me).args(["host"]).run();
     assert_eq!(outcome.code(), 0);
     let recording = outcome.recording();
     let used: Vec<f64> = outcome

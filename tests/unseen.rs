@@ -7,7 +7,7 @@ use whole_programs::{Compare, Language, host};
 /// The size of its descriptor table is not compared. It depends on the descriptors of the parent, and a shell as launcher
 /// (python3 may be a script) has one at 255.
 fn visible() -> Compare {
-    let program = Compare::of(host("visible", Language::C));
+    let program = Compare::new(host("visible", Language::C));
     program.each_line(|line| (!line.starts_with("FDSize:")).then(|| line.to_owned()))
 }
 
@@ -56,7 +56,7 @@ fn limits_stay_as_low_as_they_are() {
 #[test]
 fn a_cleared_environment_stays_empty() {
     let program = host("visible", Language::C);
-    let equal = Compare::of("env").args(["-i".as_ref(), program.as_os_str()]).is_equal();
+    let equal = Compare::new("env").args(["-i".as_ref(), program.as_os_str()]).is_equal();
     assert!(!equal.did.stdout.contains("variable "), "{}", equal.did.stdout);
 }
 
@@ -99,7 +99,7 @@ fn a_debugger_shows_the_program_alone() {
     let script = "gdb -nx -batch -ex 'set debuginfod enabled off' -ex 'break nothing' -ex 'run > printed' -ex bt \
         -ex 'thread apply all -q print 1' -ex 'info signals SIGURG' -ex 'info sharedlibrary' -ex continue \
         --args \"$@\"; echo $?; cat printed";
-    let gdb = Compare::of("sh").args(["-c", script, "sh"]).args([host("single", Language::C)]);
+    let gdb = Compare::new("sh").args(["-c", script, "sh"]).args([host("single", Language::C)]);
     let equal = gdb.each_line(without_numbers).is_equal();
     let printed = &equal.did.stdout;
     assert!(
@@ -113,7 +113,7 @@ fn a_debugger_shows_the_program_alone() {
 #[test]
 fn a_tracer_sees_the_programs_own_calls() {
     let script = "strace -f -qq -c -U name,calls -S name -o calls \"$@\"; cat calls";
-    let equal = Compare::of("sh")
+    let equal = Compare::new("sh")
         .args(["-c", script, "sh"])
         .args([host("borrowed", Language::C).as_os_str(), "exec".as_ref()])
         .each_line(|line| {
@@ -129,7 +129,7 @@ fn a_tracer_sees_the_programs_own_calls() {
 fn a_signal_to_the_own_process_group_comes_once() {
     let script = "trap 'echo term' TERM; trap 'echo int' INT; trap 'echo hup' HUP; trap 'echo usr1' USR1
         for signal in TERM INT HUP USR1; do kill -$signal 0; sleep 0.3; done; echo done";
-    let sh = Compare::of("sh").args(["-c", script]).before(&["setsid", "-w"]);
+    let sh = Compare::new("sh").args(["-c", script]).before(&["setsid", "-w"]);
     sh.is_equal().did("term\nint\nhup\nusr1\ndone\n", 0);
 }
 

@@ -45,19 +45,19 @@ fn said(arguments: &[&str], outcome: &Outcome) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A recording of the program with known waits, with enough looks on a busy machine as well.
+/// A recording of the program with known waits, with enough snapshots on a busy machine as well.
 fn waits() -> Outcome {
     let run = |seconds: &str| {
-        let outcome = Record::of(awaits()).args(["waits", seconds]).flag("--walltime").run();
+        let outcome = Record::new(awaits()).args(["waits", seconds]).flag("--walltime").run();
         assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
         outcome
     };
     let outcome = run("8");
-    let (_, looks) = sum(&outcome.recording(), &["awaits::waits::two_lines"]);
-    if looks >= ENOUGH { outcome } else { run("40") }
+    let (_, snapshots) = sum(&outcome.recording(), &["awaits::waits::two_lines"]);
+    if snapshots >= ENOUGH { outcome } else { run("40") }
 }
 
-/// Looks at a task.
+/// Samples of a task.
 const ENOUGH: u32 = 25;
 
 #[test]
@@ -73,9 +73,9 @@ fn tasks_wait_in_their_lines_for_their_parts_of_the_time() {
     let truth = waited[0] / waited[1];
     let (first, hits) = sum(&recording, &[&at("two_lines", "first_line"), "tokio::time::sleep::Sleep"]);
     let (second, more) = sum(&recording, &[&at("two_lines", "second_line"), "tokio::time::sleep::Sleep"]);
-    let (share, looks) = (first / (first + second), f64::from(hits + more));
-    let error = (truth * (1.0 - truth) / looks).sqrt();
-    assert!(looks > 8.0 && (share - truth).abs() < 4.0 * error + 0.02, "{share} {truth} {looks}");
+    let (share, snapshots) = (first / (first + second), f64::from(hits + more));
+    let error = (truth * (1.0 - truth) / snapshots).sqrt();
+    assert!(snapshots > 8.0 && (share - truth).abs() < 4.0 * error + 0.02, "{share} {truth} {snapshots}");
 
     // Two tasks always wait in the same lines; a third one in two branches, which share its time.
     let whole = first + second;
@@ -164,21 +164,27 @@ fn tasks_wait_in_their_lines_for_their_parts_of_the_time() {
 /// Each task counts with its own time: many that live shortly, all at once, weigh as much as one that lives long.
 #[test]
 fn a_crowd_of_tasks_has_the_time_of_all_of_them() {
-    let outcome = Record::of(awaits()).args(["crowd", "10"]).flag("--walltime").run();
+    let outcome = Record::new(awaits()).args(["crowd", "10"]).flag("--walltime").run();
     assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
     let recording = outcome.recording();
     let lived: Vec<f64> = outcome.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    let (one, looks) = sum(&recording, &["awaits::waits::accepts"]);
+    let (one, snapshots) = sum(&recording, &["awaits::waits::accepts"]);
     let (others, _) = sum(&recording, &["awaits::waits::request"]);
-    // All of them are in one look, so that looks are counted.
+    // All of them are in one snapshot, so that snapshots are counted.
     let part = lived[1] / 200.0 / lived[0];
-    let error = ((1.0 - part) / part / f64::from(looks)).sqrt();
+    let error = ((1.0 - part) / part / f64::from(snapshots)).sqrt();
     // Nothing is seen before the types are read, which takes longer after a build.
-    assert!(looks > 30 && (0.7..1.05).contains(&(one / lived[0])), "{one} of {lived:?}, {looks} looks");
+    assert!(
+        snapshots > 30 && (0.7..1.05).contains(&(one / lived[0])),
+        "{one} of {lived:?}, {snapshots} snapshots"
+    );
     let expected = lived[1] * one / lived[0];
-    assert!((others / expected - 1.0).abs() < 4.0 * error + 0.03, "{others} of {expected}, {looks} looks");
+    assert!(
+        (others / expected - 1.0).abs() < 4.0 * error + 0.03,
+        "{others} of {expected}, {snapshots} snapshots"
+    );
 
-    // Errors are those of looks: the one task is in all of them, the others are in few.
+    // Errors are those of snapshots: the one task is in all of them, the others are in few.
     let table: serde_json::Value = serde_json::from_str(&said(&["hot", "--json"], &outcome)).expect("JSON");
     let errors = |function: &str| -> f64 {
         let rows = table["rows"].as_array().expect("rows").iter();
@@ -196,7 +202,7 @@ fn a_crowd_of_tasks_has_the_time_of_all_of_them() {
 #[test]
 fn tasks_that_never_rest_have_possible_stacks() {
     let running =
-        Record::of(awaits()).args(["busy", "4"]).flag("--walltime").flag("--duration").flag("15s").start();
+        Record::new(awaits()).args(["busy", "4"]).flag("--walltime").flag("--duration").flag("15s").start();
     std::thread::sleep(std::time::Duration::from_secs(18));
     // The program does not end by itself.
     running.signal(libc::SIGTERM);
@@ -220,32 +226,32 @@ fn tasks_that_never_rest_have_possible_stacks() {
     assert!(seen > 4, "{seen}");
 }
 
-/// Reading types takes a second or more, in which there is no look.
+/// Reading types takes a second or more, in which there is no snapshot.
 #[test]
 fn types_are_read_before_sampling_starts() {
     let flags = ["--walltime", "--delay-start", "8s", "--duration", "500ms"];
-    let record = flags.into_iter().fold(Record::of(awaits()), Record::flag);
+    let record = flags.into_iter().fold(Record::new(awaits()), Record::flag);
     let recording = record.args(["waits", "9"]).run().recording();
-    let (_, looks) = sum(&recording, &["awaits::waits::two_lines"]);
-    assert!(looks > 0, "{:?}", recording.info.remarks);
+    let (_, snapshots) = sum(&recording, &["awaits::waits::two_lines"]);
+    assert!(snapshots > 0, "{:?}", recording.info.remarks);
 }
 
 #[test]
 fn a_program_without_types_says_why_no_tasks_are_seen() {
     let lines = awaits().with_file_name("awaits-lines");
-    let outcome = Record::of(lines).args(["waits", "4"]).flag("--walltime").run();
+    let outcome = Record::new(lines).args(["waits", "4"]).flag("--walltime").run();
     assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
     assert!(outcome.says("`debug = 2` in the Cargo profile of its own crate"), "{}", outcome.stderr);
     let recording = outcome.recording();
     assert_eq!(sum(&recording, &["awaits::waits::two_lines"]).1, 0);
-    // Looks at tasks do not tell the CPU time of threads.
+    // Snapshots of tasks do not tell the CPU time of threads.
     assert!(said(&["info"], &outcome).contains(" unknown "));
 }
 
 /// A program without tasks has a profile of its threads. They are sampled from outside, like any recording.
 #[test]
 fn threads_without_tasks_have_their_parts_of_the_time() {
-    let outcome = Record::of(host("naps", Language::C)).flag("--walltime").run();
+    let outcome = Record::new(host("naps", Language::C)).flag("--walltime").run();
     assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
     assert!(outcome.says("no tasks of tokio are in it"), "{}", outcome.stderr);
     let recording = outcome.recording();
@@ -286,7 +292,7 @@ fn brief_sleeps_have_their_parts_of_the_time() {
             eprintln!("only root can give up rights: nothing more is tested");
             continue;
         }
-        let outcome = Record::of(host("sleeps", Language::C)).before(before).run();
+        let outcome = Record::new(host("sleeps", Language::C)).before(before).run();
         assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
         let recording = outcome.recording();
         let truth: Vec<f64> =
@@ -308,7 +314,7 @@ fn brief_sleeps_have_their_parts_of_the_time() {
     }
 }
 
-/// A look must not begin the time-outs of sleeping threads anew. Other load makes timers late as well, so the best of several
+/// A task snapshot must not begin the time-outs of sleeping threads anew. Other load makes timers late as well, so the best of several
 /// tries counts.
 #[test]
 fn timers_are_not_late() {
@@ -317,7 +323,7 @@ fn timers_are_not_late() {
         assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
         outcome.stdout.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number")
     };
-    let program = || Record::of(awaits()).args(["timers", "3"]).flag("--delay=1ms");
+    let program = || Record::new(awaits()).args(["timers", "3"]).flag("--delay=1ms");
     let (mut recorded, mut plain) = (f64::MAX, f64::MAX);
     for _ in 0..TRIES {
         recorded = recorded.min(late(&program().flag("--walltime").run()));
@@ -335,10 +341,10 @@ struct Host(Background);
 
 impl Host {
     fn start(arguments: &[&str]) -> Host {
-        Host::of(awaits(), arguments)
+        Host::start_program(awaits(), arguments)
     }
 
-    fn of(program: &Path, arguments: &[&str]) -> Host {
+    fn start_program(program: &Path, arguments: &[&str]) -> Host {
         let mut child = Background::start(Command::new(program).args(arguments).stdout(Stdio::piped()));
         let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
         lines.map_while(Result::ok).take_while(|line| line != "READY").for_each(drop);
@@ -373,8 +379,8 @@ fn by_task(recording: &Recording) -> BTreeMap<String, (BTreeSet<u64>, u32, f64, 
     found
 }
 
-/// Recordings of a host with enough looks, on a busy machine as well.
-fn looked_at(host: &Host, name: &str) -> BTreeMap<String, (BTreeSet<u64>, u32, f64, BTreeSet<String>)> {
+/// Recordings of a host with enough snapshots, on a busy machine as well.
+fn sampled(host: &Host, name: &str) -> BTreeMap<String, (BTreeSet<u64>, u32, f64, BTreeSet<String>)> {
     for seconds in [8, 40] {
         let found = by_task(&recorded(host, seconds));
         if found.get(name).is_some_and(|(_, hits, ..)| *hits > 4) {
@@ -386,8 +392,8 @@ fn looked_at(host: &Host, name: &str) -> BTreeMap<String, (BTreeSet<u64>, u32, f
 
 #[test]
 fn named_tasks_of_other_executors() {
-    let host = Host::of(&awaits().with_file_name("awaits-wrapped"), &["executors"]);
-    let found = looked_at(&host, "smol_first");
+    let host = Host::start_program(&awaits().with_file_name("awaits-wrapped"), &["executors"]);
+    let found = sampled(&host, "smol_first");
     let lines = marked_lines();
     let at = |function: &str, line: &str| format!("awaits_wrapped::executors::{function}:{}", lines[line]);
     let parked = format!("{} > futures_channel::oneshot::Receiver", at("parked", "ex_parked"));
@@ -420,8 +426,8 @@ fn named_tasks_of_other_executors() {
 
 #[test]
 fn a_named_task_of_tokio_counts_once() {
-    let host = Host::of(&awaits().with_file_name("awaits-wrapped"), &["wrapped-many", "300"]);
-    // More tasks than are looked at in one look.
+    let host = Host::start_program(&awaits().with_file_name("awaits-wrapped"), &["wrapped-many", "300"]);
+    // More tasks than one snapshot has.
     let recording = recorded(&host, 10);
     let recording = if recording.samples.len() >= 256 { recording } else { recorded(&host, 40) };
     let wrong = recording.tasks.iter().filter(|task| task.id.0 & 1 << 37 != 0 && task.id.0 & 3 << 38 == 0);

@@ -247,7 +247,7 @@ struct OwnDump {
 }
 
 impl OwnDump {
-    fn of(program: &Path, kind: &str) -> OwnDump {
+    fn from_program(program: &Path, kind: &str) -> OwnDump {
         let mut command = Command::new(program);
         let mut child = Background::start(command.args(["own-dump", kind]).stdout(Stdio::piped()));
         let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
@@ -277,7 +277,7 @@ impl OwnDump {
 fn a_program_reads_all_shapes_of_its_own_tasks() {
     let lines = marked_lines();
     for kind in ["shapes", "wrapped"] {
-        let dump = OwnDump::of(&wrapped(), kind);
+        let dump = OwnDump::from_program(&wrapped(), kind);
         assert_eq!(dump.expected.len(), 41);
         // The future of the program's own `block_on` may be missing.
         assert!(!dump.has("types"), "{:?}", dump.lines);
@@ -300,13 +300,13 @@ fn a_program_reads_all_shapes_of_its_own_tasks() {
 
 #[test]
 fn a_program_sees_its_own_deadlock() {
-    let dump = OwnDump::of(&wrapped(), "deadlock");
+    let dump = OwnDump::from_program(&wrapped(), "deadlock");
     assert!(dump.has("deadlock") && !dump.has("DEADLOCKS 0") && !dump.has("HOLDERS 0"), "{:?}", dump.lines);
 }
 
 #[test]
 fn a_program_without_types_lists_its_own_tasks_by_name() {
-    let bare = OwnDump::of(&lines_only(), "wrapped");
+    let bare = OwnDump::from_program(&lines_only(), "wrapped");
     assert!(bare.has("build their crate with `debug = 2`") && !bare.has("--ask"), "{:?}", bare.lines);
     assert!(bare.tasks.iter().all(|[_, _, source, stack]| source == "RootName" && stack.is_empty()));
     assert_eq!(bare.expected.len(), 41);

@@ -3,7 +3,7 @@
 use super::made_up::{MadeUp, VERSIONS};
 use super::memory::bounded;
 use stackglass_heapgraph::blocks::glibc::live_blocks;
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 
 /// Bytes for words and windows of memory, and for the data segment that is searched.
 const MEMORY: usize = 32 << 20;
@@ -23,7 +23,7 @@ pub fn check(bytes: &[u8]) {
 }
 
 /// Walks the heap of a process.
-pub fn check_image(image: &Image) {
+pub fn check_image(image: &CoreImage) {
     bounded(MEMORY, || {
         let Ok(heap) = live_blocks(image) else { return };
         let blocks = &heap.blocks;

@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "views memory as a stream")]
 
 use super::memory::bounded;
-use stackglass_collect::ProcessImage;
+use stackglass_collect::EventTranslator;
 use stackglass_profile::{Recorder, RecordingInfo};
 use stackglass_wire::stream::{ReadError, Reader, view};
 use stackglass_wire::{CONTROL_BYTES, ControlPage};
@@ -38,19 +38,19 @@ pub fn check(bytes: &[u8]) {
 
 fn read(control: &ControlPage, ring: &[AtomicU64]) {
     let mut recorder = Recorder::new(RecordingInfo { capacity: BOUND, ..RecordingInfo::default() });
-    let Some(mut image) = ProcessImage::new(control, &mut recorder) else { return };
+    let Some(mut translator) = EventTranslator::new(control, &mut recorder) else { return };
     let mut reader = Reader::new(control, ring);
     let mut events = 0;
     loop {
         match reader.read() {
-            Ok(Some(event)) => image.apply(&event, &mut recorder),
+            Ok(Some(event)) => translator.apply(&event, &mut recorder),
             Err(ReadError::Event(_)) => {}
             Ok(None) | Err(ReadError::Broken) => break,
         }
         events += 1;
         assert!(events <= RING, "each event is a word at least");
     }
-    image.refresh(control, &mut recorder);
+    translator.refresh(control, &mut recorder);
     // One event may exceed the bound, by its size.
     assert!(recorder.words() <= BOUND + 2 * RING as u64 + 64, "{} words", recorder.words());
     let recording = recorder.into_recording();

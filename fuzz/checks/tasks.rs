@@ -4,10 +4,10 @@
 //! that the reader looks at, so that inputs mean something only with the program that they were found with.
 
 use stackglass_awaits::Process;
-use stackglass_process_view::image::{Image, Mapping, Memory, Thread};
+use stackglass_layouts::{Layouts, Wanted};
+use stackglass_process_view::core_image::{CoreImage, Mapping, Memory, Thread};
 use stackglass_process_view::modules::{self, LoadedModule};
 use stackglass_profile::Module;
-use stackglass_layouts::{Layouts, Wanted};
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -114,10 +114,10 @@ impl Host {
         self.tasks
     }
 
-    fn image(&self, changes: HashMap<u64, u64>, read: &Arc<Mutex<BTreeSet<u64>>>) -> Image {
+    fn image(&self, changes: HashMap<u64, u64>, read: &Arc<Mutex<BTreeSet<u64>>>) -> CoreImage {
         let thread = Thread { tid: self.pid, name: String::new(), registers: None };
         let memory = Changed { pages: Arc::clone(&self.pages), changes, read: Arc::clone(read) };
-        Image {
+        CoreImage {
             pid: self.pid,
             mappings: self.mappings.clone(),
             threads: vec![thread],

@@ -78,7 +78,7 @@ fn run(row: &Row, flags: &[String]) -> bool {
         println!("{:28} {:>14} {:>14}  cannot be prepared", row.name, "-", "-");
         return false;
     }
-    let mut compare = Compare::of("bash")
+    let mut compare = Compare::new("bash")
         .args(["-c", row.script])
         .variable("LC_ALL", "C")
         .each_line(row.normal)

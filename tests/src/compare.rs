@@ -85,7 +85,7 @@ pub struct Equal {
 
 impl Compare {
     /// A program, by path or name.
-    pub fn of(program: impl AsRef<OsStr>) -> Compare {
+    pub fn new(program: impl AsRef<OsStr>) -> Compare {
         Compare {
             program: vec![program.as_ref().to_owned()],
             before: Vec::new(),
@@ -253,7 +253,7 @@ impl Equal {
     /// Sums of the processes whose executable has this file name.
     #[track_caller]
     pub fn seen(&self, program: &str) -> Seen {
-        let seen = Seen::of(&self.recording, program);
+        let seen = Seen::from_recording(&self.recording, program);
         assert!(seen.processes > 0, "{program} is not in the recording");
         seen
     }

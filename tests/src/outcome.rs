@@ -58,7 +58,7 @@ impl Outcome {
     /// Sums of the processes whose executable has this file name.
     #[track_caller]
     pub fn seen(&self, program: &str) -> Seen {
-        let seen = Seen::of(&self.recording(), program);
+        let seen = Seen::from_recording(&self.recording(), program);
         assert!(seen.processes > 0, "{program} is not in the recording; stderr:\n{}", self.stderr);
         seen
     }

@@ -22,7 +22,7 @@ pub struct Record {
 
 impl Record {
     /// A program, recorded into a separate folder.
-    pub fn of(program: impl AsRef<OsStr>) -> Record {
+    pub fn new(program: impl AsRef<OsStr>) -> Record {
         Record {
             flags: Vec::new(),
             program: vec![program.as_ref().to_owned()],

@@ -33,7 +33,7 @@ pub struct Seen {
 
 impl Seen {
     /// Sums over the executable with this file name.
-    pub fn of(recording: &Recording, program: &str) -> Seen {
+    pub fn from_recording(recording: &Recording, program: &str) -> Seen {
         let mut seen = Seen::default();
         let ours: Vec<bool> = recording
             .processes

@@ -23,7 +23,7 @@ fn allocating_thread(mut limit: Limit, mut order: Shuffle) -> (u64, u64) {
 /// `--threads` threads (4). Reports the number of blocks and their bytes, without those of the tables.
 pub fn run(options: &Options, report: &mut Report) {
     let start = |i: usize| {
-        let (limit, order) = (Limit::of(options), Shuffle::new(options.seed + i as u64));
+        let (limit, order) = (Limit::from_options(options), Shuffle::new(options.seed + i as u64));
         std::thread::spawn(move || allocating_thread(limit, order))
     };
     let handles: Vec<_> = (0..options.threads.unwrap_or(4)).map(start).collect();

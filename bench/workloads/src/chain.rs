@@ -57,7 +57,7 @@ pub fn run(options: &Options, report: &mut Report) {
     let depth = options.depth.unwrap_or(20).max(1);
     let rounds = (3 * depth).max(64);
     let batch = (100_000 / rounds).max(1);
-    let work = chain_root(&mut Limit::of(options), batch, depth, rounds);
+    let work = chain_root(&mut Limit::from_options(options), batch, depth, rounds);
     report.number("depth", depth);
     report.number("work", work);
 }

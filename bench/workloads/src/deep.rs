@@ -16,7 +16,7 @@ fn deep_call(left: u32, x: u64) -> u64 {
 /// Repeats a recursion of `--depth` calls (100 000).
 pub fn run(options: &Options, report: &mut Report) {
     let depth = options.depth.unwrap_or(100_000);
-    let mut limit = Limit::of(options);
+    let mut limit = Limit::from_options(options);
     let body = move || {
         let mut work = 0;
         while limit.go_on() {

@@ -41,7 +41,7 @@ pub fn run(options: &Options, report: &mut Report) {
     let pairs = options.threads.unwrap_or(4) / 2;
     let mut handles = Vec::new();
     for pair in 0..pairs {
-        let (limit, order) = (Limit::of(options), Shuffle::new(options.seed + pair as u64));
+        let (limit, order) = (Limit::from_options(options), Shuffle::new(options.seed + pair as u64));
         let (to, from) = sync_channel(ON_THE_WAY);
         std::thread::spawn(move || allocating(limit, order, &to));
         handles.push(std::thread::spawn(move || freeing(from)));

@@ -47,7 +47,7 @@ fn shares_root(limit: &mut Limit, order: &mut Shuffle, turns: &mut [u64]) -> u64
 /// Runs the functions; `truth` has the rounds of each.
 pub fn run(options: &Options, report: &mut Report) {
     let mut turns = vec![0; SHARERS.len()];
-    shares_root(&mut Limit::of(options), &mut Shuffle::new(options.seed), &mut turns);
+    shares_root(&mut Limit::from_options(options), &mut Shuffle::new(options.seed), &mut turns);
     let truth: Vec<String> = SHARERS
         .iter()
         .zip(&turns)

@@ -78,7 +78,7 @@ fn queues() -> usize {
 
 /// Makes and drops all of them, `--work` times.
 pub fn run(options: &Options, report: &mut Report) {
-    let (mut limit, mut order) = (Limit::of(options), Shuffle::new(options.seed));
+    let (mut limit, mut order) = (Limit::from_options(options), Shuffle::new(options.seed));
     let mut made = 0;
     while limit.go_on() {
         made += nodes(&mut order) as usize + maps(&mut order) + shared(&mut order) + queues();

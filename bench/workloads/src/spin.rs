@@ -46,7 +46,7 @@ pub enum Limit {
 
 impl Limit {
     /// By `--work` if given, else by `--seconds`.
-    pub fn of(options: &crate::options::Options) -> Limit {
+    pub fn from_options(options: &crate::options::Options) -> Limit {
         match options.work {
             Some(rounds) => Limit::Rounds(rounds),
             None => Limit::Until(Instant::now() + Duration::from_secs_f64(options.seconds)),

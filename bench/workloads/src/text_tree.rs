@@ -148,7 +148,7 @@ fn show(value: &Value, text: &mut String) {
 
 /// Reads, copies and writes the text `--work` times.
 pub fn run(options: &Options, report: &mut Report) {
-    let (mut limit, mut order) = (Limit::of(options), Shuffle::new(options.seed));
+    let (mut limit, mut order) = (Limit::from_options(options), Shuffle::new(options.seed));
     let mut text = String::from("[");
     while text.len() < TEXT {
         if text.len() > 1 {

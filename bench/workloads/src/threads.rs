@@ -46,7 +46,7 @@ pub fn busy(options: &Options, report: &mut Report) {
     let threads = std::thread::scope(|scope| {
         let start = |i| {
             accountable(scope, format!("busy-{i}"), || {
-                busy_thread(Limit::of(options));
+                busy_thread(Limit::from_options(options));
             })
         };
         accounts((0..options.threads.unwrap_or(6)).map(start).collect())

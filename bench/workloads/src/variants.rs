@@ -33,7 +33,7 @@ variants! {
 /// Runs the functions.
 pub fn run(options: &Options, report: &mut Report) {
     let slower = options.slower.unwrap_or(0);
-    let (mut limit, mut order, mut x) = (Limit::of(options), Shuffle::new(options.seed), 1);
+    let (mut limit, mut order, mut x) = (Limit::from_options(options), Shuffle::new(options.seed), 1);
     while limit.go_on() {
         for _ in 0..64 {
             let (weight, function) = VARIANTS[order.below(VARIANTS.len() as u64) as usize];

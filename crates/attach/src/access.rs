@@ -36,7 +36,7 @@ pub(super) fn check_while_tracing(pid: u32, driver: Driver, seizing: &Seizing) -
         Err(refusal) => refusal,
     };
     // A process that is exiting has no memory and cannot be traced, which looks like another reason.
-    for _ in 0..LOOKS_FOR_END {
+    for _ in 0..CHECKS_FOR_END {
         match refusal {
             Refusal::NoProcess { .. } | Refusal::Ended { .. } | Refusal::Own { .. } => break,
             _ if Status::read(pid).is_none_or(|status| status.has_ended()) => {
@@ -61,7 +61,7 @@ pub fn may_trace_children() -> bool {
 }
 
 /// Number of checks, 2 ms apart, for the end of a process that could not be accessed.
-const LOOKS_FOR_END: usize = 5;
+const CHECKS_FOR_END: usize = 5;
 
 fn allowed(pid: u32, driver: Driver, seizing: &Seizing) -> Result<(), Refusal> {
     let Some(status) = Status::read(pid) else { return Err(missing(pid)) };

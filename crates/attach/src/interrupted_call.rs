@@ -25,7 +25,7 @@ pub(crate) enum InterruptedCall {
 
 impl InterruptedCall {
     /// The call in which the stopped thread `tid` slept, if there is one.
-    pub(crate) fn of(tid: u32, registers: &libc::user_regs_struct) -> Option<InterruptedCall> {
+    pub(crate) fn from_registers(tid: u32, registers: &libc::user_regs_struct) -> Option<InterruptedCall> {
         if (registers.orig_rax as i64) < 0 {
             return None;
         }

@@ -88,7 +88,7 @@ fn is_alive(tid: u32) -> bool {
     Status::read(tid).is_some_and(|status| !status.has_ended())
 }
 
-/// The thread did not run: its last stack gets all time since the last look.
+/// The thread did not run: its last stack gets all time since the last observation.
 fn reuse(process: &mut SampledProcess, index: usize, now: u64, stat: SchedStat, longest: u64) {
     process.events.count(Counter::Unmoved);
     let thread = &mut process.threads[index];

@@ -27,11 +27,11 @@ const MODULES_SOON: u64 = 10_000_000;
 const COPIES_EVERY: u64 = 10_000_000;
 /// Threads that may be looked at in each tick before sleeping threads are looked at less often.
 const POLLS: usize = 64;
-/// Most ticks between two looks at a sleeping thread.
+/// Most ticks between two observations of a sleeping thread.
 const LONGEST: u64 = 32;
 /// Ticks without any movement after which a process counts as idle.
 const IDLE_AFTER: u64 = 100;
-/// Ticks from one look to the next while a process is idle, if it may be sampled less often then.
+/// Ticks from one observation to the next while a process is idle, if it may be sampled less often then.
 const IDLE_INTERVAL: u64 = 16;
 /// Ticks between two readings of a name.
 const NAMES_EVERY: u64 = 8;
@@ -130,7 +130,7 @@ impl Sampler {
         }
     }
 
-    /// One look at all threads that are due.
+    /// One observation of all threads that are due.
     fn tick(&mut self, now: u64) -> Result<(), Stopped> {
         self.check(now)?;
         self.last_seen = now;

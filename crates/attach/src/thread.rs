@@ -34,9 +34,9 @@ pub(crate) struct Thread {
     pub(crate) deep: Option<Box<DeepStack>>,
     /// Takes its stack when it wakes up, if it could not be read in full while the thread slept.
     pub(crate) wakeup: Option<WakeUp>,
-    /// Tick of the next look.
+    /// Tick of the next observation.
     pub(crate) due: u64,
-    /// Ticks between two looks.
+    /// Ticks between two observations.
     pub(crate) interval: u64,
 }
 

@@ -146,7 +146,7 @@ fn read_stopped(process: &mut SampledProcess, index: usize, stop: StopRequest) {
         return;
     };
     let walk = process.stacks.walk(&Registers::of_stopped(&registers));
-    let call = InterruptedCall::of(tid, &registers);
+    let call = InterruptedCall::from_registers(tid, &registers);
     let now = monotonic();
     process.update(index, now);
     // A thread may be stopped again before it has repeated its call: a signal must still be able to end that call.
@@ -185,7 +185,7 @@ fn read_stopped(process: &mut SampledProcess, index: usize, stop: StopRequest) {
     push_running(&mut process.events, thread, now, stack);
 }
 
-/// A stack taken while the thread ran. What the thread slept since the last look, at an unknown place, goes to the last stack.
+/// A stack taken while the thread ran. What the thread slept since the last observation, at an unknown place, goes to the last stack.
 fn push_running(events: &mut EventWriter, thread: &mut Thread, at: u64, stack: Stack<'_>) {
     events.count(Counter::StacksRunning);
     let sink = &mut events.of(thread.number);

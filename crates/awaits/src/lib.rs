@@ -39,7 +39,8 @@ mod wrapper;
 pub use process::Process;
 pub use stackglass_drop_code::DropStop;
 pub use tokio::{
-    FoundRoot, Poll, PollCode, RootFuture, SeenTask, TaskLook, TaskLooks, drop_stops, tasks, tasks_and_polls,
+    FoundRoot, Poll, PollCode, RootFuture, SeenTask, SeenTasks, TaskReader, drop_stops, tasks,
+    tasks_and_polls,
 };
-pub use wrapped::{WrappedLook, WrappedLooks};
+pub use wrapped::{SeenWrapped, WrappedReader};
 pub use wrapped_task::WrappedTask;

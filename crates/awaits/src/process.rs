@@ -2,13 +2,13 @@
 
 use crate::wrapped_task::WrappedTask;
 use stackglass_layouts::{Layouts, Local, TypeId};
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use stackglass_process_view::modules::LoadedModule;
 
 /// A process, and what is known of it.
 pub struct Process<'a> {
     /// Its memory.
-    pub image: &'a Image,
+    pub image: &'a CoreImage,
     /// Its modules.
     pub modules: &'a [LoadedModule],
     /// Types of these modules, read with coroutines.

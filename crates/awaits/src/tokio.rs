@@ -11,9 +11,9 @@ mod alone;
 mod block_on;
 mod cells;
 mod lists;
-mod looks;
 mod order;
 mod polling;
+mod reader;
 mod remarks;
 mod root_names;
 mod roots;
@@ -21,8 +21,8 @@ mod sweep;
 mod task;
 mod untyped;
 
-pub use looks::{FoundRoot, PollCode, RootFuture, SeenTask, TaskLook, TaskLooks};
 pub use polling::Poll;
+pub use reader::{FoundRoot, PollCode, RootFuture, SeenTask, SeenTasks, TaskReader};
 
 use crate::found::Found;
 use crate::futures::Futures;

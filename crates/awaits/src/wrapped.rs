@@ -7,9 +7,9 @@
 //! A wrapped future that is part of a task of a known runtime, or of another wrapped one, is no task of its own. If it is all of
 //! that task, the task gets its name.
 
-mod looks;
+mod reader;
 
-pub use looks::WrappedLooks;
+pub use reader::WrappedReader;
 
 use crate::found::Found;
 use crate::holdings::{Holdings, TaskHoldings};
@@ -49,30 +49,30 @@ fn name(known: &Known, tasks: &[WrappedTask], walker: &Walker<'_>, dumped: &mut 
     }
 }
 
-/// Tasks that no runtime has, in one look.
+/// Tasks that no runtime has, at one moment.
 #[derive(Debug, Default)]
-pub struct WrappedLook {
+pub struct SeenWrapped {
     /// Number of live tasks.
     pub alive: usize,
     /// Some of them, or all, with their ids.
     pub tasks: Vec<(u64, DumpedTask)>,
 }
 
-/// Names the tasks of a look that are wrapped, and looks at those that no runtime has: at so many, each as likely as the others.
-pub(crate) fn look(
+/// Names the tasks that are wrapped, and reads those that no runtime has: so many, each as likely as the others.
+pub(crate) fn read_at_most(
     tasks: &[WrappedTask],
     walker: &Walker<'_>,
     found: &mut Found,
     most: usize,
     below: &mut dyn FnMut(usize) -> usize,
-) -> WrappedLook {
+) -> SeenWrapped {
     let known = std::mem::take(&mut found.wrapped);
     name(&known, tasks, walker, &mut found.dump.tasks);
     let mut separate = known.separate(tasks);
     leave_out_nested(&mut separate, walker);
-    let mut look = WrappedLook { alive: separate.len(), tasks: Vec::new() };
-    for place in 0..look.alive.min(most) {
-        separate.swap(place, place + below(look.alive - place));
+    let mut seen = SeenWrapped { alive: separate.len(), tasks: Vec::new() };
+    for place in 0..seen.alive.min(most) {
+        separate.swap(place, place + below(seen.alive - place));
     }
     separate.truncate(most);
     let (mut found, mut within) = (Vec::new(), HashSet::new());
@@ -84,9 +84,9 @@ pub(crate) fn look(
     }
     let count = found.len();
     found.retain(|(task, _)| task.future == 0 || !within.contains(&task.future));
-    look.alive -= count - found.len();
-    look.tasks = found.into_iter().map(|(task, dumped)| (task.id, dumped)).collect();
-    look
+    seen.alive -= count - found.len();
+    seen.tasks = found.into_iter().map(|(task, dumped)| (task.id, dumped)).collect();
+    seen
 }
 
 /// Leaves out futures in the memory of others.

@@ -69,7 +69,7 @@ pub(crate) struct Flags {
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let input = input::read(&input::choose(flags.recording.as_deref())?)?;
     let name = input.name.clone();
-    let metric = flags.metric.of(&input)?;
+    let metric = flags.metric.of_input(&input)?;
     let states = flags.states.of_metric(metric)?;
     let recording = input.weighted(metric, TypeLeaf::Without).into_recording()?;
     let pattern = flags.file.as_deref().map(FilePattern::new);
@@ -96,7 +96,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         out.flush()?;
         return Ok(0);
     }
-    let sources = Sources::of(&recording);
+    let sources = Sources::from_recording(&recording);
     let listed = annotate.write(&recording, &mut |file| sources.read(file), &mut out)?;
     out.flush()?;
     let amount = match metric {

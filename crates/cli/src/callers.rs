@@ -71,7 +71,7 @@ pub(crate) struct Flags {
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let mut question = match flags.regex {
-        false => Callers::of(&flags.func),
+        false => Callers::new(&flags.func),
         true => {
             let regex = Regex::new(&flags.func).map_err(|error| Failure {
                 status: 2,
@@ -81,7 +81,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         }
     };
     let input = input::read(&input::choose(flags.recording.as_deref())?)?;
-    let metric = flags.metric.of(&input)?;
+    let metric = flags.metric.of_input(&input)?;
     let of_types = of_types(flags, &input, metric);
     let states = flags.states.of_metric(metric)?;
     let hint = input.timed().map_or("", |recording| flags.states.hint(recording));

@@ -124,7 +124,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         Kind::Folded => input::read(&flags.from)?,
         Kind::Glass | Kind::Jlprof | Kind::PerfScript => input::read_exactly(&flags.from)?,
     };
-    let metric = flags.metric.of(&input)?;
+    let metric = flags.metric.of_input(&input)?;
     if flags.metric.metric.is_some_and(|metric| metric != Metric::Time) && kind != Kind::Folded {
         let line =
             format!("--metric {metric} needs folded stacks: no other format holds one number per stack");

@@ -168,7 +168,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     input::refuse_same(&path, &output)?;
     let drawing = match input::read_drawable(&path)? {
         Drawable::Samples(input) => {
-            let metric = flags.metric.of(&input)?;
+            let metric = flags.metric.of_input(&input)?;
             views::draw(flags, input.weighted(metric, TypeLeaf::With), metric, format)?
         }
         Drawable::Graph { name, graph } => views::saved(flags, name, graph, format)?,

@@ -82,7 +82,7 @@ fn key_help(key: HotKey) -> &'static str {
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
-    let input = input::read_with_looks(&input::choose(flags.file.as_deref())?)?;
+    let input = input::read_with_task_snapshots(&input::choose(flags.file.as_deref())?)?;
     let name = input.name.clone();
     let mut recording = input.into_recording()?;
     if let Some(why) = missing(flags, &recording)? {

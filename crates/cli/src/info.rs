@@ -35,7 +35,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let path = input::choose(flags.file.as_deref())?;
     let input = input::read(&path)?;
     let (name, recording) = (input.name.clone(), input.into_recording()?);
-    let samples = SampleTotals::of(&recording);
+    let samples = SampleTotals::from_recording(&recording);
     let mut out = BufWriter::new(io::stdout().lock());
     if flags.json {
         info_json::write(&name, &recording, samples, &mut out)?;

@@ -103,7 +103,7 @@ pub(crate) fn write(
     let contents = Contents {
         file: name,
         command: &info.command,
-        end: Ended::of(info.end),
+        end: Ended::from_end(info.end),
         wall: info.wall.0,
         delay: info.delay.0,
         total: samples.cpu.0,
@@ -117,7 +117,7 @@ pub(crate) fn write(
         machine: &info.machine,
         writer: &info.writer,
         remarks: &info.remarks,
-        processes: (0..recording.processes.len()).map(|index| Process::of(recording, index)).collect(),
+        processes: (0..recording.processes.len()).map(|index| Process::new(recording, index)).collect(),
         tasks: tasks.collect(),
         modules: modules.collect(),
     };
@@ -125,7 +125,7 @@ pub(crate) fn write(
 }
 
 impl Ended {
-    fn of(end: Option<End>) -> Ended {
+    fn from_end(end: Option<End>) -> Ended {
         match end {
             Some(End::Exit(status)) => Ended { exit: Some(status), ..Ended::default() },
             Some(End::Signal(number)) => Ended { signal: Some(number), ..Ended::default() },
@@ -136,7 +136,7 @@ impl Ended {
 }
 
 impl Process<'_> {
-    fn of(recording: &Recording, index: usize) -> Process<'_> {
+    fn new(recording: &Recording, index: usize) -> Process<'_> {
         let process = &recording.processes[index];
         let since_start = |time: Nanos| time.0.saturating_sub(recording.info.start.0);
         let threads = recording.threads.iter().enumerate();

@@ -15,7 +15,7 @@ pub(crate) struct SampleTotals {
 
 impl SampleTotals {
     /// Counts them.
-    pub(crate) fn of(recording: &Recording) -> SampleTotals {
+    pub(crate) fn from_recording(recording: &Recording) -> SampleTotals {
         let mut totals = SampleTotals::default();
         for sample in &recording.samples {
             match sample.state.uses_cpu() {

@@ -210,12 +210,13 @@ pub(crate) fn read(path: &Path) -> Result<Input, Failure> {
     read_with(path, Detail::Stacks)
 }
 
-/// As [`read_for_report`], but a profile by wall time has every look: the errors of its shares come from single looks.
-pub(crate) fn read_with_looks(path: &Path) -> Result<Input, Failure> {
-    let has_looks = |input: &Input| matches!(&input.samples, Samples::Recording(all) if all.is_walltime());
+/// As [`read_for_report`], but a profile by wall time has every task snapshot: the errors of its shares come from single ones.
+pub(crate) fn read_with_task_snapshots(path: &Path) -> Result<Input, Failure> {
+    let has_task_snapshots =
+        |input: &Input| matches!(&input.samples, Samples::Recording(all) if all.is_walltime());
     if is_recording(path) {
         let merged = read(path)?;
-        if !has_looks(&merged) {
+        if !has_task_snapshots(&merged) {
             return with_threads(merged);
         }
     }
@@ -226,7 +227,7 @@ pub(crate) fn read_with_looks(path: &Path) -> Result<Input, Failure> {
 /// What to read from a `.glass` file.
 #[derive(Clone, Copy, PartialEq)]
 enum Detail {
-    /// Every row of a `.glass` file: every look at a task.
+    /// Every row of a `.glass` file: every sample of a task.
     Rows,
     /// Every sample.
     Samples,

@@ -33,7 +33,7 @@ impl MetricFlag {
     ///
     /// # Errors
     /// If the file has no allocations, and the metric needs them.
-    pub(crate) fn of(self, input: &Input) -> Result<Metric, Failure> {
+    pub(crate) fn of_input(self, input: &Input) -> Result<Metric, Failure> {
         match input.source() {
             Source::Recording(recording) => self.of_recording(&input.name, recording),
             Source::Data(..) if self.needs_allocations() => Err(no_allocations(&input.name)),
@@ -41,7 +41,7 @@ impl MetricFlag {
         }
     }
 
-    /// As [`MetricFlag::of`], for a recording with this name.
+    /// As [`MetricFlag::of_input`], for a recording with this name.
     pub(crate) fn of_recording(self, name: &str, recording: &Recording) -> Result<Metric, Failure> {
         match self.metric {
             Some(_) if self.needs_allocations() && !recording.allocations.were_recorded() => {

@@ -84,7 +84,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         input::refuse_same(&path, output)?;
     }
     let input = input::read_for_report(&path)?;
-    let metric = flags.metric.of(&input)?;
+    let metric = flags.metric.of_input(&input)?;
     flags.states.of_metric(metric)?;
     if metric == Metric::Time {
         flags.report.check_selection(&input)?;

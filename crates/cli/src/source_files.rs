@@ -22,7 +22,7 @@ pub(crate) struct Sources<'r> {
 }
 
 impl<'r> Sources<'r> {
-    pub(crate) fn of(recording: &'r Recording) -> Sources<'r> {
+    pub(crate) fn from_recording(recording: &'r Recording) -> Sources<'r> {
         let started = Some(recording.info.started).filter(|started| *started > 0);
         let started = started.and_then(|ns| SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(ns)));
         Sources { recording, started, here: std::env::current_dir().unwrap_or_default() }

@@ -20,7 +20,7 @@ pub(crate) struct LayoutFlags {
 impl LayoutFlags {
     /// The layout for standard output.
     pub(crate) fn of_stdout(&self) -> Layout {
-        let mut layout = Layout::of(&std::io::stdout(), self.cols);
+        let mut layout = Layout::from_stream(&std::io::stdout(), self.cols);
         layout.links = layout.links.filter(|_| !self.no_links);
         layout
     }
@@ -50,7 +50,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// The layout for `stream`; `width` overrides the width of the terminal.
-    pub(crate) fn of(stream: &(impl AsFd + IsTerminal), width: Option<usize>) -> Layout {
+    pub(crate) fn from_stream(stream: &(impl AsFd + IsTerminal), width: Option<usize>) -> Layout {
         let terminal = stream.is_terminal();
         let measured = if terminal { terminal_size::terminal_size_of(stream) } else { None };
         let chosen = width
@@ -80,7 +80,7 @@ impl Layout {
 
     /// The layout for standard error.
     pub(crate) fn of_stderr() -> Layout {
-        Layout::of(&std::io::stderr(), None)
+        Layout::from_stream(&std::io::stderr(), None)
     }
 }
 

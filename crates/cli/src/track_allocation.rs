@@ -122,7 +122,8 @@ fn write(recording: &Recording, here: &Path, root: Option<&Path>, folder: Option
     let mut of_pids = Vec::new();
     let mut allocating: BTreeSet<Arc<str>> = BTreeSet::new();
     for (pid, processes) in by_pid {
-        let lines = AllocatedLines::of(recording, |process| processes.contains(&process), &mut accepts);
+        let lines =
+            AllocatedLines::from_recording(recording, |process| processes.contains(&process), &mut accepts);
         allocating
             .extend(lines.files.iter().filter(|(_, lines)| charged(lines)).map(|(file, _)| file.clone()));
         of_pids.push((pid, lines));

@@ -4,7 +4,7 @@
 //! - [`launch`]: starts a program and records it. `perf_sampler` samples it with perf events; [`launch::drain`] reads the
 //!   streams of the preload library.
 //! - [`allocations`]: from the tables in which a program counts its allocations to groups.
-//! - [`walltime`]: profiles by wall time, by looks at the tasks of a process.
+//! - [`walltime`]: profiles by wall time, by snapshots of the tasks of a process.
 //! - [`attached`]: records a process that is already running, which the crate `attach` samples.
 //! - [`in_process`]: the collector of the crate `stackglass`, inside the profiled program.
 //! - [`session`]: how a launcher and other commands find each other. [`peeks`]: requests for a report of a running process.
@@ -36,7 +36,7 @@ pub mod session;
 #[cfg(feature = "launch")]
 pub mod walltime;
 
-pub use recording::ProcessImage;
+pub use recording::EventTranslator;
 
 /// Returns freed memory to the system, if the allocator is that of glibc. Called after debug information was read
 /// inside a program. Other allocators keep the memory.

@@ -16,7 +16,7 @@ pub struct Origin<'a> {
 }
 
 /// Crate and modules of the file; empty if unknown.
-pub fn of(origin: Origin<'_>) -> Vec<String> {
+pub fn from_origin(origin: Origin<'_>) -> Vec<String> {
     let Some(file) = origin.file else {
         return origin.unit.and_then(crate_of_unit).map(str::to_owned).into_iter().collect();
     };
@@ -82,7 +82,7 @@ mod tests {
             ("/elsewhere/x.rs", ""),
         ] {
             let origin = Origin { file: Some(file), unit, folder: Some("/home/a/ripgrep") };
-            assert_eq!(of(origin).join("::"), expected, "{file}");
+            assert_eq!(from_origin(origin).join("::"), expected, "{file}");
         }
     }
 
@@ -91,6 +91,6 @@ mod tests {
         let unit = Some("src/main.rs/@/73hqlggvmjn9f8dg0ucbsj399");
         let origin =
             Origin { file: Some("/home/a/own-tool/src/parse.rs"), unit, folder: Some("/home/a/own-tool") };
-        assert_eq!(of(origin).join("::"), "own_tool::parse");
+        assert_eq!(from_origin(origin).join("::"), "own_tool::parse");
     }
 }

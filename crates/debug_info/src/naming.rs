@@ -162,7 +162,7 @@ impl Namer {
             }
             if rust && raw.scopes.is_empty() && !name.split('<').next().unwrap_or_default().contains("::") {
                 // Line tables alone have the last part of the path only. The source file gives the rest.
-                for part in module_path::of(origin) {
+                for part in module_path::from_origin(origin) {
                     text.push_str(&part);
                     text.push_str("::");
                 }

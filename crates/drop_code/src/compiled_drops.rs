@@ -7,7 +7,7 @@ use foldhash::{HashMap, HashMapExt};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use stackglass_layouts::KnownFunction;
-use stackglass_process_view::image::{Image, Memory};
+use stackglass_process_view::core_image::{CoreImage, Memory};
 use stackglass_process_view::pages::Pages;
 use std::cell::{Cell, RefCell};
 
@@ -43,7 +43,7 @@ fn releases(
     let code = code.assemble(CODE).expect("the code can be assembled");
     let value = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let memory = Box::new(Bytes(vec![(VALUE, value), (CODE, code)]));
-    let image = Image { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory };
+    let image = CoreImage { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory };
     let pages = Pages::new(&image);
     let code = Code {
         pages: &pages,

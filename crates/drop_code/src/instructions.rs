@@ -377,7 +377,7 @@ mod tests {
     use super::*;
     use crate::machine::Register as Value;
     use iced_x86::{Decoder, DecoderOptions};
-    use stackglass_process_view::image::{Image, Memory};
+    use stackglass_process_view::core_image::{CoreImage, Memory};
     use stackglass_process_view::pages::Pages;
 
     struct Nothing;
@@ -390,11 +390,12 @@ mod tests {
 
     /// Executes code with `rax`, `rcx` and `rdx` set, and returns the machine's registers and flags.
     fn run(code: &[u8], registers: [Option<u64>; 3]) -> ([Option<u64>; 3], Flags, Step<Flow>) {
-        let image = Image { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory: Box::new(Nothing) };
+        let image =
+            CoreImage { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory: Box::new(Nothing) };
         let pages = Pages::new(&image);
         let mut machine = Machine::new(&pages, None);
         for (number, value) in registers.into_iter().enumerate() {
-            machine.registers[number] = value.map_or_else(Value::default, Value::of);
+            machine.registers[number] = value.map_or_else(Value::default, Value::from_value);
         }
         let mut flow = Ok(Flow::Next);
         for instruction in &mut Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE) {

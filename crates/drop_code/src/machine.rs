@@ -41,7 +41,7 @@ pub struct Register {
 
 impl Register {
     /// A register with a known value.
-    pub fn of(value: u64) -> Register {
+    pub fn from_value(value: u64) -> Register {
         Register { value, known: u8::MAX }
     }
 
@@ -225,7 +225,7 @@ fn ones(bytes: usize) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_process_view::image::{Image, Memory};
+    use stackglass_process_view::core_image::{CoreImage, Memory};
 
     struct Counted;
 
@@ -238,7 +238,8 @@ mod tests {
 
     #[test]
     fn written_bytes_lie_over_the_process() {
-        let image = Image { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory: Box::new(Counted) };
+        let image =
+            CoreImage { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory: Box::new(Counted) };
         let pages = Pages::new(&image);
         let mut machine = Machine::new(&pages, None);
         assert_eq!(machine.load(0x1006, 4), Ok(Some(0x0908_0706)));

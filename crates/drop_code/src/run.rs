@@ -72,9 +72,9 @@ impl<'d, 'a> Run<'d, 'a> {
     ) -> Run<'d, 'a> {
         let mut machine = Machine::new(code.pages, thread_local);
         // Functions keep the registers of their caller, whatever these are.
-        KEPT.into_iter().for_each(|number| machine.registers[number] = Register::of(0));
-        machine.registers[RDI] = Register::of(value);
-        machine.registers[RSP] = Register::of(STACK_TOP - 4096);
+        KEPT.into_iter().for_each(|number| machine.registers[number] = Register::from_value(0));
+        machine.registers[RDI] = Register::from_value(value);
+        machine.registers[RSP] = Register::from_value(STACK_TOP - 4096);
         let found = Dropped { is_whole: true, ..Dropped::default() };
         Run { code, stops, machine, frames: Vec::new(), found, words, left, value }
     }

@@ -5,7 +5,7 @@ use iced_x86::code_asm::*;
 use iced_x86::{Decoder, DecoderOptions};
 use stackglass_drop_code::instructions::{Flow, execute};
 use stackglass_drop_code::machine::{Machine, Register};
-use stackglass_process_view::image::{Image, Memory};
+use stackglass_process_view::core_image::{CoreImage, Memory};
 use stackglass_process_view::pages::Pages;
 
 /// Cases of each instruction.
@@ -251,7 +251,7 @@ fn the_processor_agrees() {
                 // Compare-and-exchange succeeds now and then.
                 state.rax = u64::from_le_bytes(before[32..40].try_into().expect("8 bytes"));
             }
-            let image = Image {
+            let image = CoreImage {
                 pid: 1,
                 mappings: Vec::new(),
                 threads: Vec::new(),
@@ -268,7 +268,7 @@ fn the_processor_agrees() {
                 (7, start.rdi),
                 (8, start.r8),
             ] {
-                machine.registers[number] = Register::of(value);
+                machine.registers[number] = Register::from_value(value);
             }
             machine.vectors[0] = Some(start.xmm0);
             machine.vectors[1] = Some(start.xmm1);

@@ -93,8 +93,12 @@ impl AllocationGraph {
     }
 
     fn boxes<'a>(&self, records: impl IntoIterator<Item = AllocationRecord<'a>>) -> Vec<Box> {
-        let mut boxes =
-            vec![Box::of(Frame { func: "root".into(), line: 0, foreign: false, ..Frame::unknown(0) })];
+        let mut boxes = vec![Box::from_frame(Frame {
+            func: "root".into(),
+            line: 0,
+            foreign: false,
+            ..Frame::unknown(0)
+        })];
         let mut known: HashMap<(usize, Frame), usize> = HashMap::default();
         for record in records {
             let weight = match self.weight {
@@ -131,7 +135,7 @@ impl AllocationGraph {
 }
 
 impl Box {
-    fn of(frame: Frame) -> Box {
+    fn from_frame(frame: Frame) -> Box {
         Box { frame, status: Status::NONE, weight: 0, children: Vec::new() }
     }
 
@@ -149,7 +153,7 @@ fn child(
 ) -> usize {
     let key = Frame { inlined: false, ..frame.clone() };
     *known.entry((of, key)).or_insert_with(|| {
-        boxes.push(Box::of(frame.clone()));
+        boxes.push(Box::from_frame(frame.clone()));
         let new = boxes.len() - 1;
         boxes[of].children.push(new as u32);
         new

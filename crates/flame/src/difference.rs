@@ -60,8 +60,8 @@ impl<'a> Difference<'a> {
     /// duration and delay. `spread` is how many times more equal runs differ than by chance.
     pub fn new(before: &'a Graph, after: &'a Graph, factor: f64, spread: f64) -> Difference<'a> {
         let mut paths = Paths::default();
-        let of_before = paths.of(before, 0);
-        let of_after = paths.of(after, 1);
+        let of_before = paths.add(before, 0);
+        let of_after = paths.add(after, 1);
         let of_union = paths.weigh(factor);
         let changes = [&of_before, &of_after, &of_union].map(|paths_of| {
             let change = |path: &u32| {
@@ -152,7 +152,7 @@ struct Paths<'a> {
 
 impl<'a> Paths<'a> {
     /// The path of each node. Adds its samples to the path.
-    fn of(&mut self, graph: &'a Graph, side: usize) -> Vec<u32> {
+    fn add(&mut self, graph: &'a Graph, side: usize) -> Vec<u32> {
         if self.samples.is_empty() {
             self.push(graph.root(), graph);
         }

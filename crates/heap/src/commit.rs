@@ -8,7 +8,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 use stackglass_host::session::PATH_BYTES;
 use stackglass_host::system::{self, Fd, PathText};
-use stackglass_host::{file_limit, image::Refused};
+use stackglass_host::{file_limit, stream_memory::Refused};
 use stackglass_wire::heap::{
     COUNTERS, HEAP_BYTES, HEAP_FILE_PREFIX, HeapTables, MODULES, NODES, REFUSED_FILE_PREFIX, THREADS,
 };

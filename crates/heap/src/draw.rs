@@ -102,7 +102,7 @@ pub struct Weight {
 impl Weight {
     /// The weight of a recorded allocation of `size` bytes. Its free has the same.
     #[inline(always)]
-    pub fn of(size: u64) -> Weight {
+    pub fn from_size(size: u64) -> Weight {
         if KIND.load(Relaxed) != HeapSampling::Bytes as u32 {
             return Weight { count: 1, bytes: size };
         }
@@ -267,7 +267,7 @@ mod tests {
             bytes += size;
             count += 1;
             if countdown.hits(size) {
-                let weight = Weight::of(size);
+                let weight = Weight::from_size(size);
                 estimate += weight.bytes;
                 counted += weight.count;
             }

@@ -6,7 +6,7 @@ use crate::global_alloc::{self, Passing};
 use crate::recorder::{self, Memory};
 use crate::{clear, records};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
-use stackglass_host::image::Refused;
+use stackglass_host::stream_memory::Refused;
 use stackglass_host::{agent, system};
 use stackglass_wire::ALLOCATIONS_SYMBOL;
 use stackglass_wire::heap::HeapTables;

@@ -7,7 +7,7 @@ use crate::draw::{self, Sampling, Weight};
 use crate::slots::{self, Slot};
 use crate::{barrier, modules, nodes, peak, records};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
-use stackglass_host::image::Refused;
+use stackglass_host::stream_memory::Refused;
 use stackglass_host::{UNWINDER, confined, fork_guard, system};
 use stackglass_unwind::stack_cache::{CachedWalk, Start};
 use stackglass_unwind::walk::Cut;
@@ -326,7 +326,7 @@ unsafe fn record(tables: &HeapTables, slot: &mut Slot, allocation: Allocation) {
     if !blocks::insert(at, Block { counter: counter.number, size }) {
         return lost(tables);
     }
-    let weight = Weight::of(size);
+    let weight = Weight::from_size(size);
     counters::allocated(counter.entry, weight, tables.page().peak_number().load(Acquire));
     if records::wanted() {
         slot.log.push(counter.number, counter.is_fallback, size, at);
@@ -422,7 +422,7 @@ fn freed_block(at: usize) {
 #[inline]
 fn count_end(tables: &HeapTables, at: usize, block: Block, may_be_temporary: bool) {
     let entry = tables.counter(block.counter);
-    let weight = Weight::of(block.size);
+    let weight = Weight::from_size(block.size);
     let peak = tables.page().peak_number().load(Acquire);
     let is_block = !is_mapping_class(entry.class.load(Relaxed));
     let change = if is_block { -(weight.bytes as i64) } else { 0 };

@@ -5,7 +5,7 @@
 
 use crate::blocks::Blocks;
 use crate::root::{Root, RootKind};
-use stackglass_process_view::image::{Image, Mapping};
+use stackglass_process_view::core_image::{CoreImage, Mapping};
 use stackglass_process_view::stacks::RED_ZONE;
 use std::ops::Range;
 
@@ -13,7 +13,12 @@ use std::ops::Range;
 ///
 /// `heaps` are those of the C library. Other mappings with blocks are taken for heaps as well, except those that hold only blocks
 /// with a mapping of their own: the kernel joins these with their neighbours.
-pub fn other_memory(image: &Image, blocks: &Blocks, heaps: &[Range<u64>], known: &[Range<u64>]) -> Vec<Root> {
+pub fn other_memory(
+    image: &CoreImage,
+    blocks: &Blocks,
+    heaps: &[Range<u64>],
+    known: &[Range<u64>],
+) -> Vec<Root> {
     let mut roots = Vec::new();
     for mapping in &image.mappings {
         let is_other = mapping.readable && mapping.writable && !mapping.shared && mapping.inode == 0;
@@ -43,7 +48,7 @@ pub fn other_memory(image: &Image, blocks: &Blocks, heaps: &[Range<u64>], known:
 }
 
 /// Whether a mapping has blocks that do not come from the C library.
-fn is_foreign_heap(image: &Image, blocks: &Blocks, heaps: &[Range<u64>], mapping: &Mapping) -> bool {
+fn is_foreign_heap(image: &CoreImage, blocks: &Blocks, heaps: &[Range<u64>], mapping: &Mapping) -> bool {
     let Range { start, end } = mapping.range;
     let first = blocks.addresses.partition_point(|address| *address < start);
     let last = blocks.addresses.partition_point(|address| *address < end);
@@ -54,7 +59,7 @@ fn is_foreign_heap(image: &Image, blocks: &Blocks, heaps: &[Range<u64>], mapping
 }
 
 /// Whether the word before a block is that of a chunk with a mapping of its own (glibc: `IS_MMAPPED`).
-fn has_own_mapping(image: &Image, address: u64) -> bool {
+fn has_own_mapping(image: &CoreImage, address: u64) -> bool {
     const IS_MMAPPED: u64 = 2;
     const FLAGS: u64 = 7;
     let Some(size) = address.checked_sub(8).and_then(|at| image.word(at)) else { return false };
@@ -64,7 +69,7 @@ fn has_own_mapping(image: &Image, address: u64) -> bool {
 /// Parts of a mapping that are stacks, but not in use.
 ///
 /// The C library puts the structure of a thread at the upper end of its stack.
-fn unused_stacks(image: &Image, mapping: &Mapping) -> Vec<Range<u64>> {
+fn unused_stacks(image: &CoreImage, mapping: &Mapping) -> Vec<Range<u64>> {
     let Range { start, end } = mapping.range;
     let mut unused = Vec::new();
     let mut from = start;
@@ -97,7 +102,7 @@ const DTV: u64 = 8;
 
 /// The structure of the thread, if a mapping is the stack of one that has ended, with a guard below it. It points to itself twice
 /// (glibc: `tcbhead_t`).
-fn cached_structure(image: &Image, mapping: &Mapping) -> Option<u64> {
+fn cached_structure(image: &CoreImage, mapping: &Mapping) -> Option<u64> {
     const MOST_ABOVE: u64 = 0x3000;
     const ALIGNMENT: u64 = 64;
     const SELF: u64 = 16;

@@ -24,7 +24,7 @@ pub use text::{shown_bytes, start_of_text, text};
 use compile::Compiler;
 use slots::{Compiled, Op};
 use stackglass_layouts::{Field, Layouts, Shape, TypeId};
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl<'a> References<'a> {
         type_id: TypeId,
         address: u64,
         bytes: &[u8],
-        image: &Image,
+        image: &CoreImage,
         each: &mut dyn FnMut(Reference<'_>),
     ) {
         let compiled = self.compiled(type_id);
@@ -127,7 +127,7 @@ impl<'a> References<'a> {
         extent: impl Into<Extent>,
         address: u64,
         bytes: &[u8],
-        image: &Image,
+        image: &CoreImage,
         each: &mut dyn FnMut(Reference<'_>),
     ) {
         match contains {
@@ -244,7 +244,7 @@ impl<'a> References<'a> {
         &'w mut self,
         address: u64,
         bytes: &'w [u8],
-        image: &'w Image,
+        image: &'w CoreImage,
         each: &'w mut dyn FnMut(Reference<'_>),
     ) -> Walk<'w> {
         self.path.clear();

@@ -5,7 +5,7 @@
 
 use crate::root::{Root, RootKind};
 use stackglass_layouts::{Layouts, Local, Variable};
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::stacks::{RED_ZONE, StackFrame};
 use stackglass_process_view::threads::{ThreadStack, thread_local_bytes};
@@ -37,7 +37,7 @@ pub fn statics(modules: &[LoadedModule], layouts: &Layouts) -> Vec<Root> {
 }
 
 /// The thread-local storage of all threads. Variables of the main program have names.
-pub fn thread_locals(image: &Image, modules: &[LoadedModule], layouts: &Layouts) -> Vec<Root> {
+pub fn thread_locals(image: &CoreImage, modules: &[LoadedModule], layouts: &Layouts) -> Vec<Root> {
     let mut roots = Vec::new();
     let local_bytes = thread_local_bytes(modules);
     for thread in &image.threads {
@@ -111,7 +111,7 @@ fn add_variables(part: &Part<'_>, variables: &[Variable], roots: &mut Vec<Root>)
 ///
 /// `locals` are those of each frame; `may_be_filling` is as in [`Root`].
 pub fn stack(
-    image: &Image,
+    image: &CoreImage,
     thread: &ThreadStack,
     frames: &[StackFrame],
     names: &[String],

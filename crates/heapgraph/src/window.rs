@@ -2,7 +2,7 @@
 //!
 //! Neighbouring blocks need one read. Ranges of any size are visited in pieces, so that the memory needed does not grow with them.
 
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use std::ops::Range;
 
 /// Bytes that are read at once.
@@ -17,7 +17,7 @@ const PAGE: u64 = 4096;
 
 /// A part of the memory that was read last.
 pub(crate) struct Window<'a> {
-    image: &'a Image,
+    image: &'a CoreImage,
     start: u64,
     /// The first `len` of these are bytes of the process.
     bytes: Vec<u8>,
@@ -28,12 +28,12 @@ pub(crate) struct Window<'a> {
 
 impl<'a> Window<'a> {
     /// For blocks, which lie side by side.
-    pub fn new(image: &'a Image) -> Window<'a> {
+    pub fn new(image: &'a CoreImage) -> Window<'a> {
         Window { image, start: 0, bytes: Vec::new(), len: 0, least: WINDOW }
     }
 
     /// For values that lie apart from each other, such as frames on stacks.
-    pub fn near(image: &'a Image) -> Window<'a> {
+    pub fn near(image: &'a CoreImage) -> Window<'a> {
         Window { least: PAGE as usize, ..Window::new(image) }
     }
 

@@ -5,7 +5,7 @@ mod words;
 
 use stackglass_heapgraph::blocks::{Blocks, SiteId};
 use stackglass_heapgraph::other_memory::other_memory;
-use stackglass_process_view::image::{Mapping, Thread, ThreadRegisters};
+use stackglass_process_view::core_image::{Mapping, Thread, ThreadRegisters};
 use std::ops::Range;
 use words::{image, mapping};
 

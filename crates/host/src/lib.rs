@@ -1,8 +1,9 @@
 //! Living inside a process that does not know of the profiler.
 //!
-//! This crate has what the sampler needs inside a program: memory that a forked child does not inherit ([`guest`]), numbered
-//! threads ([`slot`]), the mailboxes ([`mailbox`]) that the signal handler fills, the signal itself ([`signal`]), the timers that
-//! send it ([`user_timer`], [`call_timer`]), peek requests ([`peek`]), the session folder and this process's file in it ([`session`], [`image`]).
+//! This crate has what the sampler needs inside a program: memory that a forked child does not inherit ([`guest`]), numbered threads
+//! ([`slot`]), the mailboxes ([`mailbox`]) that the signal handler fills, the signal itself ([`signal`]), the timers that send it
+//! ([`user_timer`], [`call_timer`]), peek requests ([`peek`]), the session folder and this process's file in it ([`session`],
+//! [`stream_memory`]).
 //!
 //! It does not decide when to sample which thread (`stackglass-sampler` does), and knows nothing of names or reports.
 //!
@@ -22,7 +23,6 @@ pub mod file_limit;
 pub mod fork_guard;
 pub mod guest;
 mod handler;
-pub mod image;
 pub mod mailbox;
 pub mod module_event;
 pub mod peek;
@@ -31,6 +31,7 @@ pub mod restart;
 pub mod session;
 pub mod signal;
 pub mod slot;
+pub mod stream_memory;
 pub mod system;
 pub mod task;
 pub mod thread_events;

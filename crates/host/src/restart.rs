@@ -174,7 +174,7 @@ pub unsafe fn put_back(context: &mut libc::ucontext_t) -> bool {
 mod tests {
     use super::*;
 
-    fn of(code: &[u8]) -> Option<u32> {
+    fn number_after(code: &[u8]) -> Option<u32> {
         let mut before = [0x90; BEFORE];
         before[BEFORE - code.len()..].copy_from_slice(code);
         number_of(&before)
@@ -182,11 +182,11 @@ mod tests {
 
     #[test]
     fn the_number_is_read_from_the_usual_instructions_only() {
-        assert_eq!(of(&[0xb8, 7, 0, 0, 0, 0x0f, 0x05]), Some(7));
-        assert_eq!(of(&[0xb8, 0xe8, 0, 0, 0, 0x0f, 0x05]), Some(232));
-        assert_eq!(of(&[0x31, 0xc0, 0x0f, 0x05]), Some(0));
-        assert_eq!(of(&[0xb8, 0x0e, 1, 0, 0, 0x8b, 0x7c, 0x24, 0x1c, 0x0f, 0x05]), Some(270));
-        assert_eq!(of(&[0xb8, 45, 0, 0, 0, 0x48, 0x8b, 0x74, 0x24, 8, 0x0f, 0x05]), Some(45));
+        assert_eq!(number_after(&[0xb8, 7, 0, 0, 0, 0x0f, 0x05]), Some(7));
+        assert_eq!(number_after(&[0xb8, 0xe8, 0, 0, 0, 0x0f, 0x05]), Some(232));
+        assert_eq!(number_after(&[0x31, 0xc0, 0x0f, 0x05]), Some(0));
+        assert_eq!(number_after(&[0xb8, 0x0e, 1, 0, 0, 0x8b, 0x7c, 0x24, 0x1c, 0x0f, 0x05]), Some(270));
+        assert_eq!(number_after(&[0xb8, 45, 0, 0, 0, 0x48, 0x8b, 0x74, 0x24, 8, 0x0f, 0x05]), Some(45));
         for other in [
             &[0xb9, 7, 0, 0, 0, 0x0f, 0x05][..],
             &[0xb8, 7, 0, 0, 0, 0xcd, 0x80],
@@ -195,7 +195,7 @@ mod tests {
             &[0x44, 0x89, 0xc8, 0x0f, 0x05],
             &[],
         ] {
-            assert_eq!(of(other), None, "{other:x?}");
+            assert_eq!(number_after(other), None, "{other:x?}");
         }
     }
 

@@ -66,7 +66,7 @@ pub fn add(
     let stacks = stacks(tables, &modules, recorder);
     let identities = Identities { stacks, threads };
     let sampling = sampling_of(tables, rate_counts);
-    let scale = Scale::of(sampling);
+    let scale = Scale::from_sampling(sampling);
     let last_peak = page.peak_number().load(Acquire);
     let counters = page.counters().load(Acquire).min(MAX_COUNTERS as u32);
     let allocations = &mut recorder.recording_mut().allocations;
@@ -152,7 +152,7 @@ pub struct Scale {
 
 impl Scale {
     /// For allocations that were recorded in this way.
-    pub fn of(sampling: AllocationSampling) -> Scale {
+    pub fn from_sampling(sampling: AllocationSampling) -> Scale {
         match sampling {
             AllocationSampling::Every | AllocationSampling::Rate(_) => Scale { count: 1.0, bytes: 1.0 },
             // Horvitz and Thompson: each recorded one stands for those that were left out as well.
@@ -365,7 +365,7 @@ mod tests {
     fn programs_and_recordings_have_the_same_size_classes() {
         let powers = (0..38).flat_map(|bits| (0..9).map(move |n| (1u64 << bits) + n * (1 << bits) / 9));
         for size in (0..2000).chain(powers).flat_map(|size| [size.saturating_sub(1), size, size + 1]) {
-            assert_eq!(heap::size_class(size), u32::from(SizeClass::of(size).0), "{size}");
+            assert_eq!(heap::size_class(size), u32::from(SizeClass::from_size(size).0), "{size}");
         }
     }
 }

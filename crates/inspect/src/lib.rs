@@ -2,26 +2,26 @@
 //!
 //! - [`tasks`]: reads the await stacks of async tasks, once or again and again.
 //! - [`heap`]: takes heap snapshots: freezes a process, finds its blocks and roots, and writes the graph.
-//! - [`looks`]: the thread that looks at all tasks of a process again and again, for profiles by wall time.
+//! - [`task_sampler`]: the thread that takes snapshots of all tasks of a process, for profiles by wall time.
 //! - [`task_stacks`]: from what is seen of a task to stacks.
 //! - [`allocation_groups`]: from the tables in which a program counts its allocations to groups.
 //! - [`linked_crate`]: which programs link the crate `stackglass`.
 //!
-//! A process is frozen by the crate `attach`, and becomes an image (`image`). A program reads itself by a forked child (`forked_child`),
-//! or its own memory by the kernel. Nothing here knows how a recording is made or written.
+//! A process is frozen by the crate `attach`, and becomes a core image (`core_image`). A program reads itself by a forked child
+//! (`forked_child`), or its own memory by the kernel. Nothing here knows how a recording is made or written.
 //!
 //! What comes from a process is hostile input: numbers are checked before they are used, and addresses before they are read.
 #![deny(missing_docs)]
 #![allow(unsafe_code, reason = "system calls, and tables in copied memory")]
 
 pub mod allocation_groups;
+mod core_image;
 mod forked_child;
 #[cfg(feature = "heap")]
 pub mod heap;
-mod image;
-#[cfg(feature = "looks")]
+#[cfg(feature = "task-sampler")]
 pub mod linked_crate;
-#[cfg(feature = "looks")]
-pub mod looks;
+#[cfg(feature = "task-sampler")]
+pub mod task_sampler;
 pub mod task_stacks;
 pub mod tasks;

@@ -146,7 +146,7 @@ pub(super) fn with_units<Output>(
         let (Some(info), Some(package)) = (info, &loaded.loaded.package) else { continue };
         let Ok(package) = package.package() else { continue };
         for unit in units_of(info) {
-            let Some(skeleton) = Skeleton::of(&unit) else { continue };
+            let Some(skeleton) = Skeleton::from_unit(&unit) else { continue };
             if let Ok(Some(dwarf)) = package.find_cu(skeleton.id(), &info.dwarf) {
                 split_infos.push((module, Some(skeleton), DebugInfo::new(dwarf)));
             }
@@ -211,7 +211,7 @@ fn split_places(modules: &[Module], files: &[Files], infos: &[Option<DebugInfo<'
     for (module, info) in infos.iter().enumerate().filter(|(module, _)| files[*module].package.is_none()) {
         let Some(info) = info else { continue };
         for unit in units_of(info) {
-            let Some(skeleton) = Skeleton::of(&unit) else { continue };
+            let Some(skeleton) = Skeleton::from_unit(&unit) else { continue };
             let candidates = split::candidates(&unit, &info.dwarf, Path::new(&*modules[module].path));
             found.push(SplitPlace { skeleton, module, candidates });
         }

@@ -7,7 +7,7 @@ use crate::allocations;
 use crate::own_session::{self, Begin};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::*};
-use stackglass_host::image::{ProcessImage, Refused};
+use stackglass_host::stream_memory::{Refused, StreamMemory};
 use stackglass_host::{UNWINDER, confined, peek};
 use stackglass_wire::{ImageFlags, SessionState};
 
@@ -50,12 +50,12 @@ unsafe extern "C" fn after_fork() {
     // Most children exec at once. The thread waits for one tick before it creates the child's file.
     let patience = session.page.delay_ns.load(Relaxed).clamp(100_000, 10_000_000);
     // A child that cannot be sampled runs on without a message, since it may have no stderr.
-    let _ = own_session::launch(Begin::now(), None, make_image, patience);
+    let _ = own_session::launch(Begin::now(), None, make_stream, patience);
 }
 
-/// Creates the image of a forked child, on its sampler's thread.
-pub fn make_image(start: u64) -> Result<ProcessImage, Refused> {
-    let image = own_session::make_image(start)?;
-    image.control.image.fetch_or(ImageFlags::FORKED, AcqRel);
-    Ok(image)
+/// Creates the stream of a forked child, on its sampler's thread.
+pub fn make_stream(start: u64) -> Result<StreamMemory, Refused> {
+    let stream = own_session::make_stream(start)?;
+    stream.control.image.fetch_or(ImageFlags::FORKED, AcqRel);
+    Ok(stream)
 }

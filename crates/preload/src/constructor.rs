@@ -3,7 +3,7 @@
 use crate::own_session::{self, Begin};
 use crate::{allocations, children, environment, peek_only, threads};
 use core::sync::atomic::Ordering::*;
-use stackglass_host::image::Refused;
+use stackglass_host::stream_memory::Refused;
 use stackglass_host::{confined, fork_guard, peek, restart, system};
 use stackglass_sampler::{Forbidden, NotStarted};
 use stackglass_wire::{HEAP_BEING_READ, HEAP_NOT_READ, SessionPage, SessionState};
@@ -67,9 +67,9 @@ extern "C" fn constructor() {
         stackglass_sampler::forbid_timers(Forbidden::Frequent);
     }
     threads::prepare();
-    match own_session::make_image(begin.at) {
-        Ok(image) => {
-            if let Err(why) = own_session::launch(begin, Some(image), children::make_image, 0) {
+    match own_session::make_stream(begin.at) {
+        Ok(stream) => {
+            if let Err(why) = own_session::launch(begin, Some(stream), children::make_stream, 0) {
                 report_unless_stopped(why);
             }
         }

@@ -2,9 +2,9 @@
 
 use crate::{allocations, environment, inherited_filters, real_functions};
 use core::sync::atomic::Ordering::*;
-use stackglass_host::image::{ProcessImage, Refused};
 use stackglass_host::session::{self, Session};
 use stackglass_host::signal::Placement;
+use stackglass_host::stream_memory::{Refused, StreamMemory};
 use stackglass_host::system;
 use stackglass_sampler::{NotStarted, Orders, Plan};
 use std::sync::OnceLock;
@@ -57,16 +57,16 @@ pub fn find() -> Option<&'static Session> {
 }
 
 /// Creates this process's file in the session folder.
-pub fn make_image(start: u64) -> Result<ProcessImage, Refused> {
+pub fn make_stream(start: u64) -> Result<StreamMemory, Refused> {
     let session = get().ok_or(Refused { step: "a session", errno: libc::ENOENT })?;
-    ProcessImage::in_folder(session.folder.as_bytes(), start, session.page.stream_bytes.load(Relaxed))
+    StreamMemory::in_folder(session.folder.as_bytes(), start, session.page.stream_bytes.load(Relaxed))
 }
 
-/// Starts the sampler of this process. Without an image, its thread creates one with `make_image` after `patience` ns.
+/// Starts the sampler of this process. Without a stream, its thread creates one with `make_stream` after `patience` ns.
 pub fn launch(
     begin: Begin,
-    image: Option<ProcessImage>,
-    make_image: fn(u64) -> Result<ProcessImage, Refused>,
+    stream: Option<StreamMemory>,
+    make_stream: fn(u64) -> Result<StreamMemory, Refused>,
     patience: u64,
 ) -> Result<(), NotStarted> {
     let session = get().ok_or(Refused { step: "a session", errno: libc::ENOENT })?;
@@ -76,8 +76,8 @@ pub fn launch(
         orders: Orders::Session(session.page),
         signal: signal_of(session),
         placement: Placement::Alternate,
-        make_image,
-        image,
+        make_stream,
+        stream,
         start: begin.at,
         start_cpu: Some(begin.cpu),
         patience,

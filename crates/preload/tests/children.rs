@@ -17,7 +17,7 @@ fn run(kind: &str) -> (Run, Symbols) {
     assert_eq!(run.status.code(), Some(if kind == "exec" { 5 } else { 0 }), "{kind}: {}", run.stderr);
     assert_eq!(run.stderr, "", "{kind}");
     assert!(run.processes.iter().all(|p| !p.broken));
-    (run, Symbols::of(&program))
+    (run, Symbols::from_program(&program))
 }
 
 /// Time of a process image in stacks that contain a function.

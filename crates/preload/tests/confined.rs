@@ -6,7 +6,7 @@ use stackglass_wire::{Counter, cut};
 #[test]
 fn a_confined_thread_lives_on_without_a_stack() {
     let program = compile("confined", &[]);
-    let symbols = Symbols::of(&program);
+    let symbols = Symbols::from_program(&program);
     for _ in 0..3 {
         let session = Session::new();
         let run = session.run(session.command(&program).arg("filter"));
@@ -25,7 +25,7 @@ fn a_confined_thread_lives_on_without_a_stack() {
 #[test]
 fn sampling_ends_before_a_thread_enters_strict_mode() {
     let program = compile("confined", &[]);
-    let symbols = Symbols::of(&program);
+    let symbols = Symbols::from_program(&program);
     for _ in 0..3 {
         let session = Session::new();
         let run = session.run(session.command(&program).arg("strict"));

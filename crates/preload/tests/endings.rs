@@ -27,7 +27,7 @@ fn assert_recorded_to_the_end(process: &Process, symbols: &Symbols) {
 #[test]
 fn every_way_to_end() {
     let program = compile("endings", &[]);
-    let symbols = Symbols::of(&program);
+    let symbols = Symbols::from_program(&program);
     for (kind, status, signal) in [
         ("return", Some(0), None),
         ("_exit", Some(7), None),
@@ -50,7 +50,7 @@ fn every_way_to_end() {
 #[test]
 fn a_process_whose_first_thread_has_left_is_sampled_to_its_end() {
     let program = compile("endings", &[]);
-    let symbols = Symbols::of(&program);
+    let symbols = Symbols::from_program(&program);
     for text_maps in [false, true] {
         let session = Session::new();
         let mut command = session.command(&program);
@@ -71,7 +71,7 @@ fn a_program_that_closes_every_descriptor_finds_none_of_ours() {
     let session = Session::new();
     let run = session.run(session.command(&program).arg("closing"));
     assert_eq!(run.stdout.trim(), "3", "the lowest free descriptor");
-    assert!(work_time(&run.processes[0], &Symbols::of(&program)) > 290_000_000);
+    assert!(work_time(&run.processes[0], &Symbols::from_program(&program)) > 290_000_000);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn exec_under_fire() {
 /// Kills the program at a different moment in each round; everything up to the last tick must be recorded.
 fn killed_at_random(rounds: u32) {
     let program = compile("endings", &[]);
-    let symbols = Symbols::of(&program);
+    let symbols = Symbols::from_program(&program);
     for round in 0..rounds {
         let session = Session::new();
         let at = Duration::from_micros(20_000 + (round as u64).wrapping_mul(7919) % 90_000);
@@ -174,7 +174,7 @@ fn a_session_that_cannot_be_written_to_costs_one_line() {
 #[test]
 fn a_limit_on_file_sizes_ends_nothing() {
     let program = compile("endings", &[]);
-    let symbols = Symbols::of(&program);
+    let symbols = Symbols::from_program(&program);
     // Kilobytes: nothing fits; the control page fits; a small stream fits; all of it fits.
     for (limit, sampled) in [("0", false), ("16", false), ("512", true), ("8192", true)] {
         let session = Session::new();
@@ -216,7 +216,7 @@ fn orders_are_obeyed_waiting_sampling_stopped() {
     assert_eq!(run.status.code(), Some(7));
     let process = &run.processes[0];
     assert_eq!(process.state, ProcessState::Stopped);
-    let time = work_time(process, &Symbols::of(&program));
+    let time = work_time(process, &Symbols::from_program(&program));
     assert!((250_000_000..350_000_000).contains(&time), "{time}");
 }
 
@@ -231,6 +231,6 @@ fn a_launcher_that_is_gone_is_noticed() {
     assert_eq!(run.status.code(), Some(7));
     let process = &run.processes[0];
     assert_eq!(process.state, ProcessState::Stopped);
-    let time = work_time(process, &Symbols::of(&program));
+    let time = work_time(process, &Symbols::from_program(&program));
     assert!((5_500_000_000..6_600_000_000).contains(&time), "{time}");
 }

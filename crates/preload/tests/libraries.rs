@@ -12,7 +12,7 @@ fn open_and_close(seconds: &str) -> Run {
     assert!(run.stdout.trim().parse::<u64>().unwrap() > 50, "rounds: {}", run.stdout);
     let process = &run.processes[0];
     assert!(!process.broken);
-    let threads = process.threads(&Symbols::of(&program));
+    let threads = process.threads(&Symbols::from_program(&program));
     let opener = threads.values().find(|t| t.time_in("open_and_close") > 0).unwrap();
     let all = (opener.awake + opener.asleep) as f64;
     let through = opener.time_in("open_and_close;work") as f64;

@@ -12,7 +12,7 @@ fn run(kind: &str) -> (Run, Process, Symbols) {
     assert_eq!(run.stderr, "", "{kind}");
     let process = run.processes.pop().unwrap();
     assert!(!process.broken);
-    (run, process, Symbols::of(&program))
+    (run, process, Symbols::from_program(&program))
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn program_that_sleeps() {
 fn sleepers_of_the_standard_library_are_not_disturbed() {
     let run = run("program_that_sleeps");
     let process = &run.processes[0];
-    let threads = process.threads(&Symbols::of(&std::env::current_exe().unwrap()));
+    let threads = process.threads(&Symbols::from_program(&std::env::current_exe().unwrap()));
     for name in SLEEPERS.iter().chain(&["in_lock"]) {
         let (mut right, mut all) = (0, 0);
         for thread in threads.values().filter(|t| t.name == *name) {

@@ -15,7 +15,7 @@ fn check(threads: usize, seconds: &str) {
     let process = &run.processes[0];
     eprintln!("{:#?}", process.counters);
     eprintln!("interrupted: {}", run.stdout);
-    let seen = process.threads(&Symbols::of(&program));
+    let seen = process.threads(&Symbols::from_program(&program));
     let (mut right, mut all) = (0, 0);
     for kind in KINDS {
         for thread in seen.values().filter(|t| t.name == kind) {

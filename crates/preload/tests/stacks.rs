@@ -22,7 +22,7 @@ fn check(maps: &str) {
     assert_eq!(run.processes.len(), 1);
     let process = &run.processes[0];
     assert_eq!(process.state, ProcessState::Stopped);
-    let threads = process.threads(&Symbols::of(&program));
+    let threads = process.threads(&Symbols::from_program(&program));
     assert_eq!(threads.len(), 5, "main and four threads, no sampler: {threads:#?}");
     let named = |name: &str| threads.values().find(|t| t.name == name).expect(name);
     let share = |t: &Thread, part: &str| t.time_in(part) as f64 / (t.awake + t.asleep) as f64;
@@ -61,7 +61,7 @@ fn an_entry_without_unwind_rules_is_the_outermost_frame() {
     let session = Session::new();
     let run = session.run(&mut session.command(&program));
     assert!(run.status.success(), "{} {}", run.status, run.stderr);
-    let main = &run.processes[0].threads(&Symbols::of(&program))[&1];
+    let main = &run.processes[0].threads(&Symbols::from_program(&program))[&1];
     assert!(main.time_in("_start;main;work") > 200_000_000, "{main:#?}");
     assert!(main.time_in("_start;main;sleeps") > 200_000_000, "{main:#?}");
     let all = main.awake + main.asleep;

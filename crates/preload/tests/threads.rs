@@ -16,7 +16,7 @@ fn run_every(kind: &str, delay_ns: u64) -> (Run, Symbols) {
     assert_eq!(run.stderr, "", "{kind}");
     assert_eq!(run.stdout.trim(), "0", "{kind}: nothing went wrong inside");
     assert_eq!(run.processes.len(), 1);
-    (run, Symbols::of(&program))
+    (run, Symbols::from_program(&program))
 }
 
 #[test]

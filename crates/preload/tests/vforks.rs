@@ -6,7 +6,7 @@ use stackglass_wire::PEEK_MARK;
 #[test]
 fn parents_stay_sampled_and_keep_their_handlers() {
     let program = compile("vforks", &[]);
-    let symbols = Symbols::of(&program);
+    let symbols = Symbols::from_program(&program);
     for kind in ["exit", "reset", "handlers", "peek"] {
         let session = Session::new();
         let mut marked = false;

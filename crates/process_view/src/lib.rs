@@ -1,12 +1,12 @@
 //! What is known of a process that does not run: its memory, modules, threads, frames and variables.
 //!
-//! An [`Image`](image::Image) is the memory and the registers of a frozen copy, of a process that is stopped, or of the own process. A
-//! [`ProcessView`] knows its modules, and finds the rest from there. Graphs of heaps and await stacks are read from it.
+//! A [`CoreImage`](core_image::CoreImage) is the memory and the registers of a frozen copy, of a process that is stopped, or of the own
+//! process. A [`ProcessView`] knows its modules, and finds the rest from there. Graphs of heaps and await stacks are read from it.
 //!
 //! Everything that comes from the process is hostile input: addresses and counts are checked before they are used.
 #![forbid(unsafe_code)]
 
-pub mod image;
+pub mod core_image;
 pub mod locals;
 mod module_files;
 pub mod modules;

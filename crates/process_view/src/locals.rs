@@ -1,6 +1,6 @@
 //! The local variables of the frames on all stacks.
 
-use crate::image::Image;
+use crate::core_image::CoreImage;
 use crate::modules::LoadedModule;
 use crate::stacks::StackFrame;
 use stackglass_layouts::{Layouts, Local, LocalPlace, StoppedFrame, TypeId, Wanted};
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 /// Reads the layouts of modules, and the local variables of the frames of each thread. `files` are the files of the modules.
 pub(crate) fn read(
-    image: &Image,
+    image: &CoreImage,
     modules: &[LoadedModule],
     files: &[Module],
     options: &Options,

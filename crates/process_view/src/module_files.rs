@@ -3,7 +3,7 @@
 //! A mapping names its file by a path in the process's root folder and mount namespace, where another file may be by now. So the
 //! inode number must be that of the mapping.
 
-use crate::image::{Image, Mapping};
+use crate::core_image::{CoreImage, Mapping};
 use crate::modules::LoadedModule;
 use stackglass_profile::Module;
 use std::fs::File;
@@ -16,7 +16,7 @@ const DELETED: &str = " (deleted)";
 const LINK: usize = 3;
 
 /// The modules by paths that find their files from this process.
-pub(crate) fn find(image: &Image, modules: &[LoadedModule]) -> Vec<Module> {
+pub(crate) fn find(image: &CoreImage, modules: &[LoadedModule]) -> Vec<Module> {
     let root = std::fs::read_link(format!("/proc/{}/root", image.pid)).unwrap_or_else(|_| "/".into());
     let is_in_other_namespace = {
         let namespace = |task: &str| std::fs::read_link(format!("/proc/{task}/ns/mnt")).ok();

@@ -1,6 +1,6 @@
 //! The program and the libraries of the process, from the ELF headers in its memory.
 
-use crate::image::{Image, Mapping};
+use crate::core_image::{CoreImage, Mapping};
 use stackglass_unwind::Module;
 use stackglass_unwind::modules::OwnedModuleList;
 use std::ops::Range;
@@ -49,7 +49,7 @@ impl LoadedModule {
 }
 
 /// All modules, the main program first. `executable` is the path of the program.
-pub fn find(image: &Image, executable: &str) -> Vec<LoadedModule> {
+pub fn find(image: &CoreImage, executable: &str) -> Vec<LoadedModule> {
     let mut found = Vec::new();
     let mut index = 0;
     while index < image.mappings.len() && found.len() < MOST {
@@ -97,7 +97,7 @@ fn is_data(mapping: &Mapping) -> bool {
     mapping.readable && !mapping.executable && !mapping.shared && !mapping.path.starts_with('[')
 }
 
-fn thread_local(image: &Image, base: u64) -> Option<ThreadLocal> {
+fn thread_local(image: &CoreImage, base: u64) -> Option<ThreadLocal> {
     let mut header = [0; ELF_HEADER as usize];
     if image.memory.read(base, &mut header) != header.len() {
         return None;

@@ -3,7 +3,7 @@
 //! A page that is used again stays: those of vtables and runtimes are read once, however many tasks lie on pages of their own.
 //! Pages are kept in two generations. A full young one becomes the old one, whose pages are dropped unless they are used.
 
-use crate::image::Image;
+use crate::core_image::CoreImage;
 use foldhash::HashMap;
 use std::cell::RefCell;
 
@@ -13,7 +13,7 @@ const MOST: usize = 4096;
 
 /// The memory of a process, of which pages are kept.
 pub struct Pages<'a> {
-    image: &'a Image,
+    image: &'a CoreImage,
     kept: RefCell<Kept>,
 }
 
@@ -50,12 +50,12 @@ impl Kept {
 
 impl<'a> Pages<'a> {
     /// Nothing is read yet.
-    pub fn new(image: &'a Image) -> Pages<'a> {
+    pub fn new(image: &'a CoreImage) -> Pages<'a> {
         Pages { image, kept: RefCell::default() }
     }
 
     /// The process.
-    pub fn image(&self) -> &'a Image {
+    pub fn image(&self) -> &'a CoreImage {
         self.image
     }
 
@@ -94,7 +94,7 @@ impl<'a> Pages<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::Memory;
+    use crate::core_image::Memory;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -113,7 +113,7 @@ mod tests {
     fn pages_in_use_stay_and_the_number_of_others_is_bounded() {
         let reads = Arc::new(AtomicUsize::new(0));
         let memory = Box::new(Numbered(reads.clone()));
-        let image = Image { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory };
+        let image = CoreImage { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory };
         let pages = Pages::new(&image);
         for number in 0..20 * MOST as u64 {
             assert_eq!(pages.number(number * PAGE + 8, 1), Some(u128::from(number as u8)));

@@ -1,6 +1,6 @@
 //! The stack frames of the threads, and which part of the stack each has.
 
-use crate::image::{Image, ThreadRegisters};
+use crate::core_image::{CoreImage, ThreadRegisters};
 use crate::modules::{LoadedModule, unwind_list};
 use stackglass_unwind::{
     Module, ModuleMemory, Register, Registers, RuleTable, Scratch, StackMemory, WalkedFrame, Walker,
@@ -35,7 +35,7 @@ pub struct StackFrame {
 
 /// The frames of a thread, innermost first; `end` is the end of its stack. The last frame contains the rest.
 pub fn frames(
-    image: &Image,
+    image: &CoreImage,
     modules: &[LoadedModule],
     threads: &[(ThreadRegisters, u64)],
 ) -> Vec<Vec<StackFrame>> {
@@ -78,7 +78,7 @@ fn all_registers(registers: &ThreadRegisters) -> Registers {
 }
 
 /// The part of the stack of each frame: it ends with the return address to its caller.
-fn ranges(image: &Image, sp: u64, end: u64, lookups: &[u64]) -> Vec<StackFrame> {
+fn ranges(image: &CoreImage, sp: u64, end: u64, lookups: &[u64]) -> Vec<StackFrame> {
     let start = sp.saturating_sub(RED_ZONE);
     let searched = end.saturating_sub(start).min(LONGEST_SEARCH);
     let mut bytes = vec![0; searched as usize];
@@ -113,7 +113,7 @@ fn ranges(image: &Image, sp: u64, end: u64, lookups: &[u64]) -> Vec<StackFrame> 
 
 /// Reads unwind information of modules. All threads need the same few pages of it.
 struct ModuleReader<'a> {
-    image: &'a Image,
+    image: &'a CoreImage,
     /// Pages by their numbers, up to the first byte that cannot be read.
     pages: RefCell<HashMap<u64, Box<[u8]>>>,
 }
@@ -156,7 +156,7 @@ impl ModuleMemory for ModuleReader<'_> {
 }
 
 struct StackReader<'a> {
-    image: &'a Image,
+    image: &'a CoreImage,
     start: u64,
     bytes: Vec<u8>,
 }

@@ -1,12 +1,12 @@
 //! The threads of a process, and where their stacks end.
 
-use crate::image::{Image, ThreadRegisters};
+use crate::core_image::{CoreImage, ThreadRegisters};
 use crate::modules::LoadedModule;
 
 /// A thread, and where its stack ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadStack {
-    /// Its place in [`Image::threads`].
+    /// Its place in [`CoreImage::threads`].
     pub index: usize,
     /// Its registers.
     pub registers: ThreadRegisters,
@@ -15,7 +15,7 @@ pub struct ThreadStack {
 }
 
 /// The stacks of all threads whose registers are known.
-pub fn stacks(image: &Image, modules: &[LoadedModule]) -> Vec<ThreadStack> {
+pub fn stacks(image: &CoreImage, modules: &[LoadedModule]) -> Vec<ThreadStack> {
     let local = thread_local_bytes(modules);
     let threads = image.threads.iter().enumerate();
     let stacks = threads.filter_map(|(index, thread)| {

@@ -1,6 +1,6 @@
 //! A process with its modules, and the ways from there to its files, threads and types.
 
-use crate::image::Image;
+use crate::core_image::CoreImage;
 use crate::modules::LoadedModule;
 use crate::stacks::StackFrame;
 use crate::threads::ThreadStack;
@@ -12,7 +12,7 @@ use stackglass_symbols::Options;
 /// A process that does not run, or the own process.
 pub struct ProcessView<'a> {
     /// Its memory and registers.
-    pub image: &'a Image,
+    pub image: &'a CoreImage,
     /// The path of its program.
     executable: String,
     /// The program and its libraries; the program is first.
@@ -31,7 +31,7 @@ pub struct Threads {
 
 impl<'a> ProcessView<'a> {
     /// Finds the modules of a process.
-    pub fn open(image: &'a Image) -> ProcessView<'a> {
+    pub fn open(image: &'a CoreImage) -> ProcessView<'a> {
         let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
         let modules = modules::find(image, &executable);
         ProcessView { image, executable, modules }

@@ -244,7 +244,8 @@ mod tests {
             });
             let (stack, thread, task) = (part.samples[0].stack, ThreadNumber(1), 0);
             let counts = AllocationCounts { count: 2, bytes: 50, peak_bytes, ..AllocationCounts::default() };
-            let (process, kind, size_class) = (ProcessIndex(0), AllocationKind::Block, SizeClass::of(25));
+            let (process, kind, size_class) =
+                (ProcessIndex(0), AllocationKind::Block, SizeClass::from_size(25));
             let group = AllocationGroup { stack, thread, process, task, kind, size_class, counts };
             let unknown = AllocationGroup { stack: StackId(0), thread: ThreadNumber(0), ..group };
             part.allocations.groups.extend([group, unknown]);

@@ -173,11 +173,11 @@ impl SizeClass {
     /// ```
     /// use stackglass_profile::SizeClass;
     ///
-    /// assert_eq!(SizeClass::of(0).sizes(), 0..=0);
-    /// assert_eq!(SizeClass::of(24).sizes(), 17..=24);
-    /// assert_eq!(SizeClass::of(129).sizes(), 129..=160);
+    /// assert_eq!(SizeClass::from_size(0).sizes(), 0..=0);
+    /// assert_eq!(SizeClass::from_size(24).sizes(), 17..=24);
+    /// assert_eq!(SizeClass::from_size(129).sizes(), 129..=160);
     /// ```
-    pub fn of(size: u64) -> SizeClass {
+    pub fn from_size(size: u64) -> SizeClass {
         if size <= 128 {
             return SizeClass(size.div_ceil(8) as u8);
         }
@@ -211,11 +211,11 @@ mod tests {
     #[test]
     fn every_size_is_in_one_class() {
         let mut next = 0;
-        for class in 0..=SizeClass::of(u64::MAX).0 {
+        for class in 0..=SizeClass::from_size(u64::MAX).0 {
             let sizes = SizeClass(class).sizes();
             assert_eq!(*sizes.start(), next, "class {class}");
-            assert_eq!(SizeClass::of(*sizes.start()), SizeClass(class));
-            assert_eq!(SizeClass::of(*sizes.end()), SizeClass(class));
+            assert_eq!(SizeClass::from_size(*sizes.start()), SizeClass(class));
+            assert_eq!(SizeClass::from_size(*sizes.end()), SizeClass(class));
             next = sizes.end().wrapping_add(1);
         }
         assert_eq!(next, 0, "the last class ends with the largest number");

@@ -53,10 +53,10 @@ impl AwaitLocation {
     ///
     /// let kind = AwaitKind::Waiting;
     /// let frame = AwaitLocation { kind, function: "app::serve".into(), file: "src/main.rs".into(), line: 42 };
-    /// assert_eq!(AwaitLocation::of(&frame.module().path, 42), Some(frame));
-    /// assert_eq!(AwaitLocation::of("/usr/bin/app", 42), None);
+    /// assert_eq!(AwaitLocation::from_path(&frame.module().path, 42), Some(frame));
+    /// assert_eq!(AwaitLocation::from_path("/usr/bin/app", 42), None);
     /// ```
-    pub fn of(path: &str, offset: u64) -> Option<AwaitLocation> {
+    pub fn from_path(path: &str, offset: u64) -> Option<AwaitLocation> {
         let mut parts = path.strip_prefix(START)?.strip_prefix(SEPARATOR)?.splitn(3, SEPARATOR);
         let kind = match parts.next()? {
             "waiting" => AwaitKind::Waiting,

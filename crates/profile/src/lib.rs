@@ -44,7 +44,7 @@ pub use ids::{Address, LocationId, ModuleIndex, Nanos, ProcessIndex, StackId, Ta
 pub use reached_blocks::{PortableStack, ReachedBlocks};
 pub use recorder::Recorder;
 pub use recording::{
-    End, LOOKS_AT_TASKS, Module, Process, Recording, RecordingInfo, Sample, SampleKind, State, Thread,
+    End, Module, Process, Recording, RecordingInfo, Sample, SampleKind, State, TASK_SNAPSHOTS, Thread,
 };
 pub use sanitize::sanitize;
 pub use small_numbers::SmallNumbers;

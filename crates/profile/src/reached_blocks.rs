@@ -115,7 +115,7 @@ mod tests {
                 process: *process,
                 task: 0,
                 kind: AllocationKind::Block,
-                size_class: SizeClass::of(32),
+                size_class: SizeClass::from_size(32),
                 counts: AllocationCounts {
                     count: count + 1,
                     bytes: (count + 1) * 32,
@@ -136,7 +136,7 @@ mod tests {
             recording(&[(1, program, 3), (1, program, 7), (1, child, 5), (2, program, 4), (3, program, 2)]);
         let part = |offset, count, reached_count| ReachedBlocks {
             stack: vec![(b"".as_slice().into(), offset)],
-            size_class: SizeClass::of(32),
+            size_class: SizeClass::from_size(32),
             count,
             reached_count,
         };

@@ -234,12 +234,12 @@ impl Recorder {
         self.add(sample, |_, _| true);
     }
 
-    /// Adds a sample of a look at all tasks. It is merged with another one of the same look only: the errors of shares come from
-    /// single looks.
+    /// Adds a sample of a task snapshot. It is merged with another one of the same snapshot only: the errors of shares come from
+    /// single snapshots.
     ///
     /// # Panics
     /// If the recording does not have its thread.
-    pub fn add_look_sample(&mut self, sample: Sample) {
+    pub fn add_snapshot_sample(&mut self, sample: Sample) {
         self.add(sample, |last, sample| last.clock == sample.clock);
     }
 

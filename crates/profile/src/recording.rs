@@ -120,9 +120,9 @@ pub struct Module {
     pub build_id: Arc<[u8]>,
 }
 
-/// Label of the counter of looks at the tasks of a process. A look sees all tasks at one moment, so their samples are not
+/// Label of the counter of task snapshots of a process. A snapshot has all tasks at one moment, so their samples are not
 /// independent of each other.
-pub const LOOKS_AT_TASKS: &str = "looks at the tasks";
+pub const TASK_SNAPSHOTS: &str = "task snapshots";
 
 /// State of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]

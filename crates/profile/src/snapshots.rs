@@ -46,7 +46,7 @@ pub fn snapshots(recording: &Recording) -> Vec<u64> {
 /// recording.info.delay = Nanos(10);
 /// recording.samples = vec![sample(1, 8), sample(2, 30), sample(1, 8)];
 ///
-/// let mut snapshots = Snapshots::of(&recording);
+/// let mut snapshots = Snapshots::from_recording(&recording);
 /// let counts: Vec<u64> = recording.samples.iter().map(|sample| snapshots.count(sample)).collect();
 /// assert_eq!(counts, [1, 3, 1], "stack 1 had 16 of 46 ns: two of five snapshots");
 /// ```
@@ -68,11 +68,11 @@ struct Share {
 impl Snapshots {
     /// Computes the snapshots of a recording. Its samples may be merged: only the sum of each kind and the order of their
     /// last samples matter.
-    pub fn of(recording: &Recording) -> Snapshots {
+    pub fn from_recording(recording: &Recording) -> Snapshots {
         Snapshots::numbered(recording, |_| ())
     }
 
-    /// As [`Snapshots::of`]. Passes the kind number of each sample to `tell`, from the last sample to the first.
+    /// As [`Snapshots::from_recording`]. Passes the kind number of each sample to `tell`, from the last sample to the first.
     fn numbered(recording: &Recording, mut tell: impl FnMut(u32)) -> Snapshots {
         let delay = recording.info.delay;
         let mut snapshots = Snapshots { delay: delay.0, numbers: HashMap::default(), shares: Vec::new() };
@@ -257,7 +257,7 @@ mod tests {
         let counts = snapshots(&recording(all, &[(1, 1, all / 2), (1, 2, all / 2), (1, 3, all / 2)]));
         assert_eq!(counts.iter().sum::<u64>(), 1);
         // A sample that the recording does not have.
-        let mut known = Snapshots::of(&recording(10, &[(1, 1, 40)]));
+        let mut known = Snapshots::from_recording(&recording(10, &[(1, 1, 40)]));
         let stranger = recording(10, &[(all as u32, 1, all), (1, 1, all)]);
         assert_eq!(stranger.samples.iter().map(|sample| known.count(sample)).collect::<Vec<_>>(), [0, 4]);
     }

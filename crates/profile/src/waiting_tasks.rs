@@ -1,7 +1,7 @@
 //! Async tasks in a recording: their frames while they wait, and wall-time profiles.
 
 use crate::{
-    AwaitKind, AwaitLocation, Frame, LOOKS_AT_TASKS, Location, LocationId, Recording, StackId, State,
+    AwaitKind, AwaitLocation, Frame, Location, LocationId, Recording, StackId, State, TASK_SNAPSHOTS,
     TASKS_MODULE, Task, TaskId, WAITING, is_await_module,
 };
 use foldhash::HashMap;
@@ -10,8 +10,8 @@ impl Recording {
     /// Whether this is a wall-time profile, in which samples show tasks instead of CPU time of threads.
     pub fn is_walltime(&self) -> bool {
         match self.samples.is_empty() {
-            // No look has succeeded, but some were wanted.
-            true => self.processes.iter().any(|process| process.counters.contains_key(LOOKS_AT_TASKS)),
+            // No task snapshot has succeeded, but some were wanted.
+            true => self.processes.iter().any(|process| process.counters.contains_key(TASK_SNAPSHOTS)),
             false => self.samples.iter().all(|sample| sample.state == State::Task),
         }
     }
@@ -29,7 +29,7 @@ impl Recording {
         let Some(module) = leaf.module.and_then(|module| self.modules.get(module.0 as usize)) else {
             return false;
         };
-        let of_await = AwaitLocation::of(&module.path, leaf.offset);
+        let of_await = AwaitLocation::from_path(&module.path, leaf.offset);
         &*module.path == TASKS_MODULE || of_await.is_some_and(|frame| frame.kind == AwaitKind::Waiting)
     }
 
@@ -42,7 +42,7 @@ impl Recording {
         for (index, Location { module, offset }) in self.stacks.locations().iter().enumerate() {
             let id = LocationId(index as u32);
             let module = module.and_then(|module| self.modules.get(module.0 as usize));
-            if let Some(location) = module.and_then(|module| AwaitLocation::of(&module.path, *offset))
+            if let Some(location) = module.and_then(|module| AwaitLocation::from_path(&module.path, *offset))
                 && self.symbols.frame_indices(id).is_empty()
             {
                 self.symbols.set(id, [location.frame()]);

@@ -50,7 +50,7 @@ pub(crate) struct Executors(u8);
 
 impl Executors {
     /// The executor that a frame belongs to, or none.
-    pub(crate) fn of(frame: &Frame) -> Executors {
+    pub(crate) fn from_frame(frame: &Frame) -> Executors {
         if frame.foreign || is_under(frame, WORK) {
             return Executors::default();
         }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     fn executors(func: &str) -> String {
-        Executors::of(&named(func)).names()
+        Executors::from_frame(&named(func)).names()
     }
 
     #[test]
@@ -106,8 +106,8 @@ mod tests {
         {
             assert_eq!(executors(other), "", "{other}");
         }
-        let tokio = Executors::of(&named("mio::poll::Poll::poll"));
-        let rayon = Executors::of(&named("rayon::vec::drive"));
+        let tokio = Executors::from_frame(&named("mio::poll::Poll::poll"));
+        let rayon = Executors::from_frame(&named("rayon::vec::drive"));
         assert_eq!(rayon.and(tokio).names(), "tokio and rayon");
         assert!(is_glue(&named("core::future::future::Future::poll")));
     }

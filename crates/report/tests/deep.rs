@@ -63,7 +63,7 @@ fn a_hundred_thousand_frames() {
         for everything in [false, true] {
             Summary::new().everything(everything).write(&deep, &mut std::io::sink()).unwrap();
         }
-        assert!(!Callers::of("f").count(&deep).unwrap().is_empty());
+        assert!(!Callers::new("f").count(&deep).unwrap().is_empty());
         flatten(&deep.data(), &deep.dictionary()).unwrap();
     });
 }

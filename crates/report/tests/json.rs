@@ -58,7 +58,7 @@ fn callers_are_as_documented() {
     let mut recording = on_cpu();
     assert!(count_time(&mut recording, Nanos(1)));
     let source = Source::Recording(&recording);
-    let answer = Callers::of("memcpy").answer(source).unwrap();
+    let answer = Callers::new("memcpy").answer(source).unwrap();
     let text = CallersText::new(80, Style::Plain, None).states(StateFilter::Awake).timed(true);
     check("stackglass callers", |out| text.write_json(&answer, source, out));
 }

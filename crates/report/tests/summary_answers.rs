@@ -2,7 +2,7 @@
 
 use crate::made_up::Maker;
 use stackglass_profile::symbols::{Language, Missing, ModuleNote};
-use stackglass_profile::{End, LOOKS_AT_TASKS, Nanos, Recording, State, ThreadNumber};
+use stackglass_profile::{End, Nanos, Recording, State, TASK_SNAPSHOTS, ThreadNumber};
 use stackglass_report::Summary;
 
 const CPP: &str =
@@ -162,10 +162,10 @@ fn no_processor_time_no_processes() {
 }
 
 #[test]
-fn wall_time_profiles_without_looks_explain_no_cpu_time() {
+fn wall_time_profiles_without_task_snapshots_explain_no_cpu_time() {
     let (mut maker, _) = program(&["app"]);
     maker.recording.info.kernel_cpu = Some(Nanos(200_000_000));
-    maker.recording.processes[0].counters.insert(LOOKS_AT_TASKS.into(), 0);
+    maker.recording.processes[0].counters.insert(TASK_SNAPSHOTS.into(), 0);
     let text = screen(&maker.recording, 80);
     assert!(text.contains("No task was seen.") && text.contains("wall-time profile"), "{text}");
     assert!(text.contains("\n0 samples of tasks\n") && !text.contains("CPU"), "{text}");

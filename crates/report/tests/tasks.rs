@@ -62,7 +62,7 @@ fn the_summary_has_a_line_for_each_kind_of_task() {
 }
 
 #[test]
-fn by_wall_time_the_summary_speaks_of_looks_and_waits() {
+fn by_wall_time_the_summary_speaks_of_snapshots_and_waits() {
     let (mut maker, thread) = program(State::Task);
     let recording = &mut maker.recording;
     recording.tasks[1].waited = Nanos(2_500_000_000);

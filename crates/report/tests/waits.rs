@@ -154,7 +154,7 @@ fn no_report_calls_it_cpu_time() {
 
     let mut recording = before.clone();
     stackglass_report::count_time(&mut recording, Nanos(1));
-    let answer = Callers::of("Sleep").answer(&recording).unwrap();
+    let answer = Callers::new("Sleep").answer(&recording).unwrap();
     let callers = CallersText::new(100, Style::Plain, None).states(StateFilter::Awake).timed(true);
     let text = written(|out| callers.write(&answer, Source::Recording(&recording), out));
     assert!(text.contains("wall time of tasks") && !text.contains("CPU"), "{text}");

@@ -12,10 +12,10 @@ use stackglass_wire::{Event, State, ThreadName};
 /// The writing end of the stream.
 pub struct EventWriter {
     writer: Writer<'static>,
-    /// A wall-time profile: samples are looks at tasks, and threads get no time.
+    /// A wall-time profile: samples are of tasks, and threads get no time.
     is_walltime: bool,
-    /// When the last look was.
-    last_look: u64,
+    /// When the last one of them was.
+    last_walltime_sample: u64,
 }
 
 /// The events of one thread.
@@ -27,7 +27,7 @@ pub struct ThreadEvents<'a> {
 impl EventWriter {
     /// Writes into `writer`.
     pub fn new(writer: Writer<'static>, is_walltime: bool) -> EventWriter {
-        EventWriter { writer, is_walltime, last_look: 0 }
+        EventWriter { writer, is_walltime, last_walltime_sample: 0 }
     }
 
     /// Pushes any event; false if there is no room.
@@ -40,8 +40,8 @@ impl EventWriter {
         ThreadEvents { writer: &mut self.writer, header }
     }
 
-    /// Pushes a look of a wall-time profile, which asked `hits` times for the stack; false if there is no room.
-    pub fn push_look(
+    /// Pushes a sample of a wall-time profile, which asked `hits` times for the stack; false if there is no room.
+    pub fn push_walltime_sample(
         &mut self,
         header: &mut ThreadHeader,
         at: u64,
@@ -49,7 +49,7 @@ impl EventWriter {
         stack: Stack<'_>,
         hits: u32,
     ) -> bool {
-        self.last_look = at;
+        self.last_walltime_sample = at;
         self.of(header).push_sample(at, time, State::Task, stack, hits)
     }
 
@@ -82,7 +82,7 @@ impl EventWriter {
         }
         let mut at = thread.time.account.until();
         if self.is_walltime {
-            at = at.max(self.last_look);
+            at = at.max(self.last_walltime_sample);
         } else {
             thread.time.finish(&mut self.of(&mut thread.header));
         }

@@ -5,8 +5,8 @@ use crate::orders::Orders;
 use crate::run_state;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
-use stackglass_host::image::{ProcessImage, Refused};
 use stackglass_host::signal::Placement;
+use stackglass_host::stream_memory::{Refused, StreamMemory};
 use stackglass_host::{agent, fork_guard, system};
 use stackglass_wire::{AGENT_SYMBOL, ControlPage, STREAM_BYTES};
 
@@ -19,7 +19,7 @@ pub struct Config {
     pub signal: i32,
     /// Bytes of the stream (a power of two).
     pub stream_bytes: usize,
-    /// A wall-time profile: each tick looks at one live task, whatever it does.
+    /// A wall-time profile: each tick samples one live task, whatever it does.
     pub walltime: bool,
 }
 
@@ -46,7 +46,7 @@ static USED: AtomicPtr<Kept> = AtomicPtr::new(core::ptr::null_mut());
 static WORDS: AtomicUsize = AtomicUsize::new(0);
 
 struct Kept {
-    image: ProcessImage,
+    stream: StreamMemory,
     pid: u32,
 }
 
@@ -79,20 +79,20 @@ pub fn start(config: Config) -> Result<Handle, NotStarted> {
     }
     stay_loaded();
     let start = system::now();
-    let image = match kept(config.stream_bytes) {
+    let stream = match kept(config.stream_bytes) {
         Some(kept) => {
             kept.renew(start);
             kept
         }
-        None => keep(ProcessImage::in_memory(start, config.stream_bytes as u64)?),
+        None => keep(StreamMemory::in_memory(start, config.stream_bytes as u64)?),
     };
-    let (control, ring) = (image.control, image.ring);
+    let (control, ring) = (stream.control, stream.ring);
     let thread = lifecycle::launch(Plan {
         orders: Orders::Own { delay: config.delay_ns, walltime: config.walltime },
         signal: config.signal,
         placement: Placement::Interrupted,
-        make_image: |_| Err(Refused { step: "an image", errno: libc::EINVAL }),
-        image: Some(image.share()),
+        make_stream: |_| Err(Refused { step: "a stream", errno: libc::EINVAL }),
+        stream: Some(stream.share()),
         start,
         start_cpu: None,
         patience: 0,
@@ -101,18 +101,18 @@ pub fn start(config: Config) -> Result<Handle, NotStarted> {
     Ok(Handle { control, ring, thread, pid: system::process_id() })
 }
 
-fn kept(stream_bytes: usize) -> Option<&'static ProcessImage> {
+fn kept(stream_bytes: usize) -> Option<&'static StreamMemory> {
     // SAFETY: null, or a `Kept` that is never freed.
     let kept = unsafe { USED.load(Acquire).as_ref() }?;
-    (WORDS.load(Relaxed) == stream_bytes && kept.pid == system::process_id()).then_some(&kept.image)
+    (WORDS.load(Relaxed) == stream_bytes && kept.pid == system::process_id()).then_some(&kept.stream)
 }
 
-fn keep(image: ProcessImage) -> &'static ProcessImage {
-    let asked = image.ring.len() * 8;
-    let kept = Box::leak(Box::new(Kept { image, pid: system::process_id() }));
+fn keep(stream: StreamMemory) -> &'static StreamMemory {
+    let asked = stream.ring.len() * 8;
+    let kept = Box::leak(Box::new(Kept { stream, pid: system::process_id() }));
     WORDS.store(asked, Relaxed);
     USED.store(kept, Release);
-    &kept.image
+    &kept.stream
 }
 
 /// Keeps the library that contains this code from being unloaded, because the handler stays installed.

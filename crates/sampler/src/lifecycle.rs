@@ -6,8 +6,8 @@ use crate::run_state;
 use crate::sampler::Sampler;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU64, Ordering::*};
-use stackglass_host::image::{ProcessImage, Refused};
 use stackglass_host::signal::Placement;
+use stackglass_host::stream_memory::{Refused, StreamMemory};
 use stackglass_host::{Guest, guest, signal, system};
 use stackglass_wire::ProcessState;
 
@@ -66,10 +66,10 @@ pub struct Plan {
     pub signal: i32,
     /// Where handlers run.
     pub placement: Placement,
-    /// Creates the process image to write into. Called on the sampler's thread if `image` is `None`.
-    pub make_image: fn(start: u64) -> Result<ProcessImage, Refused>,
-    /// The image, if it exists already.
-    pub image: Option<ProcessImage>,
+    /// Creates the stream to write into. Called on the sampler's thread if `stream` is `None`.
+    pub make_stream: fn(start: u64) -> Result<StreamMemory, Refused>,
+    /// The stream, if it exists already.
+    pub stream: Option<StreamMemory>,
     /// When the process image began, CLOCK_MONOTONIC ns.
     pub start: u64,
     /// CPU time that the main thread had used at `start`, ns, if known. What it ran since is then part of the recording.
@@ -156,23 +156,23 @@ fn sample(guest: &'static Guest, plan: Plan) {
             return;
         }
     }
-    let image = match plan.image {
-        Some(image) => image,
-        None => match (plan.make_image)(plan.start) {
-            Ok(image) => image,
+    let stream = match plan.stream {
+        Some(stream) => stream,
+        None => match (plan.make_stream)(plan.start) {
+            Ok(stream) => stream,
             Err(_) => return,
         },
     };
-    guest.attach(image.control, image.ring);
+    guest.attach(stream.control, stream.ring);
     let Some(memory) = Memory::map() else {
-        image.control.state.store(ProcessState::Unable as u32, Release);
+        stream.control.state.store(ProcessState::Unable as u32, Release);
         return;
     };
     let at: *mut Memory = memory;
     // SAFETY: `at` is the mapping just made; the sampler's borrow of it ends with the sampler, before it is
     // given back.
     unsafe {
-        if let Some(mut sampler) = Sampler::new(guest, &image, &mut *at, plan.orders, plan.start_cpu) {
+        if let Some(mut sampler) = Sampler::new(guest, &stream, &mut *at, plan.orders, plan.start_cpu) {
             sampler.run();
         }
         Memory::unmap(at);

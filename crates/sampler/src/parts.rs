@@ -15,7 +15,7 @@ use crate::threads::folder::{ScanBuffer, ThreadFolder};
 use crate::threads::open_files::OpenFiles;
 use crate::threads::recently_exited::RecentlyExited;
 use crate::threads::table::ThreadTable;
-use stackglass_host::image::ProcessImage;
+use stackglass_host::stream_memory::StreamMemory;
 use stackglass_host::task::Polled;
 use stackglass_host::{Guest, SlotIndex};
 use stackglass_proc_text::ThreadState;
@@ -75,7 +75,7 @@ impl Parts {
     /// The parts before the first tick.
     pub(crate) fn new(
         shared: Shared,
-        image: &ProcessImage,
+        stream: &StreamMemory,
         memory: &'static mut Memory,
         folder: ThreadFolder,
         orders: &Orders,
@@ -99,7 +99,7 @@ impl Parts {
             modules,
             task_names: TaskNames::default(),
             walltime: Walltime::new(orders.walltime()),
-            events: EventWriter::new(Writer::new(image.control, image.ring), orders.walltime()),
+            events: EventWriter::new(Writer::new(stream.control, stream.ring), orders.walltime()),
             due: DueChecks { scan: true, first_scan: false, modules: true },
             can_read_state,
         }
@@ -114,7 +114,7 @@ impl Parts {
     }
 
     /// The task that a sleeping thread polls. Cells are linked first: the thread may have claimed its cell since this tick began, and
-    /// this look decides for as long as it sleeps.
+    /// this observation decides for as long as it sleeps.
     pub(crate) fn polled(&mut self, index: SlotIndex) -> Polled {
         self.task_names.link(self.shared.guest, self.threads);
         self.shared.guest.slot(index).polled()

@@ -171,7 +171,7 @@ fn read_sleeping(parts: &mut Parts, index: SlotIndex, reading: Reading, sleep: S
         SleepingStack::None => {}
         SleepingStack::NeedsSignal => {
             let asleep_at = Some(sleep.place);
-            send::send(parts, index, now, Purpose { asleep_at, look: None });
+            send::send(parts, index, now, Purpose { asleep_at, chosen: None });
         }
         SleepingStack::Read(ReadStack { len, cut }) => {
             let thread = parts.threads.get(index);

@@ -12,7 +12,7 @@ use crate::threads::folder::ThreadFolder;
 use crate::threads::own;
 use crate::{privilege, run_state};
 use core::sync::atomic::Ordering::*;
-use stackglass_host::image::ProcessImage;
+use stackglass_host::stream_memory::StreamMemory;
 use stackglass_host::{Guest, peek, system};
 use stackglass_unwind::memory::read_own;
 use stackglass_wire::{Counter, ImageFlags, ProcessState, SessionState};
@@ -71,21 +71,21 @@ impl Sampler {
     /// Prepares on the sampler's own thread. `None` if the stream's pages cannot be reserved.
     pub(crate) fn new(
         guest: &'static Guest,
-        image: &ProcessImage,
+        stream: &StreamMemory,
         memory: &'static mut Memory,
         orders: Orders,
         start_cpu: Option<u64>,
     ) -> Option<Sampler> {
-        let control = image.control;
+        let control = stream.control;
         let shared = Shared { guest, control, tid: system::thread_id() };
         control.sampler_tid.store(shared.tid, Release);
         let folder = ThreadFolder::open_if(privilege::own_descriptors());
-        if image.reserve().is_err() {
+        if stream.reserve().is_err() {
             control.state.store(ProcessState::Unable as u32, Release);
             return None;
         }
         let mut granted = privilege::ask_for_punctuality();
-        let parts = Parts::new(shared, image, memory, folder, &orders);
+        let parts = Parts::new(shared, stream, memory, folder, &orders);
         if parts.can_read_state {
             granted |= ImageFlags::SLEEP_LOOK;
         }
@@ -169,7 +169,7 @@ impl Sampler {
         // The main thread is number 1, even if others have reported before.
         let main = parts.shared.control.pid.load(Relaxed);
         let cpu = system::thread_cpu(main);
-        // CPU time before the first look is no part of the recording, unless the image has only just begun. Then the main
+        // CPU time before the first observation is no part of the recording, unless the image has only just begun. Then the main
         // thread's time goes to its first stack: a process of a few milliseconds has no other.
         let before = self.start_cpu.filter(|before| cpu.is_some_and(|cpu| cpu < before + JUST_BEGUN));
         let is_recent = before.is_some() || now.saturating_sub(start) < JUST_BEGUN;
@@ -217,7 +217,7 @@ impl Sampler {
         }
     }
 
-    /// The last look: samples that are still to come, time that is not assigned yet, the end of every thread.
+    /// The last observation: samples that are still to come, time that is not assigned yet, the end of every thread.
     fn finish(&mut self) {
         let parts = &mut self.parts;
         let guest = parts.shared.guest;

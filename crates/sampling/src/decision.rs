@@ -47,7 +47,7 @@ pub enum Step {
     ReadState,
     /// Check whether it is on a CPU at this moment, then decide again.
     CheckCpu,
-    /// It still sleeps where it slept: its last stack gets the time, and the next look may come later.
+    /// It still sleeps where it slept: its last stack gets the time, and the next observation may come later.
     ReuseSleepingStack,
     /// It sleeps: read its stack from outside.
     ReadSleepingStack(Sleep),

@@ -25,7 +25,7 @@
 //! let table = Report::new().format(Format::Flat).sorted_by(SortedBy::Overhead).group_by(GroupBy::Thread);
 //! table.write(&recording, &mut std::io::stdout())?;
 //! table.write_to_path(&recording, &path)?; // 1 000 columns wide
-//! for caller in Callers::of("Parser::next").count(&recording)? {
+//! for caller in Callers::new("Parser::next").count(&recording)? {
 //!     println!("{} times from {}", caller.count, caller.frame.func);
 //! }
 //! # std::fs::remove_file(&path)?;
@@ -147,7 +147,7 @@ macro_rules! profile {
 /// It cannot run together with [`profile!`].
 ///
 /// Await stacks need the types of async functions: full debug information (`debug = 2`) of the crate that has them. Without, and
-/// where a wait is over before it is read, some tens of microseconds after the look, a waiting task appears as `[waiting]`. A thread
+/// where a wait is over before it is read, some tens of microseconds after the sample, a waiting task appears as `[waiting]`. A thread
 /// of the profiler reads the types when it meets the first waiting task, which takes some tenths of a second and some tens of
 /// megabytes, and so does not see short waits at the very start. If the expression ends before, the end waits for it.
 ///

@@ -178,7 +178,7 @@ impl Requests {
 
 /// Answers requests for as long as the process lives.
 fn answer(seen: u32) {
-    let queue = RequestQueue::of(std::process::id());
+    let queue = RequestQueue::new(std::process::id());
     let mut requests = Requests { seen, queue, waiting: VecDeque::new() };
     loop {
         let new = requests.new_responders();

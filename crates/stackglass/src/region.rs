@@ -16,15 +16,15 @@ static TOLD: AtomicBool = AtomicBool::new(false);
 impl Region {
     /// Starts sampling, or prints on standard error why it cannot.
     pub fn enter() -> Region {
-        Region::of(Profiler::start())
+        Region::from_started(Profiler::start())
     }
 
     /// The same for a wall-time profile.
     pub fn enter_walltime() -> Region {
-        Region::of(Profiler::start_walltime())
+        Region::from_started(Profiler::start_walltime())
     }
 
-    fn of(started: Result<Profiler, StartError>) -> Region {
+    fn from_started(started: Result<Profiler, StartError>) -> Region {
         let profiler = started.map_err(|error| {
             if !TOLD.swap(true, Ordering::Relaxed) {
                 eprintln!("stackglass: not sampling: {}", sanitize(&error.to_string()));

@@ -33,9 +33,9 @@ fn results_can_be_named() {
     assert_eq!((unknown.given.as_str(), "1-3".parse::<Pick>()), ("table", Ok(Pick::Range(1..=3))));
 
     let callers: Result<Vec<Caller>, CallersError> =
-        Callers::of("f").lines(1..=2).count((&data, &dictionary));
+        Callers::new("f").lines(1..=2).count((&data, &dictionary));
     assert_eq!(callers.unwrap_err(), CallersError::LinesWithoutFile);
-    let answer: Answer = Callers::of("f").answer((&data, &dictionary)).unwrap();
+    let answer: Answer = Callers::new("f").answer((&data, &dictionary)).unwrap();
     let [called]: &[Called] = &answer.functions else { panic!("{answer:?}") };
     assert_eq!((called.snapshots, called.uncalled), (1, 1));
     let flat: Result<(Data, Dictionary), NoAddressLeft> = flatten(&data, &dictionary);

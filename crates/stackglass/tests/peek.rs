@@ -36,10 +36,10 @@ struct Peeked {
 
 impl Peeked {
     fn start(name: &str) -> Peeked {
-        Peeked::of(Command::new(std::env::current_exe().unwrap()), name)
+        Peeked::start_command(Command::new(std::env::current_exe().unwrap()), name)
     }
 
-    fn of(mut command: Command, name: &str) -> Peeked {
+    fn start_command(mut command: Command, name: &str) -> Peeked {
         let command = command.args(["--exact", name, "--nocapture"]).env(CHILD, name).env("COLUMNS", "100");
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let errors = BufReader::new(child.stderr.take().unwrap());
@@ -199,7 +199,7 @@ fn a_profile_that_runs_is_shown_and_not_disturbed() {
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.stdin(Stdio::piped());
-    let mut peeked = Peeked::of(command, NAME);
+    let mut peeked = Peeked::start_command(command, NAME);
     let mut stdin = peeked.child.stdin.take().unwrap();
     // The first peek is requested after this moment, the second one at least 850 ms later.
     let began = Instant::now();
@@ -252,7 +252,7 @@ fn a_full_buffer_and_an_odd_variable_change_nothing() {
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.env("STACKGLASS_PEEK_HEAP_SNAPSHOT", "YES");
-    let mut peeked = Peeked::of(command, NAME);
+    let mut peeked = Peeked::start_command(command, NAME);
     for _ in 0..2 {
         peeked.signal();
         peeked.until("Profile collected.");
@@ -276,7 +276,7 @@ fn a_program_that_has_taken_the_signal_keeps_it() {
     // Ignored at its start, so it stays.
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' USR1; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
-    let mut peeked = Peeked::of(command, NAME);
+    let mut peeked = Peeked::start_command(command, NAME);
     peeked.signal();
     std::thread::sleep(Duration::from_millis(300));
     assert!(peeked.child.try_wait().unwrap().is_none(), "it lives on");

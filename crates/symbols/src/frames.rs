@@ -123,7 +123,7 @@ impl<'main> Lookup<'_, 'main> {
     /// Finds the unit with the functions, which may be in another file, and its frames.
     fn drafts(&mut self, cache: &mut Cache) -> Vec<(u32, Draft)> {
         let (wanted, skeleton) = (self.wanted, self.skeleton);
-        let Some(half) = Skeleton::of(skeleton) else {
+        let Some(half) = Skeleton::from_unit(skeleton) else {
             return self.drafts_from(&wanted.info, skeleton, cache);
         };
         let parent = &wanted.info.dwarf;

@@ -9,7 +9,7 @@ use stackglass_profile::symbols::Language;
 const SYMBOLS: usize = 1 << 16;
 
 /// The language of most code in a module, as far as its sections and symbols tell.
-pub(crate) fn of(files: &Files) -> Language {
+pub(crate) fn detect(files: &Files) -> Language {
     let Some(elf) = files.program.as_ref().and_then(|file| Elf::parse(file).ok()) else {
         return Language::Unknown;
     };

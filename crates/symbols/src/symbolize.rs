@@ -96,7 +96,7 @@ pub fn with_contents(
             missing = Some(Missing::DebugInfo);
         }
         if let Some(missing) = missing {
-            let language = language::of(&files);
+            let language = language::detect(&files);
             recording.symbols.note(ModuleNote { module: module.path.clone(), missing, language });
         }
         outcome.problems.extend(files.problems);

@@ -24,7 +24,7 @@ const LONGEST_SHARED: u32 = 4096;
 /// The function at each of the sorted `addresses`.
 pub(crate) fn functions(elf: &Elf<'_>, addresses: &[u64]) -> Vec<Option<Range<u64>>> {
     let mut found: Vec<Option<Range<u64>>> = vec![None; addresses.len()];
-    match Index::of(elf) {
+    match Index::from_elf(elf) {
         Some(mut index) => {
             let mut last: Option<Range<u64>> = None;
             for (address, found) in addresses.iter().zip(&mut found) {
@@ -80,7 +80,7 @@ struct Index<'data> {
 
 impl<'data> Index<'data> {
     /// `None` without a sorted index.
-    fn of(elf: &Elf<'data>) -> Option<Index<'data>> {
+    fn from_elf(elf: &Elf<'data>) -> Option<Index<'data>> {
         let (address, bytes) = elf.unwind_index()?;
         // gimli multiplies the count without a check; every linker writes a count of four bytes, which cannot overflow.
         if bytes.get(2) != Some(&gimli::constants::DW_EH_PE_udata4.0) {

@@ -156,7 +156,7 @@ impl Drop for Published {
 fn change_counts() -> ChangeCounts {
     unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
         // SAFETY: the loader passes a valid `info`; `data` is the counters below.
-        unsafe { *data.cast::<ChangeCounts>() = ChangeCounts::of(&*info) };
+        unsafe { *data.cast::<ChangeCounts>() = ChangeCounts::from_info(&*info) };
         1
     }
     let mut counts = ChangeCounts::default();
@@ -179,7 +179,7 @@ fn fill(list: &mut OwnedModuleList) {
             address: h.p_vaddr,
             size: h.p_memsz,
         });
-        list.changes = ChangeCounts::of(info);
+        list.changes = ChangeCounts::from_info(info);
         if let Some(module) = Module::from_program_headers(info.dlpi_addr, headers, crate::memory::read_own) {
             let name = if info.dlpi_addr != 0 && info.dlpi_addr == vdso() {
                 // The loader gives its internal name, which is not the path of a file.

@@ -63,13 +63,13 @@ pub struct Slice {
 }
 
 impl Slice {
-    fn of(run: &Run) -> Slice {
+    fn from_run(run: &Run) -> Slice {
         let thread = run.number("thread_cpu_ns").unwrap_or(f64::NAN) * 1e-9;
         Slice { whole: run.tree_cpu, thread, wall: run.wall }
     }
 
     fn between(short: &Run, long: &Run) -> Slice {
-        let (short, long) = (Slice::of(short), Slice::of(long));
+        let (short, long) = (Slice::from_run(short), Slice::from_run(long));
         Slice {
             whole: long.whole - short.whole,
             thread: long.thread - short.thread,
@@ -94,7 +94,7 @@ pub fn rounds(
                 let run = |program: &[String]| setup.run(&[&ways[which].before[..], program].concat());
                 slices[which] = Some(match short {
                     Some(short) => Slice::between(&run(short)?, &run(long)?),
-                    None => Slice::of(&run(long)?),
+                    None => Slice::from_run(&run(long)?),
                 });
             }
             Ok(slices.into_iter().flatten().collect())

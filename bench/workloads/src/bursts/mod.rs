@@ -48,7 +48,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(options: &Options) -> Shape {
+    fn from_options(options: &Options) -> Shape {
         Shape { burst_us: options.burst.unwrap_or(60), pause_us: options.pause.unwrap_or(300) }
     }
 }

@@ -17,8 +17,8 @@ use std::time::Duration;
 const MESSAGE: usize = 64;
 
 fn front(options: &Options, ask: &mut impl Write, answers: &mut impl Read) -> Account {
-    let shape = Shape::of(options);
-    let (mut side, mut limit) = (Side::new(FRONT), Limit::of(options));
+    let shape = Shape::from_options(options);
+    let (mut side, mut limit) = (Side::new(FRONT), Limit::from_options(options));
     while limit.go_on() {
         one_burst(&mut side, shape.burst_us);
         ask.write_all(&[1; MESSAGE]).expect("the back takes requests");
@@ -32,7 +32,7 @@ fn front(options: &Options, ask: &mut impl Write, answers: &mut impl Read) -> Ac
 
 /// Responds to requests until they end.
 fn back(options: &Options, asked: &mut impl Read, answer: &mut impl Write) -> Account {
-    let shape = Shape::of(options);
+    let shape = Shape::from_options(options);
     let mut side = Side::new(BACK);
     while asked.read_exact(&mut [0; MESSAGE]).is_ok() {
         one_burst(&mut side, shape.burst_us);

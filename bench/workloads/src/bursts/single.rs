@@ -21,8 +21,8 @@ fn tell(report: &mut Report, account: Account) {
 
 /// Bursts of one size with a sleep after each.
 pub fn sleep(options: &Options, report: &mut Report) {
-    let shape = Shape::of(options);
-    let (mut side, mut limit) = (Side::new(FRONT), Limit::of(options));
+    let shape = Shape::from_options(options);
+    let (mut side, mut limit) = (Side::new(FRONT), Limit::from_options(options));
     while limit.go_on() {
         one_burst(&mut side, shape.burst_us);
         std::thread::sleep(Duration::from_micros(shape.pause_us));
@@ -38,7 +38,7 @@ pub fn mixed(options: &Options, report: &mut Report) {
         let part = order.below(1 << 20) as f64 / (1 << 20) as f64;
         (least as f64 * (most as f64 / least as f64).powf(part)) as u64
     };
-    let (mut side, mut limit) = (Side::new(FRONT), Limit::of(options));
+    let (mut side, mut limit) = (Side::new(FRONT), Limit::from_options(options));
     while limit.go_on() {
         one_burst(&mut side, draw(BURSTS));
         std::thread::sleep(Duration::from_micros(draw(PAUSES)));
@@ -48,9 +48,9 @@ pub fn mixed(options: &Options, report: &mut Report) {
 
 /// A burst at each expiry of a timer, whose period is burst and pause together.
 pub fn timer(options: &Options, report: &mut Report) {
-    let shape = Shape::of(options);
+    let shape = Shape::from_options(options);
     let mut timer = periodic(Duration::from_micros(shape.burst_us + shape.pause_us));
-    let (mut side, mut limit) = (Side::new(FRONT), Limit::of(options));
+    let (mut side, mut limit) = (Side::new(FRONT), Limit::from_options(options));
     while limit.go_on() {
         one_burst(&mut side, shape.burst_us);
         timer.read_exact(&mut [0; 8]).expect("a timer can be read");

@@ -91,7 +91,7 @@ pub struct Pause {
     /// Making the copy.
     pub clone: Duration,
     /// The longest time that a thread was stopped; for a stopped process, until all were. It may be too long by the time between
-    /// two looks at the thread, and is never too short.
+    /// two observations of the thread, and is never too short.
     pub whole: Duration,
 }
 
@@ -148,7 +148,7 @@ impl FrozenProcess {
         FrozenProcess::start(pid, Kind::Stop, options)
     }
 
-    /// Reads the working set of earlier looks and the tops of all stacks while the process stands still; then it continues,
+    /// Reads the working set of earlier snapshots and the tops of all stacks while the process stands still; then it continues,
     /// unless `others` keeps it stopped. What is read of this value comes into the working set.
     ///
     /// # Errors

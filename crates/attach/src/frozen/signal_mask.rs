@@ -1,12 +1,12 @@
 //! Whether a thread blocks SIGTRAP, so that a stop in user code would reach the program.
 //!
-//! The signal of such a stop waits if it is blocked, and sigtimedwait(2) or signalfd(2) would give it to the program. What the kernel
-//! shows as blocked cannot be trusted in some calls, which replace the set until they return. A thread that waits for a CPU may be in
-//! one: at its end, after it has slept, or at its begin, before it sleeps. So one look proves nothing. Neither do two: the first can meet
-//! the end of a call, the second the begin of the next one. Nor does the time that the thread has run: on a busy machine that can be
-//! spent in switching to it, again and again, while it gets no further (measured: five switches of 33 µs).
+//! The signal of such a stop waits if it is blocked, and sigtimedwait(2) or signalfd(2) would give it to the program. What the kernel shows
+//! as blocked cannot be trusted in some calls, which replace the set until they return. A thread that waits for a CPU may be in one: at its
+//! end, after it has slept, or at its begin, before it sleeps. So one check proves nothing. Neither do two: the first can meet the end of a
+//! call, the second the begin of the next one. Nor does the time that the thread has run: on a busy machine that can be spent in switching
+//! to it, again and again, while it gets no further (measured: five switches of 33 µs).
 //!
-//! So a thread that runs is known not to block the signal after several looks, if it was in user code between any two of them, and did
+//! So a thread that runs is known not to block the signal after several checks, if it was in user code between any two of them, and did
 //! not sleep in all that time. A thread in a long call is hardly in user code: it has run for long without sleeping.
 
 use stackglass_perf::user_stop::{UserMoments, UserStop};
@@ -15,8 +15,8 @@ use stackglass_procfs::Status;
 
 /// SIGTRAP in a set of signals.
 pub(super) const TRAP: u64 = 1 << (libc::SIGTRAP - 1);
-/// Looks that show the signal as not blocked. Two can meet calls that sleep; three cannot. One more is for calls that do not sleep.
-const LEAST_LOOKS: u32 = 4;
+/// Checks that show the signal as not blocked. Two can meet calls that sleep; three cannot. One more is for calls that do not sleep.
+const LEAST_CHECKS: u32 = 4;
 /// A call that replaces the set, and does not sleep, returns before the thread has run this long, ns.
 const LONG_RUN: u64 = 2_000_000;
 
@@ -31,7 +31,7 @@ pub(super) enum Mask {
     Unknown,
 }
 
-/// Looks at a thread again and again.
+/// Checks a thread again and again.
 #[derive(Default)]
 pub(super) struct SignalMask {
     /// Shows that the thread gets on.
@@ -43,17 +43,17 @@ pub(super) struct SignalMask {
 #[derive(Clone, Copy)]
 struct Seen {
     voluntary_switches: u64,
-    /// Looks with a moment in user code between any two of them.
-    looks: u32,
+    /// Checks with a moment in user code between any two of them.
+    checks: u32,
     /// Moments in user code until the last of them.
     moments: u64,
-    /// How long the thread had run at the first look, ns.
+    /// How long the thread had run at the first check, ns.
     ran: u64,
 }
 
 impl SignalMask {
-    /// Looks at a thread that runs, and has this timer, which is not armed.
-    pub(super) fn look(&mut self, tid: u32, timer: &mut UserStop) -> Mask {
+    /// Checks a thread that runs, and has this timer, which is not armed.
+    pub(super) fn check(&mut self, tid: u32, timer: &mut UserStop) -> Mask {
         if self.progress.is_none() {
             self.progress = UserMoments::note(tid, timer).ok();
         }
@@ -70,14 +70,14 @@ impl SignalMask {
         let Some(seen) = self.seen.as_mut().filter(|seen| seen.voluntary_switches == voluntary_switches)
         else {
             let moments = timer.moments().unwrap_or(0);
-            self.seen = Some(Seen { voluntary_switches, looks: 1, moments, ran: ran() });
+            self.seen = Some(Seen { voluntary_switches, checks: 1, moments, ran: ran() });
             return Mask::Unknown;
         };
         if moments > seen.moments {
-            seen.looks += 1;
+            seen.checks += 1;
             seen.moments = timer.moments().unwrap_or(0);
         }
-        match seen.looks >= LEAST_LOOKS || ran_before.saturating_sub(seen.ran) >= LONG_RUN {
+        match seen.checks >= LEAST_CHECKS || ran_before.saturating_sub(seen.ran) >= LONG_RUN {
             true => Mask::Open,
             false => Mask::Unknown,
         }

@@ -59,8 +59,8 @@ pub(super) fn stop(process: &mut StoppedThreads<'_>, first: usize) -> Result<(),
     settle(pid, threads, refused)
 }
 
-/// Looks again at threads that were busy in the kernel `waited` ns ago.
-pub(super) fn look_again(process: &mut StoppedThreads<'_>, waited: u64) {
+/// Checks threads again that were busy in the kernel `waited` ns ago.
+pub(super) fn check_again(process: &mut StoppedThreads<'_>, waited: u64) {
     for thread in process.threads.iter_mut().filter(|thread| thread.state == State::InKernel) {
         thread.state = State::Running;
         thread.settle(waited);
@@ -232,7 +232,7 @@ impl TracedThread {
         let Some(ran) = armed.files.stat() else { return };
         let ThreadState::Asleep(sleep) = armed.files.state() else {
             if let Some(timer) = armed.timer.as_mut().filter(|_| !armed.is_armed) {
-                let mask = armed.mask.look(self.tid, timer);
+                let mask = armed.mask.check(self.tid, timer);
                 armed.is_masked = mask == Mask::Blocks;
                 if mask == Mask::Open {
                     armed.arm();

@@ -1,7 +1,7 @@
 //! Pages of a process at one moment, read while it stands still.
 //!
-//! Looks at one process again and again need few of its pages, and mostly those of the last look: their working set (Denning, 1968).
-//! Reading it holds the process up for less time than clone(2), makes no second process, and the program need not duplicate pages
+//! Repeated snapshots of the tasks of one process need few of its pages, and mostly those of the last one: their working set (Denning,
+//! 1968). Reading it holds the process up for less time than clone(2), makes no second process, and the program need not duplicate pages
 //! that it writes.
 //!
 //! While the process stands still, only pages that are present are read. For another one, the kernel may wait for the program itself:
@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 const PAGE: u64 = 4096;
-/// A page that so many looks have not used is no longer read.
-const LOOKS: u32 = 32;
+/// A page that so many snapshots have not used is no longer read.
+const SNAPSHOTS: u32 = 32;
 /// Bytes above the stack pointer of each thread that are read as well.
 const STACK: u64 = 32 << 10;
 /// Bytes below the stack pointer that a function may use (System V ABI x86-64).
@@ -25,7 +25,7 @@ const RED_ZONE: u64 = 128;
 /// What is read of pages that are not in the working set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OtherPages {
-    /// Nothing: [`FrozenProcess::is_incomplete`](super::FrozenProcess::is_incomplete) tells, and the next look has them.
+    /// Nothing: [`FrozenProcess::is_incomplete`](super::FrozenProcess::is_incomplete) tells, and the next snapshot has them.
     Missing,
     /// What they hold later, while the process runs on. They do not come into the working set.
     Live,
@@ -33,24 +33,24 @@ pub enum OtherPages {
     Stopped,
 }
 
-/// The pages that looks at a process use. Clones share them.
+/// The pages that snapshots of a process use. Clones share them.
 #[derive(Clone, Default, Debug)]
 pub struct WorkingSet(Arc<Mutex<Used>>);
 
 #[derive(Default, Debug)]
 struct Used {
-    look: u32,
-    /// Pages by address, and the look that last used them.
+    snapshot: u32,
+    /// Pages by address, and the snapshot that last used them.
     pages: HashMap<u64, u32>,
 }
 
 impl WorkingSet {
-    /// Begins a look. Returns the pages of the last ones, by address.
+    /// Begins a snapshot. Returns the pages of the last ones, by address.
     fn begin(&self) -> Vec<u64> {
         let mut used = self.used();
-        used.look += 1;
-        let look = used.look;
-        used.pages.retain(|_, last| look - *last <= LOOKS);
+        used.snapshot += 1;
+        let snapshot = used.snapshot;
+        used.pages.retain(|_, last| snapshot - *last <= SNAPSHOTS);
         let mut pages: Vec<u64> = used.pages.keys().copied().collect();
         pages.sort_unstable();
         pages
@@ -58,8 +58,8 @@ impl WorkingSet {
 
     fn insert(&self, page: u64) {
         let mut used = self.used();
-        let look = used.look;
-        used.pages.insert(page, look);
+        let snapshot = used.snapshot;
+        used.pages.insert(page, snapshot);
     }
 
     fn used(&self) -> MutexGuard<'_, Used> {
@@ -289,13 +289,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_that_looks_do_not_use_leave_the_set() {
+    fn pages_that_snapshots_do_not_use_leave_the_set() {
         let set = WorkingSet::default();
         assert!(set.begin().is_empty());
         set.insert(0x3000);
         set.insert(0x1000);
         assert_eq!(set.begin(), [0x1000, 0x3000]);
-        for _ in 0..LOOKS - 1 {
+        for _ in 0..SNAPSHOTS - 1 {
             set.insert(0x1000);
             assert_eq!(set.begin(), [0x1000, 0x3000]);
         }

@@ -87,7 +87,7 @@ impl<'p, 'a> Alone<'p, 'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_process_view::image::{Image, Memory};
+    use stackglass_process_view::core_image::{CoreImage, Memory};
     use std::collections::BTreeMap;
 
     struct Words(BTreeMap<u64, u64>);
@@ -121,7 +121,7 @@ mod tests {
 
     fn is_only(words: BTreeMap<u64, u64>) -> bool {
         let memory = Box::new(Words(words));
-        let image = Image { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory };
+        let image = CoreImage { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory };
         Alone::new(&Pages::new(&image)).is_only(TASK, SCHEDULER)
     }
 

@@ -153,7 +153,7 @@ impl<'a> Cells<'a> {
     /// The task with a header at an address.
     pub fn at(&self, values: &Values<'_>, header: u64) -> Option<TaskCell> {
         let kind = self.by_vtable.get(&self.headers.vtable(values, header)?)?;
-        TaskCell::of(values, *kind, header)
+        TaskCell::from_header(values, *kind, header)
     }
 
     /// Whether an address lies in the future of a task that has one of these headers.
@@ -173,7 +173,7 @@ impl<'a> Cells<'a> {
 
 impl TaskCell {
     /// The task of a known type with a header at an address. Of the memory there, nothing is read.
-    pub fn of(values: &Values<'_>, kind: Kind, header: u64) -> Option<TaskCell> {
+    pub fn from_header(values: &Values<'_>, kind: Kind, header: u64) -> Option<TaskCell> {
         let cell = Value { type_id: kind.cell, address: header };
         let stage = values.unwrapped(values.path(cell, &["core", "stage"])?);
         let Shape::Enum { variants, .. } = &values.layout(stage.type_id).shape else { return None };
@@ -230,7 +230,7 @@ pub(super) fn kind(layouts: &Layouts, poll: &str) -> Option<Kind> {
 pub(super) fn constant_words(values: &Values<'_>, module: &LoadedModule, visit: &mut dyn FnMut(u64, u64)) {
     let image = values.pages.image();
     let range = module.module.range();
-    let is_constant = |mapping: &&stackglass_process_view::image::Mapping| {
+    let is_constant = |mapping: &&stackglass_process_view::core_image::Mapping| {
         mapping.readable
             && !mapping.executable
             && mapping.path == module.path

@@ -10,7 +10,7 @@
 use crate::task_headers::Headers;
 use crate::values::Values;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::stacks::StackFrame;
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub struct Poll {
 
 impl Poll {
     /// The frame of this poll among frames of its thread at another moment, if the thread polls the task then.
-    pub fn frame_in(&self, image: &Image, frames: &[StackFrame]) -> Option<usize> {
+    pub fn frame_in(&self, image: &CoreImage, frames: &[StackFrame]) -> Option<usize> {
         let is_of_poll = |frame: &StackFrame| {
             self.function.contains(&frame.lookup) && words(image, frame).contains(&self.header)
         };
@@ -141,7 +141,7 @@ fn functions(values: &Values<'_>, modules: &[LoadedModule], entry: u64) -> Vec<R
 }
 
 /// The registers of a frame, and the words in its part of the stack.
-fn words(image: &Image, frame: &StackFrame) -> Vec<u64> {
+fn words(image: &CoreImage, frame: &StackFrame) -> Vec<u64> {
     let mut words: Vec<u64> = frame.registers.iter().flatten().copied().collect();
     let start = frame.range.start.next_multiple_of(8);
     let size = frame.range.end.saturating_sub(start).min(MOST_BYTES);

@@ -4,7 +4,7 @@
 //! `spawn_blocking`, which are in no list.
 
 use super::cells::Cells;
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 
 /// Alignment of `Cell` on x86-64 (`runtime/task/core.rs`).
 const ALIGNMENT: u64 = 128;
@@ -15,13 +15,13 @@ const PAGE: u64 = 4096;
 const MOST: usize = 1 << 22;
 
 /// The addresses of such blocks.
-pub(super) fn cells(image: &Image, cells: &Cells<'_>) -> Vec<u64> {
+pub(super) fn cells(image: &CoreImage, cells: &Cells<'_>) -> Vec<u64> {
     let Some(offset) = cells.headers.vtable_offset().filter(|_| !cells.is_empty()) else { return Vec::new() };
     blocks(image, offset, &|word| cells.is_vtable(word))
 }
 
 /// The addresses of blocks that have the address of a vtable at an offset.
-pub(super) fn blocks(image: &Image, offset: u64, is_vtable: &dyn Fn(u64) -> bool) -> Vec<u64> {
+pub(super) fn blocks(image: &CoreImage, offset: u64, is_vtable: &dyn Fn(u64) -> bool) -> Vec<u64> {
     let is_heap = |path: &str| path.is_empty() || path == "[heap]" || path.starts_with("[anon");
     let heaps = image
         .mappings

@@ -45,7 +45,7 @@ impl Scheme {
         match self {
             Scheme::Kind => Paint::default(),
             Scheme::Category => Paint::whole(|graph| {
-                let colors = CategoryColors::of(graph);
+                let colors = CategoryColors::from_graph(graph);
                 paint(colors.clone(), colors.darkmode(true)).paint(graph)
             }),
             Scheme::Crate => by_crate(),

@@ -26,7 +26,7 @@ pub(super) fn run(
         let stopped = figures.stopped();
         if figures.age() >= REFRESH_INTERVAL || stopped.is_some() {
             figures.refresh();
-            if print(&Second::of(pid, &figures.model)).is_err() {
+            if print(&Second::from_model(pid, &figures.model)).is_err() {
                 return ExitReason::Asked;
             }
         }
@@ -78,7 +78,7 @@ struct Line<'a> {
 }
 
 impl Second<'_> {
-    fn of(pid: u32, model: &Model) -> Second<'_> {
+    fn from_model(pid: u32, model: &Model) -> Second<'_> {
         let threads = model.threads().into_iter().map(|thread| Thread {
             tid: thread.tid,
             name: thread.name,
@@ -97,13 +97,13 @@ impl Second<'_> {
             cpu: model.awake(),
             threads: threads.collect(),
             functions: functions.collect(),
-            lines: model.lines(None).iter().filter_map(|row| Line::of(model, row)).collect(),
+            lines: model.lines(None).iter().filter_map(|row| Line::from_row(model, row)).collect(),
         }
     }
 }
 
 impl Line<'_> {
-    fn of<'a>(model: &'a Model, row: &Row) -> Option<Line<'a>> {
+    fn from_row<'a>(model: &'a Model, row: &Row) -> Option<Line<'a>> {
         let line = model.line(row.id)?;
         let (file, number) = line.at.rsplit_once(':')?;
         Some(Line { function: model.name(line.function), file, line: number.parse().ok(), own: row.own })
@@ -125,7 +125,7 @@ mod tests {
     fn the_hottest_rows_come_first() {
         let model = with_lines(&[("cold", "a.rs:2", 10), ("hot", "b.rs:7", 90)]);
         let mut out = Vec::new();
-        json::write_line(&Second::of(12, &model), &mut out).unwrap();
+        json::write_line(&Second::from_model(12, &model), &mut out).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap().trim_end(),
             r#"{"pid":12,"wall":200,"cpu":100,"threads":[{"tid":77,"name":"slower","cpu":100,"ready":0,"function":"hot"},{"tid":78,"name":"other","cpu":0,"ready":0,"function":null}],"functions":[{"function":"hot","own":90,"total":90},{"function":"cold","own":10,"total":10}],"lines":[{"function":"hot","file":"b.rs","line":7,"own":90},{"function":"cold","file":"a.rs","line":2,"own":10}]}"#

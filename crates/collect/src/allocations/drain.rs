@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the folder and at live bytes.
+/// Time between two checks of the folder and of live bytes.
 const EVERY: Duration = Duration::from_millis(20);
 /// Most points of memory over time for one process. Beyond that, every second one is dropped.
 const MOST_POINTS: usize = 1024;
@@ -71,7 +71,7 @@ impl Memory {
 }
 
 impl Memory {
-    /// Adds the peak, which lies between two looks.
+    /// Adds the peak, which lies between two points.
     fn insert_peak(&mut self, page: &HeapPage) {
         let clock = Nanos(page.peak_at_ns().load(Relaxed));
         let live_bytes = page.peak_bytes().load(Relaxed).max(0) as u64;
@@ -103,14 +103,14 @@ impl HeapFile {
     }
 
     /// Adds a point to the line of memory over time.
-    fn look(&mut self) {
+    fn add_point(&mut self) {
         let live_bytes = self.tables().page().live_bytes().load(Relaxed).max(0) as u64;
         let resident_bytes = resident_bytes(self.pid()).unwrap_or(0);
         self.memory.push(MemoryPoint { clock: Nanos(monotonic()), live_bytes, resident_bytes });
     }
 
     fn read(mut self, recorder: &mut Recorder) {
-        self.look();
+        self.add_point();
         let tables = self.tables();
         self.memory.insert_peak(tables.page());
         let end = match tables.page().end_ns.load(Relaxed) {
@@ -148,7 +148,7 @@ impl AllocationDrain {
         }
         self.next = Some(now + EVERY);
         self.find();
-        self.open.iter_mut().for_each(HeapFile::look);
+        self.open.iter_mut().for_each(HeapFile::add_point);
     }
 
     /// Reads the processes that have ended. All that is known of them must be in the recording already.
@@ -232,7 +232,7 @@ impl AllocationDrain {
             }
             // A file that is not ready yet is tried again.
             if let Some(file) = HeapFile::open(&entry.path(), name) {
-                self.executables.look(file.pid(), &self.folder);
+                self.executables.check(file.pid(), &self.folder);
                 self.open.push(file);
             }
         }

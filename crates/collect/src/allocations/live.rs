@@ -37,7 +37,7 @@ impl LiveAllocations {
         let page = tables.page();
         let counters = page.counters().load(Acquire).min(MAX_COUNTERS as u32);
         let count = (1..counters).map(|number| tables.counter(number).count.load(Relaxed)).sum();
-        let scale = Scale::of(sampling_of(&tables, RateCounts::OfAll));
+        let scale = Scale::from_sampling(sampling_of(&tables, RateCounts::OfAll));
         let live_bytes = page.live_bytes().load(Relaxed).max(0) as u64;
         AllocationsNow { count: scale.count(count), live_bytes: scale.bytes(live_bytes) }
     }

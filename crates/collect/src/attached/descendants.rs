@@ -58,7 +58,7 @@ impl Descendants {
         self.processes.insert(pid, None);
         match leak_check::obstacle_of(program) {
             Some(obstacle) => drop(self.obstacles.insert(obstacle)),
-            None => self.look(pid),
+            None => self.try_attach(pid),
         }
     }
 
@@ -79,7 +79,7 @@ impl Descendants {
         for pid in pids {
             match self.processes.get_mut(&pid) {
                 Some(Some(attached)) if !on => attached.stop(),
-                Some(None) if on => self.look(pid),
+                Some(None) if on => self.try_attach(pid),
                 _ => {}
             }
         }
@@ -138,7 +138,7 @@ impl Descendants {
                 }
                 found = true;
                 self.processes.insert(child, None);
-                self.look(child);
+                self.try_attach(child);
                 parents.push(child);
             }
         }
@@ -149,7 +149,7 @@ impl Descendants {
         found
     }
 
-    fn look(&mut self, pid: u32) {
+    fn try_attach(&mut self, pid: u32) {
         if !self.sampling {
             return;
         }

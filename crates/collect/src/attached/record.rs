@@ -108,7 +108,7 @@ fn run(options: &Options, as_tasks: Option<&str>, observer: &mut dyn Observer) -
         recorder.count_threads_as_tasks();
     }
     let mut recording = RecordingLoop::new(session, signals, recorder, file, limits);
-    let mut process = RecordedProcess { pid: options.pid, attached, children: Children::of(options.pid) };
+    let mut process = RecordedProcess { pid: options.pid, attached, children: Children::new(options.pid) };
     recording.run(&mut process, observer);
     process.finish(recording, observer);
     Ok(())

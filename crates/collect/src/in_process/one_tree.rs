@@ -106,7 +106,7 @@ fn module_path(recording: &Recording, location: Location) -> &str {
 
 fn await_location(recording: &Recording, location: LocationId) -> Option<AwaitLocation> {
     let location = recording.stacks.location(location);
-    AwaitLocation::of(module_path(recording, location), location.offset)
+    AwaitLocation::from_path(module_path(recording, location), location.offset)
 }
 
 fn code(location: Location) -> Code {
@@ -118,7 +118,7 @@ fn names(recording: &Recording) -> Calls {
     let mut names = Calls::default();
     for (index, location) in recording.stacks.locations().iter().enumerate() {
         let frames = recording.symbols.frames_of(LocationId(index as u32));
-        let calls = frames.map(Call::of);
+        let calls = frames.map(Call::from_frame);
         names.insert(code(*location), calls.collect());
     }
     names

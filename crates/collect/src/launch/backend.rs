@@ -4,7 +4,7 @@
 //! From outside is the default, because nothing runs inside the program. If perf events are refused, nothing else samples a
 //! running thread without interrupting its system calls, so the user must ask for ptrace or the preload library. The preload
 //! library is also used for what only the program knows: async tasks of programs that link the crate. Wall-time profiles of
-//! programs with types are looks at their tasks from outside ([`walltime`](crate::walltime)); those of other programs are
+//! programs with types are snapshots of their tasks from outside ([`walltime`](crate::walltime)); those of other programs are
 //! profiles of their threads, which are sampled as in any recording.
 
 use super::drain::Drain;
@@ -23,7 +23,7 @@ use stackglass_attach::driver::RISK;
 use stackglass_attach::perf_refused::PerfRefused;
 use stackglass_attach::probe;
 use stackglass_inspect::linked_crate::links_the_crate;
-use stackglass_inspect::looks::TaskTypes;
+use stackglass_inspect::task_sampler::TaskTypes;
 use stackglass_profile::{Nanos, Recorder};
 use std::os::fd::RawFd;
 use std::path::Path;
@@ -52,7 +52,7 @@ const NAMED_ALONE: &str = "the lines in which its tasks wait cannot be read here
 
 /// Why a profile by wall time is one of threads, or of named tasks; `None` if the program's tasks can be read.
 fn no_tasks(program: &Path) -> Option<&'static str> {
-    match TaskTypes::of(program) {
+    match TaskTypes::from_program(program) {
         TaskTypes::Known if may_trace_children() => None,
         _ if links_the_crate(program) => Some(NAMED_ALONE),
         TaskTypes::Known => Some(NOT_TRACED),
@@ -69,12 +69,12 @@ pub(super) enum Backend {
     Inside { drain: Drain, library: Option<Library>, fullest: f64 },
 }
 
-/// The tasks of the program, by looks from outside.
+/// The tasks of the program, by snapshots from outside.
 pub(super) struct Tasks {
     delay: Duration,
     sampling: bool,
     /// `None` until the program has started.
-    looks: Option<WallTime>,
+    profile: Option<WallTime>,
 }
 
 impl Backend {
@@ -102,7 +102,7 @@ impl Backend {
                 None => {
                     probe::stop_in_user_code().map_err(LaunchError::NoStops)?;
                     let sampling = options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
-                    let tasks = Tasks { delay: options.delay, sampling, looks: None };
+                    let tasks = Tasks { delay: options.delay, sampling, profile: None };
                     return Ok((Backend::Tasks(Box::new(tasks)), None));
                 }
                 Some(why) if links_the_crate(&program) => return inside(Some(why.to_owned())),
@@ -170,7 +170,7 @@ impl Backend {
         match self {
             Backend::Perf(sampler) => sampler.started(),
             Backend::Traced(descendants) => descendants.started(pid, program),
-            Backend::Tasks(tasks) => tasks.looks = Some(WallTime::begin(pid, tasks.delay, tasks.sampling)),
+            Backend::Tasks(tasks) => tasks.profile = Some(WallTime::begin(pid, tasks.delay, tasks.sampling)),
             Backend::Inside { .. } => {}
         }
     }
@@ -207,7 +207,7 @@ impl Backend {
         match self {
             Backend::Perf(sampler) => sampler.drain(recorder),
             Backend::Traced(descendants) => descendants.read(recorder),
-            Backend::Tasks(tasks) => tasks.looks.iter_mut().for_each(|looks| looks.read(recorder)),
+            Backend::Tasks(tasks) => tasks.profile.iter_mut().for_each(|profile| profile.read(recorder)),
             Backend::Inside { drain, fullest, .. } => *fullest = drain.read(recorder),
         }
     }
@@ -226,7 +226,7 @@ impl Backend {
         match self {
             Backend::Perf(sampler) => sampler.settle_all(recorder),
             Backend::Traced(_) => {}
-            Backend::Tasks(tasks) => tasks.looks.iter_mut().for_each(|looks| looks.read_all(recorder)),
+            Backend::Tasks(tasks) => tasks.profile.iter_mut().for_each(|profile| profile.read_all(recorder)),
             Backend::Inside { drain, .. } => drain.settle(recorder),
         }
     }
@@ -238,7 +238,7 @@ impl Backend {
             Backend::Traced(descendants) => descendants.set_sampling(on),
             Backend::Tasks(tasks) => {
                 tasks.sampling = on;
-                tasks.looks.iter_mut().for_each(|looks| looks.set_sampling(on));
+                tasks.profile.iter_mut().for_each(|profile| profile.set_sampling(on));
             }
             Backend::Inside { .. } => {}
         }
@@ -249,7 +249,9 @@ impl Backend {
         match self {
             Backend::Perf(sampler) => sampler.forget_samples(recorder),
             Backend::Traced(descendants) => descendants.forget_samples(recorder),
-            Backend::Tasks(tasks) => tasks.looks.iter_mut().for_each(|looks| looks.forget_samples(recorder)),
+            Backend::Tasks(tasks) => {
+                tasks.profile.iter_mut().for_each(|profile| profile.forget_samples(recorder))
+            }
             Backend::Inside { drain, .. } => drain.forget_samples(recorder),
         }
     }
@@ -259,7 +261,7 @@ impl Backend {
         match self {
             Backend::Perf(sampler) => sampler.processes(),
             Backend::Traced(descendants) => descendants.processes(),
-            Backend::Tasks(tasks) => tasks.looks.iter().filter(|looks| !looks.has_ended()).count(),
+            Backend::Tasks(tasks) => tasks.profile.iter().filter(|profile| !profile.has_ended()).count(),
             Backend::Inside { drain, .. } => drain.processes(),
         }
     }
@@ -300,26 +302,26 @@ impl Backend {
                 Nanos(0)
             }
             Backend::Tasks(tasks) => {
-                tasks.looks.into_iter().for_each(|mut looks| looks.close(recorder));
+                tasks.profile.into_iter().for_each(|mut profile| profile.close(recorder));
                 Nanos(0)
             }
             Backend::Inside { drain, .. } => drain.close(recorder),
         }
     }
 
-    /// Ends the look that is being taken, and takes no more. Returns whether there were any.
-    pub(super) fn pause_looks(&mut self, recorder: &mut Recorder) -> bool {
+    /// Ends the task snapshot that is being taken, and takes no more. Returns whether there were any.
+    pub(super) fn pause_task_snapshots(&mut self, recorder: &mut Recorder) -> bool {
         let Backend::Tasks(tasks) = self else { return false };
-        let Some(looks) = tasks.looks.as_mut().filter(|_| tasks.sampling) else { return false };
-        looks.set_sampling(false);
-        looks.read_all(recorder);
+        let Some(profile) = tasks.profile.as_mut().filter(|_| tasks.sampling) else { return false };
+        profile.set_sampling(false);
+        profile.read_all(recorder);
         true
     }
 
     /// Lines for the user since the last call.
     pub(super) fn notes(&mut self) -> Vec<String> {
         match self {
-            Backend::Tasks(tasks) => tasks.looks.as_mut().map(WallTime::notes).unwrap_or_default(),
+            Backend::Tasks(tasks) => tasks.profile.as_mut().map(WallTime::notes).unwrap_or_default(),
             _ => Vec::new(),
         }
     }

@@ -18,7 +18,7 @@ static CLOSED: AtomicU8 = AtomicU8::new(0);
 
 #[used]
 #[unsafe(link_section = ".init_array")]
-static CONSTRUCTOR: extern "C" fn() = look;
+static CONSTRUCTOR: extern "C" fn() = note_inherited;
 
 /// `struct sigaction` of the kernel on 64-bit machines.
 #[repr(C)]
@@ -30,7 +30,7 @@ struct Action {
     mask: u64,
 }
 
-extern "C" fn look() {
+extern "C" fn note_inherited() {
     for (bit, signal) in SIGNALS.into_iter().enumerate() {
         let mut action = Action::default();
         // SAFETY: the kernel fills the action. The C library's function would refuse its own signals.

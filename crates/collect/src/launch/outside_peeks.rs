@@ -85,7 +85,7 @@ impl OutsidePeeks {
     /// Process `pid` has received `requests` new requests.
     pub(super) fn receive(&mut self, pid: u32, requests: u32) {
         let process = self.processes.entry(pid).or_insert_with(|| Process {
-            queue: RequestQueue::of(pid),
+            queue: RequestQueue::new(pid),
             waiting: VecDeque::new(),
             active: None,
             idle_since: Instant::now(),

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Most executables that are looked at.
+/// Most executables that are checked.
 const MOST: usize = 64;
 
 /// The remark about a program whose own allocator is not taken over.
@@ -16,7 +16,7 @@ pub fn remark(program: &Program, takeover: &Takeover) -> String {
     line(&name, &takeover.allocator, takeover.obstacle())
 }
 
-/// Looks at the executables of processes, each executable once.
+/// Checks the executables of processes, each executable once.
 #[derive(Default)]
 pub struct Executables {
     seen: HashSet<(u64, u64)>,
@@ -31,8 +31,8 @@ impl Executables {
         }
     }
 
-    /// Looks at the executable of a process of the session in `folder`, if it still runs.
-    pub fn look(&mut self, pid: u32, folder: &Path) {
+    /// Checks the executable of a process of the session in `folder`, if it still runs.
+    pub fn check(&mut self, pid: u32, folder: &Path) {
         let link = PathBuf::from(format!("/proc/{pid}/exe"));
         let Ok(meta) = std::fs::metadata(&link) else { return };
         if self.seen.len() >= MOST || !self.seen.insert((meta.dev(), meta.ino())) {

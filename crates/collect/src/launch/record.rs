@@ -127,7 +127,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         .map(|heap| HeapSnapshots::new(heap, child.pid(), recording.session.folder(), &options.output));
     let time = options.time;
     let takeover = takeover.filter(|takeover| takeover.obstacle().is_none());
-    let cpu_times = CpuTimes::of(child.pid());
+    let cpu_times = CpuTimes::new(child.pid());
     let mut program = RecordedProgram {
         backend,
         cpu_times,
@@ -235,8 +235,8 @@ impl Source for RecordedProgram {
 
     fn suspend(&mut self, signals: &Signals, recorder: &mut Recorder) {
         // The terminal has sent the signal to the program as well: it may stop together with this process.
-        // A look would hold the program up as long.
-        let is_on = self.backend.pause_looks(recorder);
+        // A task snapshot would hold the program up as long.
+        let is_on = self.backend.pause_task_snapshots(recorder);
         let stopped = Instant::now();
         signals.stop_here();
         if is_on {
@@ -279,13 +279,13 @@ impl Source for RecordedProgram {
 /// The C library and shells block all signals for the moment of a fork. So a thread that blocks the signal must sleep so, or run
 /// for longer than that. If it does neither, it may not block the signal.
 fn expects(pid: u32, signal: i32) -> bool {
-    const LOOKS: u32 = 300;
+    const CHECKS: u32 = 300;
     const PAUSE: Duration = Duration::from_millis(1);
     /// Longer than a fork, ns.
     const RUN: u64 = 10_000_000;
     let mut files = threads::Files::new(pid, pid);
     let Some(first) = files.stat() else { return true };
-    for _ in 0..LOOKS {
+    for _ in 0..CHECKS {
         let Some(before) = files.stat() else { return true };
         let Some(status) = Status::read(pid) else { return true };
         let has_slept = status.state == b'S' && files.stat() == Some(before);

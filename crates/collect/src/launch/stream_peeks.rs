@@ -53,7 +53,7 @@ struct ImageId {
 }
 
 impl ImageId {
-    fn of(image: &PeekableImage) -> ImageId {
+    fn from_image(image: &PeekableImage) -> ImageId {
         ImageId { pid: image.pid, start: image.start }
     }
 }
@@ -142,11 +142,11 @@ impl StreamPeeks {
     }
 
     fn update_image(&mut self, image: &PeekableImage, recorder: &mut Recorder) {
-        let key = ImageId::of(image);
+        let key = ImageId::from_image(image);
         let peeks = self.images.entry(key).or_insert_with(|| ImagePeeks {
             index: image.index,
             seen: 0,
-            queue: RequestQueue::of(image.pid),
+            queue: RequestQueue::new(image.pid),
             stacks: None,
             profile: None,
             waiting: VecDeque::new(),
@@ -180,7 +180,7 @@ impl StreamPeeks {
 
     /// Shows the stacks of all threads once they are there.
     fn show_threads(&mut self, image: &PeekableImage, recorder: &Recorder) {
-        let Some(peeks) = self.images.get_mut(&ImageId::of(image)) else { return };
+        let Some(peeks) = self.images.get_mut(&ImageId::from_image(image)) else { return };
         let (Some(request), Some(profile)) = (peeks.stacks, &peeks.profile) else { return };
         let recording = recorder.recording();
         let latest = recording.latest(image.index);
@@ -202,7 +202,7 @@ impl StreamPeeks {
 
     /// Shows the profile if its time is over. Without a client, nothing is shown.
     fn end_profile(&mut self, image: &PeekableImage, recorder: &mut Recorder) {
-        let Some(peeks) = self.images.get_mut(&ImageId::of(image)) else { return };
+        let Some(peeks) = self.images.get_mut(&ImageId::from_image(image)) else { return };
         let over = peeks
             .profile
             .take_if(|profile| profile.responder.is_abandoned() || Instant::now() >= profile.until);

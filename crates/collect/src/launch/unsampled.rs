@@ -45,7 +45,7 @@ struct Seen {
 
 impl CpuTimes {
     /// The program and its descendants, none of them read yet.
-    pub(super) fn of(program: u32) -> CpuTimes {
+    pub(super) fn new(program: u32) -> CpuTimes {
         CpuTimes {
             program,
             live: BTreeSet::new(),
@@ -95,7 +95,7 @@ impl CpuTimes {
     pub(super) fn remark(&self, kernel: Nanos, sampler_cpu: Nanos, recording: &Recording) -> Option<String> {
         let mut times: BTreeMap<&str, u64> = BTreeMap::new();
         for ((pid, started), seen) in &self.seen {
-            let images = Images::of(*pid, clock::since_boot(*started), seen.at, recording);
+            let images = Images::find(*pid, clock::since_boot(*started), seen.at, recording);
             let unsampled = seen.cpu.saturating_sub(images.cpu());
             // A process with a sampler inside has used more than its samples.
             if unsampled >= TICK && images.cpu() < seen.cpu / 2 && !images.have_name(&seen.name) {
@@ -130,7 +130,7 @@ struct Images<'a> {
 
 impl Images<'_> {
     /// The images of a process that started at `start` and was last read at `at`.
-    fn of(pid: u32, start: u64, at: u64, recording: &Recording) -> Images<'_> {
+    fn find(pid: u32, start: u64, at: u64, recording: &Recording) -> Images<'_> {
         let is_of = |process: &Process| {
             process.pid == pid && process.start.0 + 2 * TICK >= start && process.start.0 <= at
         };
@@ -163,7 +163,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn times(of: &[(u32, &str, u64)]) -> CpuTimes {
-        let mut times = CpuTimes::of(1);
+        let mut times = CpuTimes::new(1);
         let at = clock::monotonic();
         for (pid, name, cpu) in of {
             times.seen.insert((*pid, 0), Seen { name: (*name).into(), cpu: *cpu, at });
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn an_id_that_was_used_again_is_another_process() {
-        let cpu = |pid, start, at, recording: &Recording| Images::of(pid, start, at, recording).cpu();
+        let cpu = |pid, start, at, recording: &Recording| Images::find(pid, start, at, recording).cpu();
         let mut recording = recording(&[(3, SECOND)]);
         assert_eq!(cpu(3, 0, SECOND, &recording), SECOND);
         recording.processes[0].start = Nanos(5 * SECOND);
@@ -232,7 +232,7 @@ mod tests {
     fn descendants_are_read() {
         let script = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 60' & wait";
         let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
-        let mut times = CpuTimes::of(child.id());
+        let mut times = CpuTimes::new(child.id());
         let until = Instant::now() + Duration::from_secs(60);
         while times.live.len() < 3 {
             assert!(Instant::now() < until, "three processes");

@@ -48,8 +48,8 @@ pub fn may_be_asked(pid: u32) -> Result<(), NotAsked> {
     }
     // What confines the first process as well is the filter of a container, which allows the return.
     let of_container = confinement(&fs::read("/proc/1/status").unwrap_or_default());
-    for look in 0..LOOKS {
-        if look > 0 {
+    for check in 0..CHECKS {
+        if check > 0 {
             std::thread::sleep(BETWEEN);
         }
         let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Err(NotAsked::NoHandler) };
@@ -82,12 +82,12 @@ fn blocks(tid: u32) -> bool {
 
 /// All signals but SIGKILL and SIGSTOP, which cannot be blocked.
 const EVERYTHING: u64 = !(1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1));
-/// How often a thread that blocks everything is looked at again, and the time between two looks.
+/// How often a thread that blocks everything is checked again, and the time between two checks.
 const MOST_MOMENTS: u32 = 50;
 const MOMENT: Duration = Duration::from_micros(200);
 
-/// Looks at a program before it is asked, and the time between two: a thread may block the signal now and then.
-const LOOKS: u32 = 3;
+/// Checks of a program before it is asked, and the time between two: a thread may block the signal now and then.
+const CHECKS: u32 = 3;
 const BETWEEN: Duration = Duration::from_millis(1);
 
 /// Whether a thread is in sigwaitinfo(2) or the like: the kernel does not count what it waits for as blocked meanwhile.

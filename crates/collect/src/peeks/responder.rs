@@ -69,7 +69,7 @@ pub struct RequestQueue {
 
 impl RequestQueue {
     /// The requests to process `pid`.
-    pub fn of(pid: u32) -> RequestQueue {
+    pub fn new(pid: u32) -> RequestQueue {
         RequestQueue { pid, folder: folder(), last: None }
     }
 

@@ -73,7 +73,7 @@ impl ElfFile {
 
     /// Closes the file and reads its copy from here on, if there may be one. `path` is where it was found.
     pub(super) fn close(&mut self, path: &Path) {
-        if let Some(copy) = self.file().and_then(|file| FileCopy::of(file, path)) {
+        if let Some(copy) = self.file().and_then(|file| FileCopy::from_file(file, path)) {
             self.bytes = Bytes::Copy(copy);
         }
     }

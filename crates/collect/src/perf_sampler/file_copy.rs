@@ -34,7 +34,7 @@ pub(super) struct FileCopy {
 
 impl FileCopy {
     /// Copies the file that has this path, unless it had better stay open.
-    pub(super) fn of(file: &File, path: &Path) -> Option<FileCopy> {
+    pub(super) fn from_file(file: &File, path: &Path) -> Option<FileCopy> {
         let meta = file.metadata().ok()?;
         let size = meta.len();
         if size > LARGEST || is_of_system(path, &meta) {
@@ -101,15 +101,15 @@ mod tests {
             let bytes: Vec<u8> = (0..size).map(|index| (index * 7 / 8) as u8).collect();
             std::fs::write(&path, &bytes).unwrap();
             let file = File::open(&path).unwrap();
-            let copy = FileCopy::of(&file, &path).expect("it is cached");
+            let copy = FileCopy::from_file(&file, &path).expect("it is cached");
             let mut read = vec![1; size + 1];
             assert_eq!(copy.file().read_at(&mut read, 0).unwrap(), size);
             assert!(read[..size] == bytes);
         }
         let shell = std::fs::canonicalize("/bin/sh").unwrap();
         let file = File::open(&shell).unwrap();
-        assert!(FileCopy::of(&file, &shell).is_none());
+        assert!(FileCopy::from_file(&file, &shell).is_none());
         // The same file by a name that is not of the system.
-        assert!(FileCopy::of(&file, Path::new("/image/bin/sh")).is_some());
+        assert!(FileCopy::from_file(&file, Path::new("/image/bin/sh")).is_some());
     }
 }

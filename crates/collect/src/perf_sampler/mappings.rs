@@ -5,7 +5,7 @@
 
 use super::elf_file::ElfFile;
 use super::files::Files;
-use crate::recording::ProcessImage;
+use crate::recording::EventTranslator;
 use foldhash::{HashMap, HashSet};
 use stackglass_perf::records::Mmap;
 use stackglass_profile::Recorder;
@@ -232,7 +232,7 @@ impl Mappings {
     }
 
     /// Adds modules that came or went to the recording.
-    pub(super) fn announce(&mut self, pid: u32, image: &mut ProcessImage, recorder: &mut Recorder) {
+    pub(super) fn announce(&mut self, pid: u32, translator: &mut EventTranslator, recorder: &mut Recorder) {
         if self.refresh(pid).is_none() {
             return;
         }
@@ -242,7 +242,7 @@ impl Mappings {
         self.recorded.retain(|id| {
             let stays = there.contains(id);
             if !stays {
-                image.module_unload(ModuleId(*id));
+                translator.module_unload(ModuleId(*id));
             }
             stays
         });
@@ -252,7 +252,7 @@ impl Mappings {
             if !path.is_empty() && self.recorded.insert(module.id()) {
                 let range = module.range();
                 let mapped = MappedRange { low: range.start, high: range.end, bias: module.bias() };
-                image.module_load(ModuleId(module.id()), mapped, path, module.build_id(), recorder);
+                translator.module_load(ModuleId(module.id()), mapped, path, module.build_id(), recorder);
             }
         }
     }

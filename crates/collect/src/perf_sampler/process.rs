@@ -4,7 +4,7 @@
 //! to the image that follows.
 
 use super::mappings::Mappings;
-use crate::recording::ProcessImage;
+use crate::recording::EventTranslator;
 use stackglass_attach::frozen::is_own_copy;
 use stackglass_perf::records::Mmap;
 use stackglass_procfs::clock::monotonic;
@@ -33,7 +33,7 @@ pub(super) struct Process {
     last_number: u32,
     /// The program's file, if it is known.
     exe: Option<Vec<u8>>,
-    image: Option<ProcessImage>,
+    translator: Option<EventTranslator>,
     /// When its arguments were read.
     described: u64,
     /// The recording was full, or this is a frozen copy, which never runs.
@@ -58,7 +58,7 @@ impl Process {
             threads: 0,
             last_number: 0,
             exe: None,
-            image: None,
+            translator: None,
             described: 0,
             refused: false,
             scanned: 0,
@@ -110,46 +110,46 @@ impl Process {
 
     /// Whether the recording has it.
     pub(super) fn is_recorded(&self) -> bool {
-        self.image.is_some()
+        self.translator.is_some()
     }
 
-    /// Its image in the recording, with its current modules; created if needed. `None` if the recording is full.
-    pub(super) fn image(&mut self, recorder: &mut Recorder) -> Option<&mut ProcessImage> {
-        if self.image.is_none() {
+    /// The translator of its events, with its current modules; created if needed. `None` if the recording is full.
+    pub(super) fn translator(&mut self, recorder: &mut Recorder) -> Option<&mut EventTranslator> {
+        if self.translator.is_none() {
             self.refused |= self.forked && is_own_copy(self.pid, self.start);
             if self.refused || recorder.is_full() {
                 return None;
             }
             let process = self.describe();
             let link = proc_files::started_as(&process.exe, &String::from_utf8_lossy(self.name_text()));
-            self.image = ProcessImage::of(process, link, recorder);
+            self.translator = EventTranslator::from_process(process, link, recorder);
             self.described = monotonic();
-            self.refused = self.image.is_none();
-            self.mappings.announce(self.pid, self.image.as_mut()?, recorder);
+            self.refused = self.translator.is_none();
+            self.mappings.announce(self.pid, self.translator.as_mut()?, recorder);
         }
-        let image = self.image.as_mut()?;
+        let translator = self.translator.as_mut()?;
         if self.mappings.is_unrecorded() {
-            self.mappings.announce(self.pid, image, recorder);
+            self.mappings.announce(self.pid, translator, recorder);
         }
-        Some(image)
+        Some(translator)
     }
 
-    /// Its image, if the recording has it.
-    pub(super) fn recorded_image(&mut self) -> Option<&mut ProcessImage> {
-        self.image.as_mut()
+    /// The translator of its events, if the recording has the image.
+    pub(super) fn existing_translator(&mut self) -> Option<&mut EventTranslator> {
+        self.translator.as_mut()
     }
 
     /// The process has called exec at `at`: arguments that were read later belong to the next image.
     pub(super) fn forget_arguments_since(&mut self, at: u64, recorder: &mut Recorder) {
-        if let Some(image) = self.image.as_ref().filter(|_| self.described > at) {
-            recorder.process_mut(image.index()).arguments.clear();
+        if let Some(translator) = self.translator.as_ref().filter(|_| self.described > at) {
+            recorder.process_mut(translator.index()).arguments.clear();
         }
     }
 
     /// The image has ended at `at`.
     pub(super) fn end(&mut self, at: u64, recorder: &mut Recorder) {
-        if let Some(image) = &mut self.image {
-            image.ended(Nanos(at), recorder);
+        if let Some(translator) = &mut self.translator {
+            translator.ended(Nanos(at), recorder);
         }
     }
 

@@ -92,7 +92,7 @@ pub(super) struct ProcessTable {
     /// Threads and processes that have begun.
     forks: u64,
     /// A sleeping thread was read in the last drain.
-    has_looked: bool,
+    has_read_sleepers: bool,
     /// A stack that is deeper than a sample was seen in this drain.
     has_deep_stacks: bool,
     /// What one period of the kernel stands for.
@@ -132,7 +132,7 @@ impl ProcessTable {
             switches: 0,
             lost_now: false,
             forks: 0,
-            has_looked: false,
+            has_read_sleepers: false,
             has_deep_stacks: false,
             worth: 1.0,
             counters: BTreeMap::new(),
@@ -146,7 +146,7 @@ impl ProcessTable {
 
     /// Whether threads went to sleep lately, so that a drain soon can see where.
     pub(super) fn has_new_sleepers(&self) -> bool {
-        self.has_looked
+        self.has_read_sleepers
     }
 
     /// Whether stacks are deeper than samples, so that a drain soon can read the rest.
@@ -157,7 +157,12 @@ impl ProcessTable {
     /// The live threads. While sampling is off, none counts as running.
     pub(super) fn live_threads(&self) -> Threads {
         let running = if self.sampling { self.moved.len() } else { 0 };
-        Threads { all: self.threads.len(), running, some_slept: self.has_looked, sampled: self.sampling }
+        Threads {
+            all: self.threads.len(),
+            running,
+            some_slept: self.has_read_sleepers,
+            sampled: self.sampling,
+        }
     }
 
     /// Sets what one period of the kernel stands for.
@@ -174,7 +179,7 @@ impl ProcessTable {
     pub(super) fn begin_drain(&mut self, until: u64) {
         self.drain += 1;
         self.has_deep_stacks = false;
-        if until != u64::MAX && self.until != 0 && self.has_looked {
+        if until != u64::MAX && self.until != 0 && self.has_read_sleepers {
             let passed = until.saturating_sub(self.until) as f64;
             self.between_drains += (passed - self.between_drains) / MEAN_OF;
         }
@@ -351,8 +356,8 @@ impl ProcessTable {
         };
         settling.settle(thread, process, at, true, recorder);
         let (thread_id, at, cpu) = (thread.number, thread.time.until(), thread.time.assigned());
-        if let Some(image) = process.recorded_image() {
-            image.apply(&Event::ThreadEnd { thread: thread_id, at, cpu, flags: 0 }, recorder);
+        if let Some(translator) = process.existing_translator() {
+            translator.apply(&Event::ThreadEnd { thread: thread_id, at, cpu, flags: 0 }, recorder);
         }
     }
 
@@ -395,8 +400,8 @@ impl ProcessTable {
         if pid == tid {
             process.name = name;
         }
-        if announced && let Some(image) = process.recorded_image() {
-            image.apply(&Event::ThreadRename { thread: number, at, name }, recorder);
+        if announced && let Some(translator) = process.existing_translator() {
+            translator.apply(&Event::ThreadRename { thread: number, at, name }, recorder);
         }
     }
 
@@ -447,8 +452,8 @@ impl ProcessTable {
         let before = recorder.clear_samples();
         self.alike.clear();
         for process in self.processes.values_mut() {
-            if let Some(image) = process.recorded_image() {
-                image.forget_stacks(&before, recorder);
+            if let Some(translator) = process.existing_translator() {
+                translator.forget_stacks(&before, recorder);
             }
         }
         let until = self.until;
@@ -527,10 +532,10 @@ impl ProcessTable {
 }
 
 /// Adds a thread to the recording, before its first sample.
-fn announce(thread: &mut Thread, image: &mut crate::ProcessImage, recorder: &mut Recorder) {
+fn announce(thread: &mut Thread, translator: &mut crate::EventTranslator, recorder: &mut Recorder) {
     if !std::mem::replace(&mut thread.announced, true) {
         let Thread { number, tid, began, name, .. } = *thread;
-        image.apply(&Event::ThreadStart { thread: number, tid, at: began, name }, recorder);
+        translator.apply(&Event::ThreadStart { thread: number, tid, at: began, name }, recorder);
     }
 }
 
@@ -557,10 +562,10 @@ impl Settling<'_> {
         if process.forked && !process.is_recorded() && !thread.has_hits() && !last {
             return;
         }
-        let Some(image) = process.image(recorder) else { return };
-        announce(thread, image, recorder);
-        let Some(no_stack) = image.intern(&[], recorder) else { return };
-        let Some(number) = image.thread(thread.number) else { return };
+        let Some(translator) = process.translator(recorder) else { return };
+        announce(thread, translator, recorder);
+        let Some(no_stack) = translator.intern(&[], recorder) else { return };
+        let Some(number) = translator.thread(thread.number) else { return };
         let alike =
             self.alike.as_mut().filter(|_| last).map(|alike| alike.entry(process.kind()).or_default());
         let Settling { user_only, lost, between_drains, .. } = *self;

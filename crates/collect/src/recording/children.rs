@@ -29,7 +29,7 @@ type Named = BTreeMap<(u32, u64), String>;
 
 impl Children {
     /// Of this process; none are seen yet.
-    pub(crate) fn of(pid: u32) -> Children {
+    pub(crate) fn new(pid: u32) -> Children {
         Children { pid, due: Instant::now(), seen: Named::new(), last: Named::new() }
     }
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn children_are_counted_once() {
-        let mut here = Children::of(std::process::id());
+        let mut here = Children::new(std::process::id());
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         for _ in 0..3 {
             here.due = Instant::now();

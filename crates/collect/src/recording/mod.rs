@@ -3,12 +3,12 @@
 
 #[cfg(feature = "launch")]
 pub(crate) mod children;
+pub mod event_translator;
 pub(crate) mod grants;
 #[cfg(feature = "launch")]
 pub(crate) mod machine;
 #[cfg(feature = "launch")]
 pub mod observer;
-pub mod process_image;
 #[cfg(feature = "launch")]
 pub(crate) mod process_titles;
 #[cfg(feature = "launch")]
@@ -20,9 +20,9 @@ pub(crate) mod recording_loop;
 pub(crate) mod stream_drain;
 pub mod waits;
 
+pub use event_translator::EventTranslator;
 #[cfg(feature = "launch")]
 pub use observer::{Observer, Saved};
-pub use process_image::ProcessImage;
 #[cfg(feature = "launch")]
 pub use progress::Progress;
 pub(crate) use stream_drain::StreamDrain;

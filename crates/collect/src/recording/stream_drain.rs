@@ -1,8 +1,8 @@
 //! Reads one stream of events into a recording: the file of a guest, the stream of an attached process, or that of the
 //! own process. Malformed events and lost ones lead to the same remarks in all three.
 
+use super::event_translator::EventTranslator;
 use super::grants;
-use super::process_image::ProcessImage;
 use super::waits::WaitAnswers;
 #[cfg(feature = "launch")]
 use stackglass_profile::{Nanos, ProcessIndex};
@@ -20,7 +20,7 @@ pub(crate) struct StreamDrain {
     control: &'static ControlPage,
     reader: Box<Reader<'static>>,
     words: u64,
-    image: ProcessImage,
+    translator: EventTranslator,
     /// The sampler is not in the process: what that process grants says nothing of it.
     is_outside: bool,
     /// Positions or lengths in the stream are wrong: nothing more is read from it.
@@ -34,13 +34,13 @@ impl StreamDrain {
         ring: &'static [AtomicU64],
         recorder: &mut Recorder,
     ) -> Option<StreamDrain> {
-        let image = ProcessImage::new(control, recorder)?;
+        let translator = EventTranslator::new(control, recorder)?;
         let reader = Box::new(Reader::new(control, ring));
         Some(StreamDrain {
             control,
             reader,
             words: ring.len() as u64,
-            image,
+            translator,
             is_outside: false,
             damaged: false,
         })
@@ -55,7 +55,7 @@ impl StreamDrain {
         recorder: &mut Recorder,
     ) -> Option<StreamDrain> {
         let drain = StreamDrain::new(control, ring, recorder)?;
-        recorder.process_mut(drain.image.index()).counters.insert(way.to_owned(), 1);
+        recorder.process_mut(drain.translator.index()).counters.insert(way.to_owned(), 1);
         Some(StreamDrain { is_outside: true, ..drain })
     }
 
@@ -68,7 +68,7 @@ impl StreamDrain {
                 break;
             }
             match self.reader.read() {
-                Ok(Some(event)) => self.image.apply(&event, recorder),
+                Ok(Some(event)) => self.translator.apply(&event, recorder),
                 Ok(None) => break,
                 Err(ReadError::Event(_)) => {
                     self.remark(recorder, "sent malformed events, which were skipped")
@@ -79,15 +79,15 @@ impl StreamDrain {
                 }
             }
         }
-        self.image.add_answered(recorder);
+        self.translator.add_answered(recorder);
         waiting as f64 / self.words as f64
     }
 
     /// Copies the counters of the stream into the recording, and remarks on what went wrong.
     pub(crate) fn refresh(&self, recorder: &mut Recorder) {
-        self.image.refresh(self.control, recorder);
+        self.translator.refresh(self.control, recorder);
         if !self.is_outside {
-            grants::note(recorder.process_mut(self.image.index()), self.control.image.load(Relaxed));
+            grants::note(recorder.process_mut(self.translator.index()), self.control.image.load(Relaxed));
         }
         if self.control.process_state() == ProcessState::Unable {
             self.remark(recorder, "could not be sampled: the sampler inside it failed to start");
@@ -122,16 +122,16 @@ impl StreamDrain {
 
     /// Await stacks come later, as answers to the sampler's questions.
     pub(crate) fn await_answers(&mut self, answers: Arc<WaitAnswers>) {
-        self.image.await_answers(answers);
+        self.translator.await_answers(answers);
     }
 
     /// Forgets which stacks were interned `before`, after [`Recorder::clear_samples`].
     pub(crate) fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
-        self.image.forget_stacks(before, recorder);
+        self.translator.forget_stacks(before, recorder);
     }
 
     fn remark(&self, recorder: &mut Recorder, what: &str) {
-        let process = &recorder.recording().processes[self.image.index().0 as usize];
+        let process = &recorder.recording().processes[self.translator.index().0 as usize];
         let name = process.exe.rsplit('/').next().unwrap_or_default();
         let line = format!("process {} ({name}) {what}", process.pid);
         recorder.remark(line);
@@ -147,11 +147,11 @@ impl StreamDrain {
 
     /// The index of the process image in the recording.
     pub(crate) fn index(&self) -> ProcessIndex {
-        self.image.index()
+        self.translator.index()
     }
 
     /// Marks the image as ended, at its last tick.
     pub(crate) fn end(&mut self, recorder: &mut Recorder) {
-        self.image.ended(Nanos(self.control.last_tick_ns.load(Acquire)), recorder);
+        self.translator.ended(Nanos(self.control.last_tick_ns.load(Acquire)), recorder);
     }
 }

@@ -23,8 +23,8 @@ const STEPS: u32 = 80;
 pub(super) struct Reading {
     /// Its id.
     tid: AtomicU32,
-    /// How often it has looked for signals.
-    looks: AtomicU64,
+    /// How often it has read signals.
+    reads: AtomicU64,
     /// It reads no more signals. Those that were waiting then are in [`Reading::old`].
     finished: AtomicBool,
     /// Bits of signals that end nothing, because they came earlier.
@@ -32,11 +32,11 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Notes a look of the calling thread.
-    pub(super) fn look(&self) {
+    /// Notes that the calling thread reads signals.
+    pub(super) fn note_read(&self) {
         // SAFETY: a system call without arguments.
         self.tid.store(unsafe { libc::gettid() } as u32, Relaxed);
-        self.looks.fetch_add(1, Relaxed);
+        self.reads.fetch_add(1, Relaxed);
         self.finished.store(false, Relaxed);
         self.old.store(0, Relaxed);
     }
@@ -77,12 +77,12 @@ fn ending(reading: &Reading) -> u64 {
     waiting() & !old
 }
 
-/// Ends the process if signals that wait now stay unread. Returns if the thread looks for them, or is at work.
+/// Ends the process if signals that wait now stay unread. Returns if the thread reads them, or is at work.
 fn watch_waiting(reading: &Reading) {
-    let (looks, active) = (reading.looks.load(Relaxed), reading.active());
+    let (reads, active) = (reading.reads.load(Relaxed), reading.active());
     for _ in 0..STEPS {
         std::thread::sleep(STEP);
-        if ending(reading) == 0 || reading.looks.load(Relaxed) != looks {
+        if ending(reading) == 0 || reading.reads.load(Relaxed) != reads {
             return;
         }
     }

@@ -90,7 +90,7 @@ impl Signals {
                 return Err(error);
             }
             let reading = Arc::<Reading>::default();
-            reading.look();
+            reading.note_read();
             signal_watch::start(Arc::clone(&reading));
             Ok(Signals { fd: OwnedFd::from_raw_fd(fd), before: before.assume_init(), reading })
         }
@@ -113,7 +113,7 @@ impl Signals {
 
     /// Like [`Signals::next`]. Also returns, with `None`, if one of these descriptors becomes readable.
     pub fn next_or(&self, others: &[RawFd], patience: Duration) -> Option<Signal> {
-        self.reading.look();
+        self.reading.note_read();
         let waits = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut polls: Vec<libc::pollfd> =
             [self.fd.as_raw_fd()].iter().chain(others).map(|fd| waits(*fd)).collect();

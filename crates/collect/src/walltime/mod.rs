@@ -1,7 +1,7 @@
-//! Profiles by wall time of programs whose tasks can be read from outside: all tasks are looked at again and again.
+//! Profiles by wall time of programs whose tasks can be read from outside: snapshots of all tasks are taken again and again.
 //!
-//! The looks are those of [`stackglass_inspect::looks`], which has a thread for them. `samples`: from looks to samples. `record`: a process
-//! that already runs.
+//! The thread for them is that of [`stackglass_inspect::task_sampler`]. `samples`: from snapshots to samples. `record`: a process that
+//! already runs.
 
 mod record;
 mod samples;
@@ -10,7 +10,7 @@ pub use record::record;
 
 use crate::recording::children::Children;
 use samples::Samples;
-use stackglass_inspect::looks::{Command, Looker, Message};
+use stackglass_inspect::task_sampler::{Command, Message, TaskSampler};
 use stackglass_procfs::clock;
 use stackglass_profile::Recorder;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -25,7 +25,7 @@ const FLUSH: Duration = Duration::from_secs(3);
 /// With a larger error, shares are rough.
 const ROUGH: f64 = 0.05;
 
-/// A process whose tasks are looked at.
+/// A process whose tasks are sampled.
 pub(crate) struct WallTime {
     commands: Sender<Command>,
     messages: Receiver<Message>,
@@ -33,13 +33,13 @@ pub(crate) struct WallTime {
     samples: Samples,
     children: Children,
     has_ended: bool,
-    looks: Looks,
+    snapshots: Snapshots,
     notes: Vec<String>,
 }
 
-/// The looks so far, and the time that they stand for.
+/// The task snapshots so far, and the time that they stand for.
 #[derive(Default)]
-struct Looks {
+struct Snapshots {
     count: u64,
     /// Seconds.
     sum: f64,
@@ -47,7 +47,7 @@ struct Looks {
     squares: f64,
 }
 
-impl Looks {
+impl Snapshots {
     fn push(&mut self, time: u64) {
         let time = time as f64 / 1e9;
         self.count += 1;
@@ -55,7 +55,7 @@ impl Looks {
         self.squares += time * time;
     }
 
-    /// Number of looks for equal times whose shares would be as exact (Kish, *Survey Sampling*, 1965).
+    /// Number of snapshots for equal times whose shares would be as exact (Kish, *Survey Sampling*, 1965).
     fn effective(&self) -> f64 {
         if self.squares > 0.0 { self.sum * self.sum / self.squares } else { self.count as f64 }
     }
@@ -67,22 +67,22 @@ impl Looks {
 }
 
 impl WallTime {
-    /// Begins to look at a process. `samples`: at once, not only after [`WallTime::set_sampling`].
+    /// Begins to sample the tasks of a process. `samples`: at once, not only after [`WallTime::set_sampling`].
     pub(crate) fn begin(pid: u32, delay: Duration, samples: bool) -> WallTime {
         let (commands, received) = mpsc::channel();
         let (sender, messages) = mpsc::channel();
-        let looker = Looker::new(pid, delay, sender);
+        let sampler = TaskSampler::new(pid, delay, sender);
         let thread = std::thread::Builder::new().name("stackglass-tasks".into());
-        let thread = thread.spawn(move || looker.run(&received, samples));
+        let thread = thread.spawn(move || sampler.run(&received, samples));
         let notes = thread.as_ref().err().map(|error| format!("no thread can be started: {error}"));
         WallTime {
             commands,
             messages,
             thread: thread.ok(),
             samples: Samples::default(),
-            children: Children::of(pid),
+            children: Children::new(pid),
             has_ended: false,
-            looks: Looks::default(),
+            snapshots: Snapshots::default(),
             notes: notes.into_iter().collect(),
         }
     }
@@ -119,7 +119,7 @@ impl WallTime {
         std::mem::take(&mut self.notes)
     }
 
-    /// Starts or stops to look.
+    /// Starts or stops sampling.
     pub(crate) fn set_sampling(&mut self, on: bool) {
         // Fails if the process has ended.
         let _ = self.commands.send(Command::Sample(on));
@@ -128,13 +128,13 @@ impl WallTime {
     /// Forgets all samples.
     pub(crate) fn forget_samples(&mut self, recorder: &mut Recorder) {
         self.read(recorder);
-        // Each look has its stacks, so none are carried over.
+        // Each snapshot has its stacks, so none are carried over.
         drop(recorder.clear_samples());
     }
 
-    /// Whether a look has been taken: first, types are read.
-    pub(crate) fn has_looked(&self) -> bool {
-        self.looks.count > 0
+    /// Whether a snapshot has been taken: first, types are read.
+    pub(crate) fn has_snapshot(&self) -> bool {
+        self.snapshots.count > 0
     }
 
     /// Whether the process has ended.
@@ -151,14 +151,14 @@ impl WallTime {
         }
         self.read(recorder);
         self.samples.end(clock::monotonic(), recorder);
-        if self.looks.count > 0 && self.looks.error() > ROUGH {
-            let looks = match self.looks.count {
-                1 => "there was only 1 look".to_owned(),
-                count => format!("there were only {count} looks"),
+        if self.snapshots.count > 0 && self.snapshots.error() > ROUGH {
+            let snapshots = match self.snapshots.count {
+                1 => "there was only 1 snapshot".to_owned(),
+                count => format!("there were only {count} snapshots"),
             };
             recorder.remark(format!(
-                "the shares are rough: {looks} at the tasks, so they may be off by some {:.0} %; record for longer",
-                100.0 * self.looks.error(),
+                "the shares are rough: {snapshots} of the tasks, so they may be off by some {:.0} %; record for longer",
+                100.0 * self.snapshots.error(),
             ));
         }
         if let Some(remark) = self.children.remark() {
@@ -172,7 +172,7 @@ impl WallTime {
             Message::Modules(modules) => self.samples.modules(modules, recorder),
             Message::Threads { at, threads } => self.samples.threads(at, &threads, recorder),
             Message::Stacks { at, time, taken, stacks } => {
-                self.looks.push(time);
+                self.snapshots.push(time);
                 self.samples.stacks((at, time, taken), &stacks, recorder);
             }
             Message::Note(line) => {
@@ -199,15 +199,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_for_unequal_times_are_less_exact() {
+    fn snapshots_for_unequal_times_are_less_exact() {
         let error = |times: &[u64]| {
-            let mut looks = Looks::default();
-            times.iter().for_each(|time| looks.push(*time * 1_000_000));
-            looks.error()
+            let mut snapshots = Snapshots::default();
+            times.iter().for_each(|time| snapshots.push(*time * 1_000_000));
+            snapshots.error()
         };
         assert!((error(&[40; 100]) - 0.05).abs() < 1e-9);
         assert!((error(&[0; 4]) - 0.25).abs() < 1e-9);
-        // One look stands for a third of the time, and may be wrong in that of all of it.
+        // One snapshot stands for a third of the time, and may be wrong in that of all of it.
         let mut times = vec![40; 100];
         times.push(2000);
         assert!((error(&times) - 0.17).abs() < 1e-3, "{}", error(&times));

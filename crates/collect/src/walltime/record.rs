@@ -9,13 +9,13 @@ use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
 use stackglass_attach::{Driver, access, probe};
 use stackglass_files::GlassWriter;
-use stackglass_inspect::looks::TaskTypes;
+use stackglass_inspect::task_sampler::TaskTypes;
 use stackglass_profile::{End, Recorder};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// How long the first look is waited for.
+/// How long the first task snapshot is waited for.
 const LONGEST_START: Duration = Duration::from_secs(30);
 
 /// Records a profile by wall time of the process, which goes on running: of its tasks, or of its threads if its tasks cannot be read.
@@ -25,7 +25,7 @@ const LONGEST_START: Duration = Duration::from_secs(30);
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), AttachError> {
     let pid = options.pid;
     let exe = PathBuf::from(format!("/proc/{pid}/exe"));
-    if let Some(why) = TaskTypes::of(&exe).lack() {
+    if let Some(why) = TaskTypes::from_program(&exe).lack() {
         return attached::record_as_tasks(options, why, observer);
     }
     access::check(pid, Driver::Ptrace)?;
@@ -48,7 +48,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
     let mut limits = Limits { duration: options.duration, ..Limits::default() };
     // The time to record begins when the types have been read.
     let begun = Instant::now();
-    while !source.tasks.has_looked() && !source.tasks.has_ended() && begun.elapsed() < LONGEST_START {
+    while !source.tasks.has_snapshot() && !source.tasks.has_ended() && begun.elapsed() < LONGEST_START {
         if !attached::wait(&signals, source.tasks.pause()) {
             limits.duration = Some(Duration::ZERO);
             break;

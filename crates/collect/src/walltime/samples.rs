@@ -1,11 +1,11 @@
-//! From looks to samples of a recording.
+//! From task snapshots to samples of a recording.
 
 use foldhash::HashMap;
-use stackglass_inspect::looks::{SeenStack, TaskName};
+use stackglass_inspect::task_sampler::{SeenStack, TaskName};
 use stackglass_inspect::task_stacks::TaskFrame;
 use stackglass_profile::{
-    LOOKS_AT_TASKS, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recorder,
-    Sample, State, Task, TaskId, Thread, ThreadNumber,
+    Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recorder, Sample, State,
+    TASK_SNAPSHOTS, Task, TaskId, Thread, ThreadNumber,
 };
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Samples {
         self.process = recorder.add_process(process);
         if let Some(process) = self.process {
             // Also without any, it is a wall-time profile.
-            recorder.process_mut(process).counters.entry(LOOKS_AT_TASKS.into()).or_default();
+            recorder.process_mut(process).counters.entry(TASK_SNAPSHOTS.into()).or_default();
         }
     }
 
@@ -68,7 +68,7 @@ impl Samples {
         }
     }
 
-    /// Adds the stacks of a look, which stand for a time.
+    /// Adds the stacks of a snapshot, which stand for a time.
     pub(super) fn stacks(
         &mut self,
         (at, time, taken): (u64, u64, bool),
@@ -76,7 +76,7 @@ impl Samples {
         recorder: &mut Recorder,
     ) {
         if let (true, Some(process)) = (taken, self.process) {
-            *recorder.process_mut(process).counters.entry(LOOKS_AT_TASKS.into()).or_default() += 1;
+            *recorder.process_mut(process).counters.entry(TASK_SNAPSHOTS.into()).or_default() += 1;
         }
         for seen in stacks {
             if recorder.is_full() {
@@ -90,7 +90,7 @@ impl Samples {
             let exact = seen.share * time as f64 + self.rest;
             let whole = exact.floor().max(0.0);
             self.rest = exact - whole;
-            recorder.add_look_sample(Sample {
+            recorder.add_snapshot_sample(Sample {
                 stack,
                 thread,
                 task,
@@ -168,7 +168,7 @@ mod tests {
     use stackglass_profile::RecordingInfo;
 
     #[test]
-    fn looks_are_not_merged() {
+    fn snapshots_are_not_merged() {
         let mut recorder = Recorder::new(RecordingInfo::default());
         let mut samples = Samples::default();
         samples.process(Process { pid: 7, ..Process::default() }, &mut recorder);
@@ -184,6 +184,6 @@ mod tests {
         let recording = recorder.into_recording();
         let found: Vec<_> = recording.samples.iter().map(|sample| (sample.clock.0, sample.time.0)).collect();
         assert_eq!(found, [(100, 10), (200, 10), (300, 10)]);
-        assert_eq!(recording.processes[0].counters[LOOKS_AT_TASKS], 3);
+        assert_eq!(recording.processes[0].counters[TASK_SNAPSHOTS], 3);
     }
 }

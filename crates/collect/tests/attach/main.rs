@@ -68,7 +68,7 @@ fn five_hundred_sleepers_are_seen_and_never_woken() {
     let before = program.switches();
     assert_eq!(before.len(), 501);
     let start = Instant::now();
-    let seen = Seen::of(program.pid(), SECOND);
+    let seen = Seen::by_ptrace(program.pid(), SECOND);
     assert!(start.elapsed() < SECOND * 3 / 2, "{:?}", start.elapsed());
     assert_eq!(seen.threads_in("parked"), 500);
     assert!(seen.hits("burn") > 100);
@@ -83,13 +83,13 @@ fn five_hundred_sleepers_are_seen_and_never_woken() {
 fn threads_of_a_program_with_our_name_are_its_own() {
     let program = Program::compile_as("stackglass", &[]).start(&["parked", "5"]);
     program.await_line("ready");
-    assert_eq!(Seen::of(program.pid(), SECOND / 2).threads_in("parked"), 5);
+    assert_eq!(Seen::by_ptrace(program.pid(), SECOND / 2).threads_in("parked"), 5);
 }
 
 #[test]
 fn waits_are_not_broken() {
     let program = Program::compile(&[]).start(&["waits"]);
-    let seen = Seen::of(program.pid(), SECOND);
+    let seen = Seen::by_ptrace(program.pid(), SECOND);
     assert!(seen.hits("burn") > 20 && seen.asleep() > 0.2, "{} {}", seen.hits("burn"), seen.asleep());
     assert_eq!(program.output(), "");
 }
@@ -128,10 +128,10 @@ fn a_wait_that_a_signal_ends_is_never_lost_nor_ended_by_us() {
     let program = Program::compile(&[]).start(&["wakes", "600"]);
     program.await_line("ready");
     let pid = program.pid();
-    let looker = std::thread::spawn(move || Seen::of(pid, SECOND * 6));
+    let sampling = std::thread::spawn(move || Seen::by_ptrace(pid, SECOND * 6));
     program.await_line("all");
     assert!(program.output().contains("\n0 lost, 0 early\n"), "{}", program.output());
-    assert!(looker.join().unwrap().hits("burn") > 100);
+    assert!(sampling.join().unwrap().hits("burn") > 100);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn signals_reach_a_program_that_is_looked_at() {
             std::thread::sleep(Duration::from_millis(1));
         }
     });
-    let seen = Seen::of(pid, SECOND);
+    let seen = Seen::by_ptrace(pid, SECOND);
     sender.join().unwrap();
     assert!(seen.hits("burn") > 100);
     program.await_line("all");
@@ -191,7 +191,7 @@ fn signals_reach_a_program_that_is_looked_at() {
 fn a_stopped_program_stays_stopped_and_goes_on_when_told() {
     let program = Program::compile(&[]).start(&["known"]);
     let pid = program.pid();
-    let looker = std::thread::spawn(move || Seen::of(pid, SECOND));
+    let sampling = std::thread::spawn(move || Seen::by_ptrace(pid, SECOND));
     std::thread::sleep(SECOND / 5);
     program.signal(libc::SIGSTOP);
     std::thread::sleep(SECOND / 5);
@@ -200,7 +200,7 @@ fn a_stopped_program_stays_stopped_and_goes_on_when_told() {
     std::thread::sleep(SECOND / 5);
     assert_eq!(program.cpu(), cpu, "it ran although it was stopped");
     program.signal(libc::SIGCONT);
-    let seen = looker.join().unwrap();
+    let seen = sampling.join().unwrap();
     assert!(program.is_untouched());
     assert!(seen.hits("burn") > 50);
     // Stopped before we come: it stays so.
@@ -208,7 +208,7 @@ fn a_stopped_program_stays_stopped_and_goes_on_when_told() {
     while program.state() != 'T' {
         std::thread::yield_now();
     }
-    let seen = Seen::of(pid, SECOND / 4);
+    let seen = Seen::by_ptrace(pid, SECOND / 4);
     assert!(seen.hits("known") > 0 && seen.awake() < 0.01);
     assert_eq!(program.state(), 'T');
     program.signal(libc::SIGCONT);
@@ -218,7 +218,7 @@ fn a_stopped_program_stays_stopped_and_goes_on_when_told() {
 #[test]
 fn forks_are_not_harmed() {
     let program = Program::compile(&[]).start(&["forks"]);
-    let seen = Seen::of(program.pid(), SECOND);
+    let seen = Seen::by_ptrace(program.pid(), SECOND);
     assert!(seen.hits("burn") > 20);
     assert_eq!(program.output(), "");
     assert!(program.is_untouched());
@@ -255,11 +255,11 @@ fn exec_by(driver: Driver) {
 fn a_program_that_ends_is_told_so() {
     let mut program = Program::compile(&[]).start(&["known"]);
     let pid = program.pid();
-    let looker = std::thread::spawn(move || Seen::of(pid, SECOND * 20));
+    let sampling = std::thread::spawn(move || Seen::by_ptrace(pid, SECOND * 20));
     std::thread::sleep(SECOND / 3);
     program.kill();
     let start = Instant::now();
-    let seen = looker.join().unwrap();
+    let seen = sampling.join().unwrap();
     assert!(start.elapsed() < SECOND * 2);
     assert_eq!(seen.stopped, Some(stackglass_attach::Stopped::Gone));
     assert!(seen.hits("burn") > 50);
@@ -272,7 +272,7 @@ fn a_sleeper_is_left_in_peace() {
         std::thread::yield_now();
     }
     let before = program::switches_of(child.id());
-    let seen = Seen::of(child.id(), SECOND / 2);
+    let seen = Seen::by_ptrace(child.id(), SECOND / 2);
     let after = program::switches_of(child.id());
     let ended = child.try_wait().unwrap();
     let _ = child.kill();

@@ -173,7 +173,7 @@ pub struct Seen {
 
 impl Seen {
     /// Looks at it for a while, each millisecond, by ptrace: nothing else can do harm.
-    pub fn of(pid: u32, time: Duration) -> Seen {
+    pub fn by_ptrace(pid: u32, time: Duration) -> Seen {
         Seen::by(Driver::Ptrace, pid, time)
     }
 

@@ -1,7 +1,7 @@
 //! Known events become the samples, threads and modules they describe, and nothing else.
 
 use crate::support::{Guest, name};
-use stackglass_collect::ProcessImage;
+use stackglass_collect::EventTranslator;
 use stackglass_collect::launch::drain::Drain;
 use stackglass_profile::{
     Cut, Location, ModuleIndex, Nanos, Recorder, Recording, RecordingInfo, State, ThreadNumber,
@@ -36,9 +36,9 @@ fn start(thread: u32) -> Event<'static> {
 fn take(capacity: u64, events: &[Event<'_>]) -> Recorder {
     let guest = Guest::new(7);
     let mut recorder = Recorder::new(RecordingInfo { capacity, ..RecordingInfo::default() });
-    let mut image = ProcessImage::new(guest.view().0, &mut recorder).unwrap();
+    let mut translator = EventTranslator::new(guest.view().0, &mut recorder).unwrap();
     for event in events {
-        image.apply(event, &mut recorder);
+        translator.apply(event, &mut recorder);
     }
     recorder
 }
@@ -74,19 +74,19 @@ fn addresses_become_places_in_the_modules_mapped_at_that_moment() {
     assert_eq!(&*recording.processes[0].exe, "/opt/bin/guest");
 }
 
-/// A look that comes late, soon after samples were forgotten, finds that the thread ran and waited: most of that is of before.
+/// An observation that comes late, soon after samples were forgotten, finds that the thread ran and waited: most of that is of before.
 #[test]
 fn no_thread_has_more_time_than_has_passed_since_samples_were_forgotten() {
     const MS: u64 = 1_000_000;
     let guest = Guest::new(7);
     let mut recorder = Recorder::new(RecordingInfo::default());
-    let mut image = ProcessImage::new(guest.view().0, &mut recorder).unwrap();
+    let mut translator = EventTranslator::new(guest.view().0, &mut recorder).unwrap();
     for event in [start(1), sample(1, 10, &[0x10])] {
-        image.apply(&event, &mut recorder);
+        translator.apply(&event, &mut recorder);
     }
     let earlier = stackglass_procfs::clock::monotonic();
     let before = recorder.clear_samples();
-    image.forget_stacks(&before, &mut recorder);
+    translator.forget_stacks(&before, &mut recorder);
     let now = stackglass_procfs::clock::monotonic();
     let repeat = |at, time, state| Event::Repeat { thread: ThreadId(1), at: now + at, time, state };
     let events = [
@@ -97,7 +97,7 @@ fn no_thread_has_more_time_than_has_passed_since_samples_were_forgotten() {
     ];
     let mut sums = Vec::new();
     for event in events {
-        image.apply(&event, &mut recorder);
+        translator.apply(&event, &mut recorder);
         sums.push(recorder.recording().samples.iter().map(|sample| sample.time.0).sum::<u64>());
     }
     for (sum, passed) in sums.iter().zip([28, 34, 36, 900]) {
@@ -140,12 +140,12 @@ fn repeats_stand_for_the_threads_own_last_stack() {
 fn written_samples_do_not_grow_any_more() {
     let guest = Guest::new(7);
     let mut recorder = Recorder::new(RecordingInfo::default());
-    let mut image = ProcessImage::new(guest.view().0, &mut recorder).unwrap();
-    image.apply(&start(1), &mut recorder);
-    image.apply(&sample(1, 10, &[0x10]), &mut recorder);
+    let mut translator = EventTranslator::new(guest.view().0, &mut recorder).unwrap();
+    translator.apply(&start(1), &mut recorder);
+    translator.apply(&sample(1, 10, &[0x10]), &mut recorder);
     recorder.settle();
-    image.apply(&sample(1, 20, &[0x10]), &mut recorder);
-    image.apply(&sample(1, 30, &[0x10]), &mut recorder);
+    translator.apply(&sample(1, 20, &[0x10]), &mut recorder);
+    translator.apply(&sample(1, 30, &[0x10]), &mut recorder);
     let rows: Vec<_> = recorder.recording().samples.iter().map(|s| (s.hits, s.time.0, s.clock.0)).collect();
     assert_eq!(rows, [(1, 10, 10), (2, 20, 30)]);
 }
@@ -191,12 +191,12 @@ fn states_tasks_and_cuts_keep_samples_apart() {
 fn the_bound_holds_and_ends_everything() {
     let guest = Guest::new(7);
     let mut recorder = Recorder::new(RecordingInfo { capacity: 10_000, ..RecordingInfo::default() });
-    let mut image = ProcessImage::new(guest.view().0, &mut recorder).unwrap();
+    let mut translator = EventTranslator::new(guest.view().0, &mut recorder).unwrap();
     for i in 0..100_000u64 {
         let frames = [i * 64, i * 32, 5];
-        image.apply(&start(i as u32 % 5000 + 1), &mut recorder);
-        image.apply(&load(i as u32 + 1, i << 20, 0, (i % 200) as u8), &mut recorder);
-        image.apply(&sample(i as u32 % 5000 + 1, i, &frames), &mut recorder);
+        translator.apply(&start(i as u32 % 5000 + 1), &mut recorder);
+        translator.apply(&load(i as u32 + 1, i << 20, 0, (i % 200) as u8), &mut recorder);
+        translator.apply(&sample(i as u32 % 5000 + 1, i, &frames), &mut recorder);
     }
     assert!(recorder.is_full() && recorder.recording().info.full);
     // One event may go over it, by its own size.
@@ -233,7 +233,7 @@ fn files_of_dead_processes_are_read_to_their_end_and_removed() {
     let mut drain = Drain::new(folder.path());
     drain.read(&mut recorder);
     assert_eq!(drain.processes(), 1);
-    // The first look sees a tick, the second one sees none and asks whether the process lives.
+    // The first observation sees a tick, the second one sees none and asks whether the process lives.
     drain.settle(&mut recorder);
     drain.settle(&mut recorder);
     assert_eq!(drain.processes(), 0);

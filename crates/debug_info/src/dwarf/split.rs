@@ -102,7 +102,7 @@ pub struct Skeleton {
 
 impl Skeleton {
     /// `None` for a unit that is complete.
-    pub fn of(unit: &Unit<'_>) -> Option<Skeleton> {
+    pub fn from_unit(unit: &Unit<'_>) -> Option<Skeleton> {
         let gimli::Unit { dwo_id, low_pc, addr_base, rnglists_base, .. } = unit.unit;
         Some(Skeleton { id: dwo_id?, low_pc, addr_base, rnglists_base, language: unit.language })
     }

@@ -135,7 +135,7 @@ impl Made {
                     kept_count: 0,
                     kept_bytes: 0,
                 };
-                let size_class = SizeClass::of(size);
+                let size_class = SizeClass::from_size(size);
                 recording.allocations.groups.push(AllocationGroup {
                     stack,
                     thread,

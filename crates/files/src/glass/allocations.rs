@@ -160,7 +160,7 @@ pub(crate) fn write_groups<E>(
         columns.signed(TASK, group.task.wrapping_sub(before.task) as i64);
         columns.byte(KIND, group.kind as u8);
         columns.byte(CLASS, group.size_class.0);
-        before = Key::of(group);
+        before = Key::from_group(group);
         let counts = &group.counts;
         let differ = |n: u64, likely: u64| n.wrapping_sub(likely) as i64;
         let live = counts.count.wrapping_sub(counts.freed_count);
@@ -198,7 +198,7 @@ struct Key {
 }
 
 impl Key {
-    fn of(group: &AllocationGroup) -> Key {
+    fn from_group(group: &AllocationGroup) -> Key {
         Key { process: group.process.0.into(), stack: group.stack.0.into(), task: group.task }
     }
 }

@@ -266,8 +266,8 @@ pub fn read_from(input: impl Read) -> Result<(Recording, Completeness), ReadErro
     read_all(GlassReader::new(input)?, merge)
 }
 
-/// As [`read()`], but each row of the file is a sample. Those of successive looks at tasks stay apart: the errors of a wall-time
-/// profile come from single looks.
+/// As [`read()`], but each row of the file is a sample. Those of successive task snapshots stay apart: the errors of a
+/// wall-time profile come from single snapshots.
 ///
 /// # Errors
 /// As [`read()`].

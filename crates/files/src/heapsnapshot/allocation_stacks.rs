@@ -30,7 +30,10 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    pub(super) fn of(stacks: &AllocationStacks, name: &mut dyn FnMut(&str) -> NameId) -> Stacks {
+    pub(super) fn from_allocation_stacks(
+        stacks: &AllocationStacks,
+        name: &mut dyn FnMut(&str) -> NameId,
+    ) -> Stacks {
         let functions = stacks.functions.iter();
         let functions = functions.map(|one| [name(&one.name).0, name(&one.file).0, one.line]).collect();
         let stacks = stacks.stacks.iter().map(|(caller, function)| (caller.0, *function)).collect();
@@ -238,7 +241,7 @@ impl Stacks {
             line: *line,
         });
         let stacks = self.stacks.iter().map(|(caller, function)| (AllocationStack(*caller), *function));
-        AllocationStacks::of(functions.collect(), stacks.collect())
+        AllocationStacks::from_parts(functions.collect(), stacks.collect())
     }
 }
 

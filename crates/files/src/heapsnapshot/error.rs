@@ -50,7 +50,7 @@ impl HeapSnapshotError {
 
 impl Fault {
     /// The error of a file.
-    pub(super) fn of(self, path: &Path) -> HeapSnapshotError {
+    pub(super) fn in_file(self, path: &Path) -> HeapSnapshotError {
         let path = path.to_owned();
         match self {
             Self::System(source) => HeapSnapshotError::System { doing: "read", path, source },

@@ -35,7 +35,7 @@ pub fn add_to_recording(recording: &Path, snapshot: &Path, clock: u64) -> Result
 /// # Errors
 /// If the file cannot be read or is no recording.
 pub fn stored_snapshots(recording: &Path) -> Result<Vec<StoredSnapshot>, HeapSnapshotError> {
-    heap_snapshots::stored(&open(recording)?).map_err(|fault| fault.of(recording))
+    heap_snapshots::stored(&open(recording)?).map_err(|fault| fault.in_file(recording))
 }
 
 /// Reads a snapshot in a recording.
@@ -43,7 +43,7 @@ pub fn stored_snapshots(recording: &Path) -> Result<Vec<StoredSnapshot>, HeapSna
 /// # Errors
 /// If it cannot be read or is damaged.
 pub fn read_stored(recording: &Path, snapshot: &StoredSnapshot) -> Result<HeapGraph, HeapSnapshotError> {
-    read_bytes(&open(recording)?, snapshot).map_err(|fault| fault.of(recording))
+    read_bytes(&open(recording)?, snapshot).map_err(|fault| fault.in_file(recording))
 }
 
 /// Writes a snapshot in a recording to a `.heapsnapshot` file of its own, which appears when it is complete.
@@ -64,7 +64,7 @@ pub fn extract_to(
     snapshot: &StoredSnapshot,
     out: &mut dyn Write,
 ) -> Result<(), HeapSnapshotError> {
-    copy(&open(recording)?, snapshot, out).map_err(|fault| fault.of(recording))
+    copy(&open(recording)?, snapshot, out).map_err(|fault| fault.in_file(recording))
 }
 
 fn copy(recording: &File, snapshot: &StoredSnapshot, out: &mut dyn Write) -> Result<(), Fault> {
@@ -80,11 +80,11 @@ fn copy(recording: &File, snapshot: &StoredSnapshot, out: &mut dyn Write) -> Res
 
 /// The last snapshot of a recording.
 pub(super) fn read_last(path: &Path, file: &File) -> Result<HeapGraph, HeapSnapshotError> {
-    let stored = heap_snapshots::stored(file).map_err(|fault| fault.of(path))?;
+    let stored = heap_snapshots::stored(file).map_err(|fault| fault.in_file(path))?;
     let Some(last) = stored.last() else {
         return Err(HeapSnapshotError::invalid(path, "a recording without a heap snapshot"));
     };
-    read_bytes(file, last).map_err(|fault| fault.of(path))
+    read_bytes(file, last).map_err(|fault| fault.in_file(path))
 }
 
 fn read_bytes(file: &File, snapshot: &StoredSnapshot) -> Result<HeapGraph, Fault> {
@@ -113,7 +113,7 @@ fn replace(
         })
     });
     match fault {
-        Some(fault) => Err(fault.of(read)),
+        Some(fault) => Err(fault.in_file(read)),
         None => written.map_err(HeapSnapshotError::system("write", path)),
     }
 }

@@ -58,7 +58,7 @@ pub fn read(path: &Path) -> Result<HeapGraph, HeapSnapshotError> {
     }
     let meta = file.metadata().map_err(HeapSnapshotError::system("open", path))?;
     let size = if meta.is_file() { meta.len() } else { u64::MAX };
-    read::single::read(file, size).map_err(|fault| fault.of(path))
+    read::single::read(file, size).map_err(|fault| fault.in_file(path))
 }
 
 /// As [`read`], of a `.heapsnapshot` in memory.
@@ -66,7 +66,7 @@ pub fn read(path: &Path) -> Result<HeapGraph, HeapSnapshotError> {
 /// # Errors
 /// As [`read`].
 pub fn read_bytes(bytes: &[u8]) -> Result<HeapGraph, HeapSnapshotError> {
-    read::single::read(bytes, bytes.len() as u64).map_err(|fault| fault.of(Path::new("the snapshot")))
+    read::single::read(bytes, bytes.len() as u64).map_err(|fault| fault.in_file(Path::new("the snapshot")))
 }
 
 /// The prefix of part files, if a path is such a prefix or one of the files.

@@ -22,7 +22,7 @@ impl Strings {
     pub(super) fn new((path, file): PartFile) -> Result<Self, HeapSnapshotError> {
         let size = file.metadata().map_err(HeapSnapshotError::system("open", &path))?.len();
         let mut strings = Self { path, count: 0, file, size };
-        strings.count = strings.count().map_err(|fault| fault.of(&strings.path))?;
+        strings.count = strings.count().map_err(|fault| fault.in_file(&strings.path))?;
         if strings.count > u64::from(u32::MAX) {
             return Err(HeapSnapshotError::invalid(&strings.path, "more than 4 294 967 295 strings"));
         }

@@ -33,7 +33,7 @@ impl Parts {
             ),
             _ => HeapSnapshotError::system("open", &path)(error),
         })?;
-        let (meta, stacks) = read_metadata(file).map_err(|fault| fault.of(&path))?;
+        let (meta, stacks) = read_metadata(file).map_err(|fault| fault.in_file(&path))?;
         Self::new(&path, meta, stacks, open(prefix, NODES)?, open(prefix, EDGES)?, open(prefix, STRINGS)?)
     }
 

@@ -201,7 +201,7 @@ impl HeapGraphSink for PartsWriter {
     }
 
     fn stacks(&mut self, stacks: &AllocationStacks) {
-        self.stacks = Stacks::of(stacks, &mut |text| self.name(text));
+        self.stacks = Stacks::from_allocation_stacks(stacks, &mut |text| self.name(text));
     }
 
     fn allocated_by(&mut self, stack: AllocationStack) {

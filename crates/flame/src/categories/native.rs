@@ -78,7 +78,7 @@ pub struct CategoryColors {
 impl CategoryColors {
     /// Finds the categories of the frames of a graph. A crate is a dependency if its sources are where Cargo keeps
     /// dependencies. The crate with `main` is always own code, as in an installed program.
-    pub fn of(graph: &Graph) -> CategoryColors {
+    pub fn from_graph(graph: &Graph) -> CategoryColors {
         let krates = |test: fn(&Frame) -> bool| -> HashSet<&str> {
             graph.frames().iter().filter(|frame| test(frame)).map(|frame| &*frame.krate).collect()
         };
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    fn of(frames: &[(&str, &str, &str, &str, bool)]) -> Vec<Category> {
+    fn categories(frames: &[(&str, &str, &str, &str, bool)]) -> Vec<Category> {
         let mut builder = GraphBuilder::default();
         let mut numbers = Vec::new();
         for (func, krate, file, module, foreign) in frames {
@@ -206,14 +206,14 @@ mod tests {
             numbers.push(builder.frame(&frame));
         }
         builder.open(numbers[0], Status::NONE, Span::new(1, 1));
-        let colors = CategoryColors::of(&builder.finish().unwrap());
+        let colors = CategoryColors::from_graph(&builder.finish().unwrap());
         numbers.into_iter().map(|frame| colors.category(frame)).collect()
     }
 
     #[test]
     fn of_a_rust_program() {
         let registry = "/home/a/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f";
-        let told = of(&[
+        let told = categories(&[
             ("app::main", "app", "/home/a/app/src/main.rs", "app", false),
             (
                 "serde_json::de::from_str",
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn an_installed_program_is_own_code() {
         let file = "/home/a/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ripgrep-14.1.1/main.rs";
-        let told = of(&[
+        let told = categories(&[
             ("rg::main", "rg", file, "rg", false),
             ("rg::search", "rg", file, "rg", false),
             ("ignore::walk", "ignore", file, "rg", false),
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn of_a_program_without_rust() {
-        let told = of(&[
+        let told = categories(&[
             ("main", "", "main.c", "app", true),
             ("deflate", "", "", "/usr/lib/libz.so.1", true),
             ("qsort", "", "", "/usr/lib/libc.so.6", true),

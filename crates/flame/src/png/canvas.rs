@@ -15,7 +15,7 @@ impl Density {
     pub const TWO: Density = Density(2);
 
     /// A length of the picture in bitmap pixels.
-    pub fn of(self, length: usize) -> usize {
+    pub fn pixels(self, length: usize) -> usize {
         self.0 * length
     }
 
@@ -57,7 +57,7 @@ impl Canvas {
 
     /// Fills a box with stripes.
     pub fn hatch(&mut self, columns: Range<usize>, rows: Range<usize>, color: Color, stripe: Color) {
-        let step = self.density.of(1);
+        let step = self.density.pixels(1);
         self.each(
             columns,
             rows,
@@ -79,7 +79,7 @@ impl Canvas {
 
     /// Three dots, which the font lacks.
     fn ellipsis(&mut self, column: usize, row: usize, ink: Color) {
-        let (dot, width) = (self.density.of(1), self.density.text_width());
+        let (dot, width) = (self.density.pixels(1), self.density.text_width());
         let base = row + self.density.text_height() * 25 / 32;
         for number in 0..3 {
             let left = column + (2 * number + 1) * width / 6 - dot / 2;

@@ -160,13 +160,13 @@ struct Entry {
 impl<'p> Page<'p> {
     fn new(graph: &'p Graph, options: &'p PictureOptions<'p>) -> Result<Page<'p>, PngError> {
         let density = options.density;
-        let columns = options.width.saturating_mul(density.of(1));
-        let margin = density.of(MARGIN);
+        let columns = options.width.saturating_mul(density.pixels(1));
+        let margin = density.pixels(MARGIN);
         let depth = graph.depth();
         let levels = depth.min(options.levels.max(1));
         let too_large = |rows| PngError::TooLarge { columns, rows };
         if columns > WIDEST {
-            return Err(too_large(levels.saturating_mul(density.of(BOX))));
+            return Err(too_large(levels.saturating_mul(density.pixels(BOX))));
         }
         if columns <= 2 * margin {
             return Err(PngError::Empty { columns, rows: levels });
@@ -179,8 +179,9 @@ impl<'p> Page<'p> {
         let merges = depth > levels || graph.nodes().iter().any(narrow);
         let legend = legend(graph, options, merges.then_some([levels, depth]), boxes.len());
         let lines = 1 + legend.len();
-        let rows =
-            levels.saturating_mul(density.of(BOX)).saturating_add(density.of(lines * LINE) + 2 * margin);
+        let rows = levels
+            .saturating_mul(density.pixels(BOX))
+            .saturating_add(density.pixels(lines * LINE) + 2 * margin);
         if rows.saturating_mul(columns) > PIXELS {
             return Err(too_large(rows));
         }
@@ -216,17 +217,17 @@ impl<'p> Page<'p> {
                 colors.node(&mut next, graph, node).ok_or(PixelsError::NoColor { depth: node.depth })?;
             let (left, right) =
                 (self.boxes.start + from.round() as usize, self.boxes.start + to.round() as usize);
-            let gap = if right - left < density.of(WITH_GAP) { 0 } else { density.of(GAP) };
+            let gap = if right - left < density.pixels(WITH_GAP) { 0 } else { density.pixels(GAP) };
             let rows = self.rows_of(depth);
             canvas.fill(left..right - gap, rows.clone(), color);
-            let room = (right - left).saturating_sub(density.of(2 * PADDING)) / density.text_width();
+            let room = (right - left).saturating_sub(density.pixels(2 * PADDING)) / density.text_width();
             let name = &self.captions.of(node).name;
             let text = captions::node_label(graph, node, name, options.by_line, room);
             let top = rows.start + (rows.len() - density.text_height().min(rows.len())) / 2;
             let ink = ink_on(color);
-            canvas.text(&text, left + density.of(PADDING), top, ink);
+            canvas.text(&text, left + density.pixels(PADDING), top, ink);
             if let Some(mark) = captions::mark(node) {
-                let below = rows.end - density.of(2)..rows.end;
+                let below = rows.end - density.pixels(2)..rows.end;
                 draw_mark(&mut canvas, left..right - gap, below, mark, density, color);
             }
         }
@@ -245,8 +246,8 @@ impl<'p> Page<'p> {
             Layout::Icicle => depth,
             Layout::Flame => self.levels - 1 - depth,
         };
-        let top = density.of(MARGIN + LINE + place * BOX);
-        top..top + density.of(BOX - GAP)
+        let top = density.pixels(MARGIN + LINE + place * BOX);
+        top..top + density.pixels(BOX - GAP)
     }
 
     fn hatch(&self, canvas: &mut Canvas, columns: Range<usize>, rows: Range<usize>) {
@@ -260,7 +261,7 @@ impl<'p> Page<'p> {
         let (density, ink) = (self.options.density, self.options.colors.font());
         let total = captions::counted(self.graph.root().span.len(), &self.options.unit);
         let room = self.boxes.len() / density.text_width();
-        let top = density.of(MARGIN);
+        let top = density.pixels(MARGIN);
         let mut left_room = room;
         if let Some(left) = room.checked_sub(total.chars().count()) {
             canvas.text(&total, self.boxes.end - total.chars().count() * density.text_width(), top, ink);
@@ -272,31 +273,32 @@ impl<'p> Page<'p> {
             top,
             ink,
         );
-        let mut top = density.of(MARGIN + LINE + self.levels * BOX + MARGIN / 2);
+        let mut top = density.pixels(MARGIN + LINE + self.levels * BOX + MARGIN / 2);
         for line in &self.legend {
             let mut left = self.boxes.start;
             for entry in line {
-                let lower = top + (density.text_height() - density.of(SWATCH)) / 2;
-                let (columns, rows) = (left..left + density.of(SWATCH), lower..lower + density.of(SWATCH));
+                let lower = top + (density.text_height() - density.pixels(SWATCH)) / 2;
+                let (columns, rows) =
+                    (left..left + density.pixels(SWATCH), lower..lower + density.pixels(SWATCH));
                 match entry.color {
                     Some(color) => canvas.fill(columns.clone(), rows.clone(), color),
                     None => self.hatch(canvas, columns.clone(), rows.clone()),
                 }
                 if let Some(mark) = entry.mark {
                     let ground = entry.color.unwrap_or_default();
-                    draw_mark(canvas, columns, rows.end - density.of(2)..rows.end, mark, density, ground);
+                    draw_mark(canvas, columns, rows.end - density.pixels(2)..rows.end, mark, density, ground);
                 }
-                canvas.text(&entry.text, left + density.of(SWATCH + PADDING * 2), top, ink);
+                canvas.text(&entry.text, left + density.pixels(SWATCH + PADDING * 2), top, ink);
                 left += entry.width(density);
             }
-            top += density.of(LINE);
+            top += density.pixels(LINE);
         }
     }
 }
 
 impl Entry {
     fn width(&self, density: Density) -> usize {
-        density.of(SWATCH + PADDING * 2 + LINE) + self.text.chars().count() * density.text_width()
+        density.pixels(SWATCH + PADDING * 2 + LINE) + self.text.chars().count() * density.text_width()
     }
 }
 
@@ -317,7 +319,7 @@ fn draw_mark(
     let ink = ink_on(ground);
     let part = |at: usize| ((u16::from(ground.0[at]) * 2 + u16::from(ink.0[at]) * 3) / 5) as u8;
     let ink = Color([part(0), part(1), part(2)]);
-    let [on, off] = mark.dashes.map(|length| density.of(length));
+    let [on, off] = mark.dashes.map(|length| density.pixels(length));
     for start in columns.clone().step_by(on + off) {
         canvas.fill(start..(start + on).min(columns.end), rows.clone(), ink);
     }

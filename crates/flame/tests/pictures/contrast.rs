@@ -96,7 +96,7 @@ fn least(swatches: &[Swatch]) -> f64 {
 fn text_is_readable_in_all_schemes() {
     let graph = row(300);
     let julia = |dark| FlameColors::builder().n(8).darkmode(dark).build();
-    let categories = CategoryColors::of(&graph);
+    let categories = CategoryColors::from_graph(&graph);
     let difference = Difference::new(&graph, &graph, 1.0, 1.0);
     for (name, paint) in [
         ("kind", Paint::default()),

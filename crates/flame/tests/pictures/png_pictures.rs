@@ -14,7 +14,7 @@ struct Picture {
 }
 
 impl Picture {
-    fn of(graph: &Graph, options: &PictureOptions<'_>) -> Picture {
+    fn from_graph(graph: &Graph, options: &PictureOptions<'_>) -> Picture {
         let mut file = Vec::new();
         write_picture(graph, options, &mut file).unwrap();
         let mut reader = png::Decoder::new(Cursor::new(file)).read_info().unwrap();
@@ -42,7 +42,7 @@ proptest! {
         let colors = FlameColors::builder().n(1).build();
         let layout = if icicle { Layout::Icicle } else { Layout::Flame };
         let options = PictureOptions::new(&colors).layout(layout).fine(fine).width(width).levels(levels);
-        let picture = Picture::of(&graph, &options);
+        let picture = Picture::from_graph(&graph, &options);
         let density = if fine { 2 } else { 1 };
         prop_assert_eq!(picture.width, width * density);
         let rows = graph.depth().min(levels);
@@ -76,7 +76,7 @@ fn the_root_is_at_the_bottom_or_at_the_top() {
     let colors =
         FlameColors { colors: vec![Color::CRIMSON, Color::ORANGE], ..FlameColors::builder().n(0).build() };
     for (layout, upper) in [(Layout::Flame, Color::ORANGE), (Layout::Icicle, Color::CRIMSON)] {
-        let picture = Picture::of(&graph, &PictureOptions::new(&colors).layout(layout).width(300));
+        let picture = Picture::from_graph(&graph, &PictureOptions::new(&colors).layout(layout).width(300));
         assert_eq!(picture.at(MARGIN, ABOVE), upper, "{layout:?}");
         assert_eq!(picture.at(MARGIN, ABOVE + BOX - 1), Color::WHITE, "a gap between levels");
     }
@@ -86,7 +86,7 @@ fn the_root_is_at_the_bottom_or_at_the_top() {
 fn boxes_have_text_in_a_readable_color() {
     let graph = chain(&["", "app::main"], 10);
     let dark = FlameColors::builder().darkmode(true).build();
-    let picture = Picture::of(&graph, &PictureOptions::new(&dark).width(300));
+    let picture = Picture::from_graph(&graph, &PictureOptions::new(&dark).width(300));
     // Within the upper box, where its text is.
     let contrasts = (ABOVE..ABOVE + BOX - 1)
         .flat_map(|row| (MARGIN..100).map(move |column| (column, row)))
@@ -100,7 +100,7 @@ fn boxes_have_text_in_a_readable_color() {
 fn a_deep_graph_is_a_picture() {
     let names = vec!["f"; 1_000_000];
     let colors = FlameColors::default();
-    let picture = Picture::of(&chain(&names, 3), &PictureOptions::new(&colors));
+    let picture = Picture::from_graph(&chain(&names, 3), &PictureOptions::new(&colors));
     assert!(picture.height < 4000);
 }
 

@@ -11,7 +11,7 @@ impl Bits {
     }
 
     /// A set of these numbers, all below `len`.
-    pub fn of(len: usize, members: impl IntoIterator<Item = u32>) -> Bits {
+    pub fn from_members(len: usize, members: impl IntoIterator<Item = u32>) -> Bits {
         let mut bits = Bits::new(len);
         for member in members {
             bits.insert(member as usize);

@@ -84,7 +84,7 @@ impl Dominators {
         }
         // A node without a path belongs to the root.
         if vertices.len() < graph.len() {
-            let numbered = super::Bits::of(graph.len(), vertices.iter().copied());
+            let numbered = super::Bits::from_members(graph.len(), vertices.iter().copied());
             let rest = (0..graph.len()).filter(|node| !numbered.get(*node));
             let rest = rest.fold(0, |sum: u64, node| sum.saturating_add(graph.self_sizes.get(node)));
             retained[0] = retained[0].saturating_add(rest);
@@ -115,7 +115,7 @@ impl Numbers {
         if numbers.vertices.len() < graph.len() {
             // As in DevTools, the root holds nodes that have no holder at all.
             let targets = |node| range(graph, node).filter_map(move |edge| holding.target(node, edge));
-            let held = super::Bits::of(graph.len(), (0..graph.len() as u32).flat_map(targets));
+            let held = super::Bits::from_members(graph.len(), (0..graph.len() as u32).flat_map(targets));
             for node in 0..graph.len() {
                 if numbers.numbers[node] == NONE && !held.get(node) {
                     numbers.search(graph, holding, node as u32, &mut next);

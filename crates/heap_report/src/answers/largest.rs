@@ -72,7 +72,8 @@ impl HeapAnswers<'_> {
             return roots;
         }
         let unreachable = unreachable_node(graph);
-        let direct = Bits::of(graph.len(), range(graph, 0).filter_map(|edge| self.holding.target(0, edge)));
+        let direct =
+            Bits::from_members(graph.len(), range(graph, 0).filter_map(|edge| self.holding.target(0, edge)));
         for node in tree.children(0).map(|place| tree.preorder[place]) {
             let retained = tree.retained[node as usize];
             if Some(node) == unreachable || !self.is_alive(node as usize) {

@@ -40,7 +40,7 @@ pub(super) fn owners(graph: &HeapGraph, holding: &mut Holding<'_>, unreachable: 
             }
         }
     }
-    holding.limit(unreachable, Bits::of(graph.len(), owners.nodes.iter().copied()));
+    holding.limit(unreachable, Bits::from_members(graph.len(), owners.nodes.iter().copied()));
     owners
 }
 

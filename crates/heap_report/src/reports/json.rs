@@ -36,17 +36,17 @@ pub fn write_show_json(answers: &HeapAnswers<'_>, out: &mut dyn Write) -> io::Re
         nodes: graph.len(),
         edges: graph.targets.len(),
         self_size: answers.self_size(),
-        types: each(&types.alive, Type::of),
+        types: each(&types.alive, Type::from_row),
         unreachable: Candidates {
             sum: Sum { count: sum.count, self_size: sum.self_size },
             lost: Sum { count: leaks.lost_count, self_size: leaks.lost_size },
             only_weak: Sum { count: leaks.weak_count, self_size: leaks.weak_size },
-            types: each(&types.unreachable, Type::of),
-            owners: each(&leaks.owners, Owner::of),
+            types: each(&types.unreachable, Type::from_row),
+            owners: each(&leaks.owners, Owner::from_row),
         },
-        largest: each(&largest, Holder::of),
-        unused: each(&waste.unused, Unused::of),
-        duplicate_strings: waste.duplicates.as_ref().map(|found| each(&found.strings, Duplicate::of)),
+        largest: each(&largest, Holder::from_dominator),
+        unused: each(&waste.unused, Unused::from_row),
+        duplicate_strings: waste.duplicates.as_ref().map(|found| each(&found.strings, Duplicate::from_row)),
     };
     write_sections(SHOW_SECTIONS, &show, out)
 }
@@ -144,12 +144,12 @@ struct Duplicate<'a> {
 /// When writing fails.
 pub fn write_type_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
     let everything = Everything {
-        head: TypeHead::of(answer),
+        head: TypeHead::from_answer(answer),
         path: nearest(answer),
-        retainers: each(&answer.retainers, Retainer::of),
-        fields: each(&answer.fields, Field::of),
-        sites: each(&answer.sites, Site::of),
-        largest: each(&answer.largest, Holder::of),
+        retainers: each(&answer.retainers, Retainer::from_row),
+        fields: each(&answer.fields, Field::from_row),
+        sites: each(&answer.sites, Site::from_row),
+        largest: each(&answer.largest, Holder::from_dominator),
     };
     write_sections(&["unreachable", "path", "retainers", "fields", "sites", "largest"], &everything, out)
 }
@@ -160,7 +160,7 @@ pub fn write_type_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<(
 /// When writing fails.
 pub fn write_path_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
     let paths = Paths {
-        head: TypeHead::of(answer),
+        head: TypeHead::from_answer(answer),
         path: nearest(answer),
         paths: each(&answer.paths, HeapPath::parts),
     };
@@ -172,8 +172,10 @@ pub fn write_path_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<(
 /// # Errors
 /// When writing fails.
 pub fn write_retainers_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
-    let retainers =
-        Retainers { head: TypeHead::of(answer), retainers: each(&answer.retainers, Retainer::of) };
+    let retainers = Retainers {
+        head: TypeHead::from_answer(answer),
+        retainers: each(&answer.retainers, Retainer::from_row),
+    };
     write_sections(&["unreachable", "retainers"], &retainers, out)
 }
 
@@ -249,7 +251,8 @@ struct Edges<'a> {
 /// # Errors
 /// When writing fails.
 pub fn write_growth_json(snapshots: &[HeapSums], rows: &[GrowthRow], out: &mut dyn Write) -> io::Result<()> {
-    let growth = Growth { snapshots: each(snapshots, Snapshot::of), types: each(rows, Grown::of) };
+    let growth =
+        Growth { snapshots: each(snapshots, Snapshot::from_sums), types: each(rows, Grown::from_row) };
     write_sections(&["types"], &growth, out)
 }
 
@@ -282,75 +285,75 @@ fn nearest(answer: &TypeAnswer) -> Option<Vec<String>> {
 }
 
 impl TypeHead<'_> {
-    fn of(answer: &TypeAnswer) -> TypeHead<'_> {
+    fn from_answer(answer: &TypeAnswer) -> TypeHead<'_> {
         let TypeRow { count, self_size, retained_size, .. } = answer.unreachable;
         let unreachable = UnreachableOfType { count, self_size, retained_size, only_weak: answer.only_weak };
-        TypeHead { alive: Type::of(&answer.alive), unreachable }
+        TypeHead { alive: Type::from_row(&answer.alive), unreachable }
     }
 }
 
 impl Type<'_> {
-    fn of(row: &TypeRow) -> Type<'_> {
+    fn from_row(row: &TypeRow) -> Type<'_> {
         let TypeRow { ref name, count, self_size, retained_size } = *row;
         Type { name, count, self_size, retained_size }
     }
 }
 
 impl Owner<'_> {
-    fn of(row: &OwnerRow) -> Owner<'_> {
+    fn from_row(row: &OwnerRow) -> Owner<'_> {
         let OwnerRow { ref name, weak, owners, in_cycles, count, size, ref sites } = *row;
-        Owner { name, weak, owners, in_cycles, count, size, sites: InLine(each(sites, Site::of)) }
+        Owner { name, weak, owners, in_cycles, count, size, sites: InLine(each(sites, Site::from_row)) }
     }
 }
 
 impl Site<'_> {
-    fn of(row: &SiteRow) -> Site<'_> {
+    fn from_row(row: &SiteRow) -> Site<'_> {
         Site { site: &row.name, count: row.count, self_size: row.self_size }
     }
 }
 
 impl Holder<'_> {
-    fn of(row: &Dominator) -> Holder<'_> {
+    fn from_dominator(row: &Dominator) -> Holder<'_> {
         let Dominator { ref name, alike, count, retained_size, ref path, .. } = *row;
         Holder { name, alike, count, retained_size, path: path.parts() }
     }
 }
 
 impl Unused<'_> {
-    fn of(row: &UnusedRow) -> Unused<'_> {
+    fn from_row(row: &UnusedRow) -> Unused<'_> {
         let UnusedRow { ref name, ref holder, ref field, count, self_size, unused_size } = *row;
         Unused { name, holder, field, count, self_size, unused_size }
     }
 }
 
 impl Duplicate<'_> {
-    fn of(row: &DuplicateString) -> Duplicate<'_> {
+    fn from_row(row: &DuplicateString) -> Duplicate<'_> {
         let DuplicateString { ref text, count, self_size, waste } = *row;
         Duplicate { text, count, self_size, waste }
     }
 }
 
 impl Retainer<'_> {
-    fn of(row: &RetainerRow) -> Retainer<'_> {
-        Retainer { holder: &row.holder, edges: Edges::of(row) }
+    fn from_row(row: &RetainerRow) -> Retainer<'_> {
+        Retainer { holder: &row.holder, edges: Edges::from_row(row) }
     }
 }
 
 impl Field<'_> {
-    fn of(row: &RetainerRow) -> Field<'_> {
-        Field { target: &row.holder, edges: Edges::of(row) }
+    fn from_row(row: &RetainerRow) -> Field<'_> {
+        Field { target: &row.holder, edges: Edges::from_row(row) }
     }
 }
 
 impl Edges<'_> {
-    fn of(row: &RetainerRow) -> Edges<'_> {
+    fn from_row(row: &RetainerRow) -> Edges<'_> {
         let RetainerRow { ref field, weak, edges, count, self_size, .. } = *row;
         Edges { field, weak, edges, count, self_size }
     }
 }
 
 impl Snapshot {
-    fn of(sums: &HeapSums) -> Snapshot {
+    fn from_sums(sums: &HeapSums) -> Snapshot {
         let HeapSums { nodes, edges, self_size, unreachable_count, unreachable_size, .. } = *sums;
         let unreachable = Sum { count: unreachable_count, self_size: unreachable_size };
         Snapshot { nodes, edges, self_size, unreachable }
@@ -358,7 +361,7 @@ impl Snapshot {
 }
 
 impl Grown<'_> {
-    fn of(row: &GrowthRow) -> Grown<'_> {
+    fn from_row(row: &GrowthRow) -> Grown<'_> {
         Grown {
             name: &row.name,
             count: row.sums.iter().map(|sum| sum.count).collect(),

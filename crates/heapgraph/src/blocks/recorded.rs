@@ -6,7 +6,7 @@
 
 use super::{Blocks, SiteId};
 use foldhash::HashSet;
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use stackglass_wire::heap::blocks::{ADDRESS_BITS, BlockWord, LEAF_BITS, LeafTrailer, leaf_bytes};
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub struct TablePlace {
 /// The live blocks. The site of each is the number of its counter. `is_mapping`: this counter counts mappings of the program. Those that
 /// hold other blocks, or of which several parts are in use, are memory of an allocator: they are left out. Of the others, the part that
 /// can be read and written counts.
-pub fn read(image: &Image, place: TablePlace, is_mapping: &dyn Fn(u32) -> bool) -> Blocks {
+pub fn read(image: &CoreImage, place: TablePlace, is_mapping: &dyn Fn(u32) -> bool) -> Blocks {
     let mut found = Found { blocks: Blocks::default(), mapping: None, image, is_mapping };
     for (first_address, leaf) in leaves(image, place) {
         read_leaf(image, leaf, first_address, place.granule_shift, &mut |address, block| {
@@ -37,7 +37,7 @@ pub fn read(image: &Image, place: TablePlace, is_mapping: &dyn Fn(u32) -> bool) 
 }
 
 /// The counters of the live blocks, mappings included.
-pub fn counters(image: &Image, place: TablePlace) -> HashSet<u32> {
+pub fn counters(image: &CoreImage, place: TablePlace) -> HashSet<u32> {
     let mut counters = HashSet::default();
     let mut last = None;
     for (first_address, leaf) in leaves(image, place) {
@@ -51,7 +51,7 @@ pub fn counters(image: &Image, place: TablePlace) -> HashSet<u32> {
 }
 
 /// Where the table lies: memory of the recorder, not of the program.
-pub fn table_memory(image: &Image, place: TablePlace) -> Vec<Range<u64>> {
+pub fn table_memory(image: &CoreImage, place: TablePlace) -> Vec<Range<u64>> {
     const PAGE: usize = 4096;
     let range = |(_, leaf): (u64, u64)| {
         let bytes = (leaf_bytes(place.granule_shift) + size_of::<LeafTrailer>()).next_multiple_of(PAGE);
@@ -61,7 +61,7 @@ pub fn table_memory(image: &Image, place: TablePlace) -> Vec<Range<u64>> {
 }
 
 /// Private mappings of the recorder: a table in the process of so many starts and lengths.
-pub fn own_mappings(image: &Image, table: u64, entries: u32) -> Vec<Range<u64>> {
+pub fn own_mappings(image: &CoreImage, table: u64, entries: u32) -> Vec<Range<u64>> {
     const MOST: u32 = 1 << 16;
     let mut bytes = vec![0; entries.min(MOST) as usize * 16];
     let read = if table == 0 { 0 } else { image.memory.read(table, &mut bytes) };
@@ -79,7 +79,7 @@ struct Found<'a> {
     blocks: Blocks,
     /// A mapping, as long as no block is found in it.
     mapping: Option<(u64, u64, SiteId)>,
-    image: &'a Image,
+    image: &'a CoreImage,
     is_mapping: &'a dyn Fn(u32) -> bool,
 }
 
@@ -106,7 +106,7 @@ impl Found<'_> {
 }
 
 /// The part of a mapping that can be read and written. The rest is reserved. `None` if there is no such part, or several.
-fn part_in_use(image: &Image, range: Range<u64>) -> Option<Range<u64>> {
+fn part_in_use(image: &CoreImage, range: Range<u64>) -> Option<Range<u64>> {
     let first = image.mappings.partition_point(|mapping| mapping.range.end <= range.start);
     let inside = image.mappings[first..].iter().take_while(|mapping| mapping.range.start < range.end);
     let mut found: Option<Range<u64>> = None;
@@ -122,7 +122,7 @@ fn part_in_use(image: &Image, range: Range<u64>) -> Option<Range<u64>> {
 }
 
 /// First address of the blocks and address of each leaf, by the former.
-fn leaves(image: &Image, place: TablePlace) -> Vec<(u64, u64)> {
+fn leaves(image: &CoreImage, place: TablePlace) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     if !(4..=5).contains(&place.granule_shift) {
         return found;
@@ -143,7 +143,7 @@ fn leaves(image: &Image, place: TablePlace) -> Vec<(u64, u64)> {
 }
 
 fn read_leaf(
-    image: &Image,
+    image: &CoreImage,
     leaf: u64,
     first_address: u64,
     shift: u32,
@@ -165,7 +165,7 @@ fn read_leaf(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_process_view::image::{Mapping, Memory};
+    use stackglass_process_view::core_image::{Mapping, Memory};
 
     struct NoMemory;
 
@@ -188,7 +188,7 @@ mod tests {
             path: String::new(),
         };
         let mappings = mapped.iter().map(mapping).collect();
-        let image = Image { pid: 1, mappings, threads: Vec::new(), memory: Box::new(NoMemory) };
+        let image = CoreImage { pid: 1, mappings, threads: Vec::new(), memory: Box::new(NoMemory) };
         let is_mapping = |counter| counter == 2;
         let mut list =
             Found { blocks: Blocks::default(), mapping: None, image: &image, is_mapping: &is_mapping };

@@ -5,13 +5,13 @@ use crate::references::BlockType;
 use crate::root::Root;
 use crate::site::Site;
 use stackglass_layouts::Layouts;
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use stackglass_profile::heap_graph::AllocationStacks;
 
 /// Everything that a graph is made of.
 pub struct Input<'a> {
     /// The process.
-    pub image: &'a Image,
+    pub image: &'a CoreImage,
     /// Its live blocks.
     pub blocks: &'a Blocks,
     /// By the blocks' [`SiteId`](crate::blocks::SiteId). Blocks with other numbers have the first site.

@@ -11,7 +11,7 @@ use crate::typing;
 use crate::window::Window;
 use foldhash::{HashMap, HashSet};
 use stackglass_layouts::{Layouts, Local};
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use stackglass_process_view::locals;
 use stackglass_profile::SmallNumbers;
 use std::ops::Range;
@@ -197,7 +197,7 @@ pub(super) fn element_size(layouts: &Layouts, contains: BlockType) -> Option<u64
 }
 
 /// The words of a range at and beside an address, and the place of the one at this address.
-fn words_beside(image: &Image, range: Range<u64>, address: u64) -> (Vec<u64>, usize) {
+fn words_beside(image: &CoreImage, range: Range<u64>, address: u64) -> (Vec<u64>, usize) {
     /// The largest owner of a buffer has four words.
     const BESIDE: u64 = 64;
     let before = (address - range.start).min(BESIDE);

@@ -2,7 +2,7 @@
 
 use super::{BlockType, Extent, Op, References};
 use stackglass_layouts::{Layouts, TypeId};
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 
 /// An allocator may give so many bytes more than were asked for.
 const SLACK: u64 = 32;
@@ -19,7 +19,7 @@ impl References<'_> {
         size: u64,
         words: &[u64],
         at: usize,
-        image: &Image,
+        image: &CoreImage,
     ) -> Option<Extent> {
         if !self.owners.contains_key(&contains) {
             let owners = owners(self.compiler.layouts, contains);
@@ -47,7 +47,7 @@ impl References<'_> {
     }
 
     /// What a value of this type says if `words[at]` is its pointer.
-    fn extent_by(&mut self, owner: TypeId, words: &[u64], at: usize, image: &Image) -> Option<Extent> {
+    fn extent_by(&mut self, owner: TypeId, words: &[u64], at: usize, image: &CoreImage) -> Option<Extent> {
         let compiled = self.compiled(owner);
         let [Op::Slot(slot)] = &*compiled.ops else { return None };
         let pointer = slot.base.checked_add(slot.pointer)?;

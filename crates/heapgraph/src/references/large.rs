@@ -4,7 +4,7 @@ use super::slots::Compiled;
 use super::walk::COUNTERS;
 use super::{BlockType, Extent, Reference, References};
 use crate::window::Window;
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 
 /// Blocks of more bytes are read in pieces of about this size.
 const PIECE: u64 = 1 << 20;
@@ -17,7 +17,7 @@ impl References<'_> {
         contains: BlockType,
         extent: Extent,
         (address, size): (u64, u64),
-        image: &Image,
+        image: &CoreImage,
         each: &mut dyn FnMut(Reference<'_>),
     ) {
         match contains {
@@ -47,7 +47,7 @@ impl References<'_> {
         compiled: &Compiled,
         extent: Extent,
         (address, size): (u64, u64),
-        image: &Image,
+        image: &CoreImage,
         each: &mut dyn FnMut(Reference<'_>),
     ) {
         let Some(count) = compiled.count(extent, size) else { return };
@@ -78,7 +78,7 @@ impl References<'_> {
         compiled: &Compiled,
         buckets: Option<u64>,
         (address, size): (u64, u64),
-        image: &Image,
+        image: &CoreImage,
         each: &mut dyn FnMut(Reference<'_>),
     ) {
         let Some((buckets, control)) = compiled.table(buckets, size) else { return };

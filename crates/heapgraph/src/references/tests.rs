@@ -2,7 +2,7 @@
 
 use super::*;
 use stackglass_layouts::{Field, Layout, RustVersion, Shape, Variant};
-use stackglass_process_view::image::{Image, Memory};
+use stackglass_process_view::core_image::{CoreImage, Memory};
 
 /// No memory beyond the bytes of the value.
 struct Nothing;
@@ -13,8 +13,8 @@ impl Memory for Nothing {
     }
 }
 
-fn image() -> Image {
-    Image { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory: Box::new(Nothing) }
+fn image() -> CoreImage {
+    CoreImage { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory: Box::new(Nothing) }
 }
 
 /// Types under construction.
@@ -612,7 +612,7 @@ fn a_large_block_has_in_pieces_the_pointers_that_it_has_whole() {
     for (contains, extent, size) in cases {
         let expected = block(&types, contains, extent, &bytes[..size]);
         assert!(expected.len() > 10_000, "{contains:?} has {} pointers", expected.len());
-        let image = Image { memory: Box::new(Bytes(bytes.clone())), ..image() };
+        let image = CoreImage { memory: Box::new(Bytes(bytes.clone())), ..image() };
         let mut window = crate::window::Window::new(&image);
         let mut lines = Vec::new();
         let mut each = |reference: Reference<'_>| lines.push(line(reference));

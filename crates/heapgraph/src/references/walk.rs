@@ -5,7 +5,7 @@ use super::slots::{Compiled, Condition, Count, Counted, Kind, Op, Repeat, Slot, 
 use super::tables::{GROUP, buckets_for};
 use super::vtables::Vtables;
 use stackglass_layouts::BlockType;
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ pub(super) struct Walk<'w> {
     pub bytes: &'w [u8],
     /// Address of the first byte.
     pub address: u64,
-    pub image: &'w Image,
+    pub image: &'w CoreImage,
     pub vtables: &'w Vtables,
     /// Path of fields so far.
     pub path: &'w mut String,

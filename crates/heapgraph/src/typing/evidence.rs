@@ -5,13 +5,13 @@ use crate::blocks::Blocks;
 use crate::root::Root;
 use crate::site::Site;
 use stackglass_layouts::Layouts;
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 
 /// What types are inferred from.
 #[derive(Clone, Copy)]
 pub struct Evidence<'a> {
     /// The process.
-    pub image: &'a Image,
+    pub image: &'a CoreImage,
     /// Its live blocks.
     pub blocks: &'a Blocks,
     /// What the recorder knows, by the sites of blocks. Empty if allocations were not recorded. Blocks with a site other than the

@@ -91,7 +91,7 @@ impl Propagation<'_> {
                 self.memory.read(address, size.min(LARGEST))
             });
             self.references.of_value(type_id, address, bytes, image, &mut |reference: Reference<'_>| {
-                found.push((Pointer::of(&reference), reference.text));
+                found.push((Pointer::from_reference(&reference), reference.text));
             });
             for (pointer, text) in found {
                 match (pointer.hold, pointer.contains) {

@@ -1,6 +1,6 @@
 //! Reads blocks, small ones through a cache: pointers lead back and forth.
 
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 
 /// Bytes of a page of the cache, and pages.
 const PAGE: u64 = 16 << 10;
@@ -9,14 +9,14 @@ const PAGES: u64 = 512;
 const LARGEST: u64 = 1 << 30;
 
 pub(super) struct BlockMemory<'image> {
-    image: &'image Image,
+    image: &'image CoreImage,
     pages: Vec<(u64, usize)>,
     cached: Vec<u8>,
     direct: Vec<u8>,
 }
 
 impl<'image> BlockMemory<'image> {
-    pub fn new(image: &'image Image) -> Self {
+    pub fn new(image: &'image CoreImage) -> Self {
         Self {
             image,
             pages: vec![(u64::MAX, 0); PAGES as usize],

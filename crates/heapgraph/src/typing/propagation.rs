@@ -208,7 +208,7 @@ impl<'a> Propagation<'a> {
             let size = root.range.end.saturating_sub(root.range.start);
             let bytes = self.memory.read(root.range.start, size);
             let pointers = &mut self.pointers;
-            let each = &mut |reference: Reference<'_>| pointers.push(Pointer::of(&reference));
+            let each = &mut |reference: Reference<'_>| pointers.push(Pointer::from_reference(&reference));
             self.references.of_value(type_id, root.range.start, bytes, image, each);
             self.source = Source::Owner;
             self.follow_pointers(trust);
@@ -238,7 +238,7 @@ impl<'a> Propagation<'a> {
         let Evidence { image, blocks, .. } = self.evidence;
         let bytes = self.memory.read(blocks.addresses[block], blocks.size(block));
         let pointers = &mut self.pointers;
-        let each = &mut |reference: Reference<'_>| pointers.push(Pointer::of(&reference));
+        let each = &mut |reference: Reference<'_>| pointers.push(Pointer::from_reference(&reference));
         self.references.of_block(contains, extent, blocks.addresses[block], bytes, image, each);
     }
 
@@ -484,7 +484,7 @@ pub(super) enum Soundness {
 }
 
 impl Pointer {
-    pub(super) fn of(reference: &Reference<'_>) -> Pointer {
+    pub(super) fn from_reference(reference: &Reference<'_>) -> Pointer {
         Pointer {
             target: reference.target,
             hold: reference.hold,

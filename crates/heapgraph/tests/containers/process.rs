@@ -4,7 +4,7 @@ use stackglass_heapgraph::references::{
     BlockType, EdgeName, Extent, Hold, Pointers, Reference, References, start_of_text, text,
 };
 use stackglass_layouts::Layouts;
-use stackglass_process_view::image::{Image, Memory};
+use stackglass_process_view::core_image::{CoreImage, Memory};
 use stackglass_process_view::modules;
 use stackglass_procfs::maps;
 use stackglass_profile::recording::Module;
@@ -129,10 +129,10 @@ fn block(blocks: &BTreeMap<u64, u64>, address: u64) -> Option<u64> {
     (address - start < (*size).max(1)).then_some(*start)
 }
 
-fn image(pid: u32) -> Image {
+fn image(pid: u32) -> CoreImage {
     let mappings = maps::read(pid).unwrap();
     let memory = Box::new(ProcessMemory(File::open(format!("/proc/{pid}/mem")).unwrap()));
-    Image { pid, mappings, threads: Vec::new(), memory }
+    CoreImage { pid, mappings, threads: Vec::new(), memory }
 }
 
 fn name(reference: &Reference<'_>) -> String {
@@ -143,7 +143,7 @@ fn name(reference: &Reference<'_>) -> String {
     }
 }
 
-fn search(image: &Image, program: &Path, root: &str, printed: &Printed) -> Graph {
+fn search(image: &CoreImage, program: &Path, root: &str, printed: &Printed) -> Graph {
     let modules = modules::find(image, program.to_str().unwrap());
     let files: Vec<Module> = (modules.iter())
         .map(|module| Module { path: module.path.as_str().into(), build_id: module.module.build_id().into() })

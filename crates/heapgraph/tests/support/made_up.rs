@@ -1,6 +1,6 @@
 //! Memory as malloc of several versions of glibc leaves it, written by their sources (`malloc/malloc.c`, `malloc/arena.c`).
 
-use stackglass_process_view::image::{Image, Mapping, Memory, Thread, ThreadRegisters};
+use stackglass_process_view::core_image::{CoreImage, Mapping, Memory, Thread, ThreadRegisters};
 
 /// What differs between versions.
 #[derive(Clone, Copy, Debug)]
@@ -245,7 +245,7 @@ impl MadeUp {
     }
 
     /// The process.
-    pub fn image(&self) -> Image {
+    pub fn image(&self) -> CoreImage {
         let mapping = |(start, bytes): &(u64, Vec<u8>)| Mapping {
             range: *start..start + bytes.len() as u64,
             readable: true,
@@ -267,7 +267,7 @@ impl MadeUp {
             registers.0[21] = pointer;
             Thread { tid: 1, name: String::new(), registers: Some(registers) }
         };
-        Image {
+        CoreImage {
             pid: u32::MAX,
             mappings,
             threads: LOCALS.map(thread).to_vec(),

@@ -1,6 +1,6 @@
-//! Images of real processes: a process is stopped, and read while it is.
+//! Core images of real processes: a process is stopped, and read while it is.
 
-use stackglass_process_view::image::{Image, Memory, Thread, ThreadRegisters};
+use stackglass_process_view::core_image::{CoreImage, Memory, Thread, ThreadRegisters};
 use stackglass_procfs::maps;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -94,7 +94,7 @@ impl Process {
     }
 
     /// The process, which must be stopped.
-    pub fn image(&self) -> Image {
+    pub fn image(&self) -> CoreImage {
         let ids = self.threads();
         let printed = run(Command::new(&self.registers).args(ids.iter().map(u32::to_string)));
         let mut threads = Vec::new();
@@ -105,7 +105,7 @@ impl Process {
             threads.push(Thread { tid, name: String::new(), registers: Some(registers) });
         }
         assert_eq!(threads.len(), ids.len());
-        Image {
+        CoreImage {
             pid: self.pid(),
             mappings: maps::read(self.pid()).unwrap(),
             threads,

@@ -1,6 +1,6 @@
 //! Memory of single words, and mappings without files.
 
-use stackglass_process_view::image::{Image, Mapping, Memory, Thread};
+use stackglass_process_view::core_image::{CoreImage, Mapping, Memory, Thread};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ pub fn mapping(range: Range<u64>, accessible: bool) -> Mapping {
 }
 
 /// A process with these words in its memory.
-pub fn image(mappings: &[Mapping], threads: Vec<Thread>, words: &[(u64, u64)]) -> Image {
+pub fn image(mappings: &[Mapping], threads: Vec<Thread>, words: &[(u64, u64)]) -> CoreImage {
     let memory = Box::new(Words(words.iter().copied().collect()));
-    Image { pid: 1, mappings: mappings.to_vec(), threads, memory }
+    CoreImage { pid: 1, mappings: mappings.to_vec(), threads, memory }
 }

@@ -9,7 +9,7 @@ use stackglass_heapgraph::graph::{self, Built, Input, Root, Site, Totals};
 use stackglass_heapgraph::typing::{self, Evidence};
 use stackglass_heapgraph::{other_memory, roots};
 use stackglass_layouts::{BlockType, Layouts, Wanted, allocated_blocks};
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::stacks::StackFrame;
 use stackglass_process_view::{ProcessView, Threads};
@@ -44,7 +44,7 @@ pub(super) struct Written {
 /// # Errors
 /// [`HeapError`].
 pub(super) fn write<S: HeapGraphSink>(
-    image: &Image,
+    image: &CoreImage,
     options: &TakeOptions,
     site_frames: SiteFrames<'_>,
     sink: &mut S,
@@ -58,7 +58,7 @@ where
     let (layouts, locals) = view.layouts_and_locals(&files, &options.symbols, &frames, Wanted::Types);
     let modules = view.modules;
     memory::return_unused();
-    let Source { mut recording, stacks: site_stacks, table } = Source::of(image);
+    let Source { mut recording, stacks: site_stacks, table } = Source::from_image(image);
     keep_stacks(&mut recording, &site_stacks);
     let frame_locations = intern_frames(&mut recording, &modules, &files, &frames);
     let (_, contents) = allocated_blocks(&mut recording, &layouts, &options.symbols);
@@ -127,7 +127,7 @@ fn reached_blocks(
     unreached: &[BlockIndex],
 ) -> Vec<ReachedBlocks> {
     let mut counts: HashMap<(SiteId, SizeClass), (u64, u64)> = HashMap::new();
-    let key = |index: usize| (sites[index], SizeClass::of(blocks.size(index)));
+    let key = |index: usize| (sites[index], SizeClass::from_size(blocks.size(index)));
     for index in (0..blocks.len()).filter(|index| sites[*index] != SiteId(0)) {
         counts.entry(key(index)).or_default().0 += 1;
     }
@@ -165,7 +165,7 @@ struct PartialTable {
 }
 
 impl Source {
-    fn of(image: &Image) -> Source {
+    fn from_image(image: &CoreImage) -> Source {
         match recorded::read(image) {
             Some(Recorded { recording, table, stacks, lost, is_partial }) => {
                 let table = PartialTable { table, is_partial: is_partial || lost > 0 };
@@ -178,7 +178,7 @@ impl Source {
 
 /// The blocks that the recorder knows, else those of the C library's allocator. Both, if the recorder knows only some. Also
 /// remarks for the user.
-fn live_blocks(image: &Image, table: Option<&PartialTable>) -> Result<(Blocks, Vec<String>), HeapError> {
+fn live_blocks(image: &CoreImage, table: Option<&PartialTable>) -> Result<(Blocks, Vec<String>), HeapError> {
     let Some(PartialTable { table, is_partial }) = table else {
         let heap = glibc::live_blocks(image)?;
         let remarks = heap.report.remarks();
@@ -319,7 +319,7 @@ fn kind_of(name: &str, contains: Option<BlockType>) -> NodeKind {
 }
 
 fn other_memory(
-    image: &Image,
+    image: &CoreImage,
     modules: &[LoadedModule],
     blocks: &Blocks,
     known: &[Root],

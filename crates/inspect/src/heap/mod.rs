@@ -1,7 +1,7 @@
 //! Takes heap snapshots.
 //!
-//! A process is frozen ([`stackglass_attach::frozen`]) and becomes an [`Image`](stackglass_process_view::image::Image). Its blocks
-//! come from the table of the allocation recorder (`recorded`), if it has one, else from its C library's allocator.
+//! A process is frozen ([`stackglass_attach::frozen`]) and becomes a [`CoreImage`](stackglass_process_view::core_image::CoreImage). Its
+//! blocks come from the table of the allocation recorder (`recorded`), if it has one, else from its C library's allocator.
 //! [`stackglass_heapgraph`] makes the graph, and [`stackglass_files::heapsnapshot`] writes it.
 
 mod error;

@@ -1,12 +1,12 @@
 //! Blocks and sites of a process whose allocations are recorded.
 //!
 //! The tables with stacks and counters lie in memory that the process shares with its launcher, or in private memory. Both are read in
-//! the frozen image. A block names its counter, which names the stack that allocated it.
+//! the core image. A block names its counter, which names the stack that allocated it.
 
 use crate::allocation_groups::{self, RateCounts};
 use stackglass_heapgraph::blocks::recorded::{self, TablePlace};
 use stackglass_heapgraph::blocks::{Blocks, SiteId};
-use stackglass_process_view::image::{Image, Mapping};
+use stackglass_process_view::core_image::{CoreImage, Mapping};
 use stackglass_procfs::status::Status;
 use stackglass_profile::{Nanos, Recorder, Recording, StackId};
 use stackglass_wire::heap::{
@@ -53,7 +53,7 @@ struct Counter {
 
 impl Table {
     /// The live blocks; their sites are indices into [`Recorded::stacks`].
-    pub(super) fn blocks(&self, image: &Image) -> Blocks {
+    pub(super) fn blocks(&self, image: &CoreImage) -> Blocks {
         let counter = |number: u32| self.counters.get(number as usize).copied().unwrap_or_default();
         let mut blocks = recorded::read(image, self.place, &|number| counter(number).is_mapping);
         blocks.sites.iter_mut().for_each(|site| *site = counter(site.0).site);
@@ -61,7 +61,7 @@ impl Table {
     }
 
     /// Memory of the recorder in the process: the table, and its other mappings.
-    pub(super) fn memory(&self, image: &Image) -> Vec<Range<u64>> {
+    pub(super) fn memory(&self, image: &CoreImage) -> Vec<Range<u64>> {
         let mut ranges = recorded::table_memory(image, self.place);
         let (table, entries) = self.own_mappings;
         ranges.extend(recorded::own_mappings(image, table, entries));
@@ -70,7 +70,7 @@ impl Table {
 }
 
 /// Reads the tables of a process; `None` if its allocations are not recorded now.
-pub(super) fn read(image: &Image) -> Option<Recorded> {
+pub(super) fn read(image: &CoreImage) -> Option<Recorded> {
     let (mapping, session) = match shared_tables(image) {
         Some((mapping, session)) => (Some(mapping), Some(session)),
         None => (None, None),
@@ -96,7 +96,7 @@ struct Session {
 }
 
 /// The tables that a process shares with its launcher, and the state of its session.
-fn shared_tables(image: &Image) -> Option<(&Mapping, Session)> {
+fn shared_tables(image: &CoreImage) -> Option<(&Mapping, Session)> {
     let shared = || image.mappings.iter().filter(|mapping| mapping.shared);
     let tables = shared().find(|mapping| name_of(mapping).starts_with(HEAP_FILE_PREFIX))?;
     let folder = Path::new(&tables.path).parent()?;
@@ -125,7 +125,7 @@ struct TablesCopy {
 }
 
 impl TablesCopy {
-    fn of_private(image: &Image) -> Option<TablesCopy> {
+    fn of_private(image: &CoreImage) -> Option<TablesCopy> {
         let candidates = image.mappings.iter().filter(|mapping| {
             mapping.writable
                 && !mapping.shared
@@ -135,7 +135,7 @@ impl TablesCopy {
         candidates.map(|mapping| mapping.range.start).find_map(|at| TablesCopy::read_at(image, at))
     }
 
-    fn read_at(image: &Image, at: u64) -> Option<TablesCopy> {
+    fn read_at(image: &CoreImage, at: u64) -> Option<TablesCopy> {
         // Zeroed memory, of which only what is written takes pages.
         let mut copy = TablesCopy { bytes: vec![0; HEAP_BYTES + ALIGNMENT], start: 0 };
         copy.start = copy.bytes.as_ptr().align_offset(ALIGNMENT);
@@ -160,7 +160,7 @@ impl TablesCopy {
         Some(copy)
     }
 
-    fn copy(&mut self, image: &Image, at: u64, range: Range<usize>) -> Option<()> {
+    fn copy(&mut self, image: &CoreImage, at: u64, range: Range<usize>) -> Option<()> {
         let into = &mut self.bytes[self.start..][range.clone()];
         (image.memory.read(at + range.start as u64, into) == range.len()).then_some(())
     }
@@ -176,7 +176,7 @@ impl TablesCopy {
 /// Alignment of the tables, in bytes.
 const ALIGNMENT: usize = 64;
 
-fn of_tables(image: &Image, tables: &HeapTables) -> Recorded {
+fn of_tables(image: &CoreImage, tables: &HeapTables) -> Recorded {
     let page = tables.page();
     let place = TablePlace {
         last_leaf: page.last_leaf.load(Relaxed),

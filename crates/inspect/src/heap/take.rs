@@ -4,7 +4,7 @@ use super::error::HeapError;
 use super::graph::{self, SiteFrames};
 use super::memory;
 use super::options::TakeOptions;
-use crate::image;
+use crate::core_image;
 use stackglass_attach::frozen::{self, FreezeError, FrozenProcess, Pause};
 use stackglass_files::heapsnapshot::{self, AssembleOptions, HeapSnapshotError, PartsWriter};
 use stackglass_heapgraph::graph::Totals;
@@ -129,7 +129,7 @@ fn write(
     parts: &mut PartsWriter,
 ) -> Result<Taken, HeapError> {
     memory::map_large_allocations();
-    let written = graph::write(&image::of(&process), options, site_frames, parts);
+    let written = graph::write(&core_image::from_frozen(&process), options, site_frames, parts);
     let pid = process.pid();
     // What was read from a copy that has ended may be incomplete, or nothing.
     if !process.is_alive() {

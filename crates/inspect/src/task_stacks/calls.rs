@@ -29,7 +29,7 @@ pub struct Call {
 
 impl Call {
     /// That of a frame with a name.
-    pub fn of(frame: &Frame) -> Call {
+    pub fn from_frame(frame: &Frame) -> Call {
         Call {
             function: frame.func.clone(),
             file: frame.file.clone(),

@@ -21,7 +21,7 @@ pub enum TaskFrame {
 }
 
 /// Our own wrapper of futures.
-#[cfg(feature = "looks")]
+#[cfg(feature = "task-sampler")]
 const WRAPPER: &str = "stackglass::task::Instrumented";
 /// Functions between the runtime's and that of the task.
 const RUNTIME: [&str; 9] = [
@@ -67,7 +67,7 @@ pub fn stack(codes: &[Code], name: &str, is_blocking: bool, names: &Calls) -> Op
 }
 
 /// The stack up to the outermost call of the function with this name. `None` if there is none, or no names.
-#[cfg(feature = "looks")]
+#[cfg(feature = "task-sampler")]
 pub(crate) fn of_function(codes: &[Code], name: &str, names: &Calls) -> Option<Vec<TaskFrame>> {
     let calls: Vec<&Arc<[Call]>> = codes.iter().map(|code| names.get(code)).collect::<Option<_>>()?;
     let end = outermost_of(&calls, |call| *call.function == *name);
@@ -76,7 +76,7 @@ pub(crate) fn of_function(codes: &[Code], name: &str, names: &Calls) -> Option<V
 
 /// The stack of a named task that the thread polls: from its own function on, or from its wrapper's poll. `None` if neither is there,
 /// or no names.
-#[cfg(feature = "looks")]
+#[cfg(feature = "task-sampler")]
 pub(crate) fn of_named(codes: &[Code], name: &str, names: &Calls) -> Option<Vec<TaskFrame>> {
     let calls: Vec<&Arc<[Call]>> = codes.iter().map(|code| names.get(code)).collect::<Option<_>>()?;
     if let Some(end) = outermost_of(&calls, |call| *call.function == *name) {

@@ -5,7 +5,7 @@
 
 use super::error::{TasksError, check_complete};
 use super::pool::{LivePool, Pool};
-use crate::image;
+use crate::core_image;
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::{DropStop, Process, WrappedTask};
 use stackglass_layouts::{Layouts, Wanted, may_describe_tasks, may_name_tasks};
@@ -37,7 +37,7 @@ pub fn may_have_tasks(pid: u32) -> io::Result<bool> {
         || may_name_tasks(&module, &options) && Pool::find(pid).is_some())
 }
 
-/// The tasks of a process that is looked at repeatedly.
+/// The tasks of a process that are read repeatedly.
 pub struct LiveTasks {
     pid: u32,
     options: Options,
@@ -58,7 +58,7 @@ impl LiveTasks {
     /// [`TasksError`].
     pub fn read(&mut self) -> Result<(TaskDump, Duration), TasksError> {
         let start = Instant::now();
-        let dump = self.look(stackglass_awaits::tasks, |dump, program, pause| {
+        let dump = self.read_with(stackglass_awaits::tasks, |dump, program, pause| {
             dump.program = program;
             dump.pause = pause;
         })?;
@@ -70,11 +70,11 @@ impl LiveTasks {
     /// # Errors
     /// [`TasksError`].
     pub fn drop_stops(&mut self) -> Result<Vec<DropStop>, TasksError> {
-        self.look(stackglass_awaits::drop_stops, |_, _, _| {})
+        self.read_with(stackglass_awaits::drop_stops, |_, _, _| {})
     }
 
     /// Reads something of all tasks.
-    fn look<T>(
+    fn read_with<T>(
         &mut self,
         what: impl FnOnce(&Process<'_>) -> T,
         finish: impl FnOnce(&mut T, String, Nanos),
@@ -85,7 +85,7 @@ impl LiveTasks {
         let process = FrozenProcess::copy(self.pid, &frozen::Options::default())?;
         self.pool.read_into(self.pid, &mut wrapped);
         let wrapped: Vec<WrappedTask> = wrapped.into_values().collect();
-        let image = image::of(&process);
+        let image = core_image::from_frozen(&process);
         let view = ProcessView::open(&image);
         let files = view.files();
         let (known, layouts) = match self.known.take().filter(|(known, _)| *known == files) {

@@ -10,7 +10,7 @@
 //! In both cases, the second look must find the thread in a poll of this task. Time in which the thread waited for a CPU does
 //! not count: a program on a busy machine is not at fault.
 
-use crate::image;
+use crate::core_image;
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::Poll;
 use stackglass_perf::breakpoint::Breakpoint;
@@ -65,7 +65,7 @@ struct Watched {
 }
 
 /// Looks again at tasks that are polled, if there are some. Returns how long the process was held up.
-pub(super) fn look_again(
+pub(super) fn check_again(
     pid: u32,
     modules: &[LoadedModule],
     polled: &mut [PolledTask],
@@ -94,7 +94,7 @@ pub(super) fn look_again(
     if ImageKey::read(pid) != key {
         return stopped.elapsed();
     }
-    let image = image::of(&process);
+    let image = core_image::from_frozen(&process);
     let of_threads = threads::stacks(&image, modules);
     for watched in &watched {
         let state = of_threads.iter().find(|thread| image.threads[thread.index].tid == watched.tid);

@@ -1,15 +1,15 @@
 //! Reads the await stacks of waiting tasks of this process, while it runs.
 //!
 //! A task that waits does not change. The caller can tell whether it has waited all the time: only then the result counts. All
-//! reads are made by the kernel ([`own`](crate::image::own)), so a pointer that is not valid does no harm.
+//! reads are made by the kernel ([`own`](crate::core_image::own)), so a pointer that is not valid does no harm.
 
-use crate::image::own;
+use crate::core_image::own;
 use crate::task_stacks::{WaitStacks, flatten};
 use foldhash::HashMap;
-use stackglass_awaits::{Process, WrappedLooks};
+use stackglass_awaits::{Process, WrappedReader};
 use stackglass_layouts::{Layouts, Wanted};
 use stackglass_process_view::ProcessView;
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_symbols::Options;
 use std::io;
@@ -32,10 +32,10 @@ pub enum NoAwaitStacks {
 
 /// Reads await stacks of this process.
 pub struct AwaitStacks {
-    image: Image,
+    image: CoreImage,
     modules: Vec<LoadedModule>,
     layouts: Layouts,
-    looks: WrappedLooks,
+    reader: WrappedReader,
     /// By task: the number of its last wait that was read, and what was found.
     kept: HashMap<u64, (u64, Option<WaitStacks>)>,
 }
@@ -53,11 +53,11 @@ impl AwaitStacks {
         let options = Options { threads: Some(1), ..Options::default() };
         let layouts = view.layouts(&files, &options, Wanted::Coroutines);
         let modules = view.modules;
-        if !WrappedLooks::has_types(&layouts) {
+        if !WrappedReader::has_types(&layouts) {
             return Err(NoAwaitStacks::NoTypes);
         }
-        let looks = WrappedLooks::new(&process(&image, &modules, &layouts));
-        Ok(AwaitStacks { image, modules, layouts, looks, kept: HashMap::default() })
+        let reader = WrappedReader::new(&process(&image, &modules, &layouts));
+        Ok(AwaitStacks { image, modules, layouts, reader, kept: HashMap::default() })
     }
 
     /// The stacks of a task in one of its waits, which has a number. `future` gives the addresses of its future and of the
@@ -75,7 +75,7 @@ impl AwaitStacks {
         }
         let (address, vtable) = future().filter(|(address, _)| *address != 0)?;
         let process = process(&self.image, &self.modules, &self.layouts);
-        let found = self.looks.look(&process, address, vtable);
+        let found = self.reader.read(&process, address, vtable);
         // All of it is of that wait, or nothing counts.
         future().filter(|again| *again == (address, vtable))?;
         let stacks = found.map(|found| WaitStacks(flatten::stacks(&found).into()));
@@ -87,6 +87,6 @@ impl AwaitStacks {
     }
 }
 
-fn process<'a>(image: &'a Image, modules: &'a [LoadedModule], layouts: &'a Layouts) -> Process<'a> {
+fn process<'a>(image: &'a CoreImage, modules: &'a [LoadedModule], layouts: &'a Layouts) -> Process<'a> {
     Process { image, modules, layouts, locals: &[], tids: &[], wrapped: &[] }
 }

@@ -4,7 +4,7 @@ use super::error::{TasksError, check_complete};
 use super::long_poll::{self, PolledTask};
 use super::polling_threads;
 use super::pool::Pool;
-use crate::image;
+use crate::core_image;
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::{Poll, Process, WrappedTask};
 use stackglass_layouts::Wanted;
@@ -58,7 +58,7 @@ pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
     check_complete(&process, pid)?;
     let mut pause = if options.stop { start.elapsed() } else { process.pause().whole };
     drop(process);
-    pause += long_poll::look_again(pid, &modules, &mut polled, &polls);
+    pause += long_poll::check_again(pid, &modules, &mut polled, &polls);
     dump.pause = Nanos(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
     if !polled.is_empty() {
         polling_threads::add(&mut dump, &polled, &modules, &files, &options.symbols);
@@ -78,7 +78,7 @@ struct Dumped {
 }
 
 fn dump(process: &FrozenProcess, wrapped: &[WrappedTask], options: &TasksOptions) -> Dumped {
-    let image = image::of(process);
+    let image = core_image::from_frozen(process);
     let view = ProcessView::open(&image);
     let files = view.files();
     let Threads { frames, tids, .. } = view.threads();

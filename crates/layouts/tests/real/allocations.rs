@@ -46,7 +46,7 @@ fn recorded(program: &Path) -> (Recording, Vec<Block>) {
             process: ProcessIndex::default(),
             task: 0,
             kind: AllocationKind::Block,
-            size_class: SizeClass::of(block.bytes),
+            size_class: SizeClass::from_size(block.bytes),
             counts: AllocationCounts { count: 1, bytes: block.bytes, ..AllocationCounts::default() },
         });
         blocks.push(block);

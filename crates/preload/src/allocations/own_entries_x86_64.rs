@@ -61,7 +61,7 @@ entry!(free, own_hooks::free,);
 entry!(free_sized, own_hooks::free_sized, "lea rax, [rsi - 1]", "cmp rax, 15", "jae 3f", "mov esi, 16");
 
 /// The address of the entry for an action.
-pub fn of(action: Action) -> usize {
+pub fn address(action: Action) -> usize {
     let entry: unsafe extern "C" fn(usize, usize, usize) -> *mut c_void = match action {
         Action::Allocate => allocate,
         Action::AllocateArray => allocate_array,

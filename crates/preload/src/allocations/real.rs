@@ -131,7 +131,7 @@ fn look_around() {
 static ALLOCATOR: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
 fn find_allocator() {
-    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, malloc: *mut c_void) -> c_int {
+    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, malloc: *mut c_void) -> c_int {
         // SAFETY: the loader passes a valid `info`, whose `dlpi_phdr` points to `dlpi_phnum` headers, and keeps the module loaded
         // during the call.
         let (base, headers) = unsafe {
@@ -149,8 +149,8 @@ fn find_allocator() {
         ALLOCATOR[1].store(end, Relaxed);
         1
     }
-    // SAFETY: `look` has the required type, and only compares its last argument with addresses.
-    unsafe { libc::dl_iterate_phdr(Some(look), MALLOC.load(Relaxed)) };
+    // SAFETY: `visit` has the required type, and only compares its last argument with addresses.
+    unsafe { libc::dl_iterate_phdr(Some(visit), MALLOC.load(Relaxed)) };
 }
 
 /// Whether code lies in the library with the allocator, if that is not the C library.

@@ -174,7 +174,7 @@ fn write(executable: &Executable, entries: &[TakeoverEntry], page: *mut u8) -> O
         if STUB + entry.moved().len() > ROOM {
             return None;
         }
-        let hook = own_entries::of(entry.action()?);
+        let hook = own_entries::address(entry.action()?);
         // mov r11, moved_at; jmp [rip]; hook
         let parts: [&[u8]; 4] =
             [&[0x49, 0xbb], &moved_at.to_le_bytes(), &[0xff, 0x25, 0, 0, 0, 0], &hook.to_le_bytes()];
@@ -227,4 +227,4 @@ fn protect((at, len): (usize, usize), protection: i32) -> bool {
 }
 
 const _: () = assert!(STUB >= 2 + 8 + 6 + 8 && ROOM >= STUB + stackglass_wire::takeover::MAX_MOVED);
-const _: fn(Action) -> usize = own_entries::of;
+const _: fn(Action) -> usize = own_entries::address;

@@ -302,7 +302,7 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    pub fn of(program: &Path) -> Symbols {
+    pub fn from_program(program: &Path) -> Symbols {
         let output = Command::new("nm").arg("--defined-only").arg(program).output().expect("nm");
         let by_address = String::from_utf8_lossy(&output.stdout)
             .lines()

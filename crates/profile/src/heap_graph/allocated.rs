@@ -52,7 +52,10 @@ const FIRST: u32 = 2;
 
 impl AllocationStacks {
     /// These functions and stacks, to which none are added.
-    pub fn of(functions: Vec<AllocatingFunction>, stacks: Vec<(AllocationStack, u32)>) -> AllocationStacks {
+    pub fn from_parts(
+        functions: Vec<AllocatingFunction>,
+        stacks: Vec<(AllocationStack, u32)>,
+    ) -> AllocationStacks {
         AllocationStacks { functions, stacks, ..AllocationStacks::default() }
     }
 

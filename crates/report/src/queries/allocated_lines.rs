@@ -18,7 +18,7 @@ pub struct AllocatedLines {
 impl AllocatedLines {
     /// Charges the bytes of each allocation to the innermost frame, inlined or not, whose file is accepted, outside of an
     /// allocator that the program itself provides. Only allocations of blocks count, in processes for which `of_process` is true. `accepts` is called once for each file.
-    pub fn of(
+    pub fn from_recording(
         recording: &Recording,
         of_process: impl Fn(ProcessIndex) -> bool,
         mut accepts: impl FnMut(&str) -> bool,
@@ -35,7 +35,7 @@ impl AllocatedLines {
             }
             places.push(line.map(|line| (&frame.file, line)));
         }
-        let allocators = AllocatorFrames::of(recording);
+        let allocators = AllocatorFrames::from_recording(recording);
         let place_of =
             |stack: StackId| allocators.outside(recording, stack).find_map(|frame| places[frame as usize]);
         let mut known = HashMap::default();
@@ -83,7 +83,7 @@ mod tests {
             let stack = recording.stacks.intern(leaf_first);
             let counts = AllocationCounts { count: 1, bytes, ..AllocationCounts::default() };
             let (thread, process) = (ThreadNumber(1), ProcessIndex(process));
-            let (task, size_class) = (0, SizeClass::of(bytes));
+            let (task, size_class) = (0, SizeClass::from_size(bytes));
             let group = AllocationGroup { stack, thread, process, task, kind, size_class, counts };
             recording.allocations.groups.push(group);
         };
@@ -95,7 +95,7 @@ mod tests {
         allocate(&[main], 100_000, 0, AllocationKind::Mapping);
         allocate(&[main], 1_000_000, 1, AllocationKind::Block);
         let mut asked = Vec::new();
-        let lines = AllocatedLines::of(
+        let lines = AllocatedLines::from_recording(
             &recording,
             |process| process == ProcessIndex(0),
             |file| {
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(lines.files["/a/f.rs"], [(5, 0), (7, 15)].into());
         assert_eq!(lines.files["/a/main.rs"], [(3, 100)].into());
         assert_eq!(lines.elsewhere, 11_000);
-        let all = AllocatedLines::of(&recording, |_| true, |_| true);
+        let all = AllocatedLines::from_recording(&recording, |_| true, |_| true);
         assert_eq!(all.files["/std/vec.rs"], [(900, 15)].into());
         assert_eq!((all.files["/std/rt.rs"][&1], all.files["/a/main.rs"][&3]), (1000, 1_000_100));
         assert_eq!(all.elsewhere, 10_000);

@@ -24,11 +24,11 @@ use std::sync::Arc;
 ///     dictionary.set(address, [frame]);
 /// }
 /// let data = Data::new(vec![1, 2, 0, 1, 2, 0]);
-/// let callers = Callers::of("leaf").count((&data, &dictionary)).unwrap();
+/// let callers = Callers::new("leaf").count((&data, &dictionary)).unwrap();
 /// assert_eq!((callers[0].count, &*callers[0].frame.func), (2, "main"));
 ///
 /// // A file and lines distinguish functions of the same name.
-/// let elsewhere = Callers::of("leaf").file("other.rs").lines(10..=20);
+/// let elsewhere = Callers::new("leaf").file("other.rs").lines(10..=20);
 /// assert!(elsewhere.count((&data, &dictionary)).unwrap().is_empty());
 /// ```
 pub struct Callers {
@@ -97,7 +97,7 @@ impl Callers {
     /// Names can be given as reports show them: `lang_start::{{closure}}`, `catch_unwind::<isize>` (with these arguments
     /// only), `catch_unwind::<…>`, `[xz]` for code without names in a module. Functions of the C library match the names
     /// that programs use: `malloc` matches `__GI___libc_malloc`.
-    pub fn of(func: &str) -> Callers {
+    pub fn new(func: &str) -> Callers {
         let pattern = FunctionPattern::new(func);
         Callers { func: Box::new(move |frame| pattern.matches(frame)), file: None, lines: None }
     }
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn functions_are_counted_once_a_snapshot_and_apart() {
         let stacks: [&[&str]; 3] = [&["a::f", "a::f", "b::f", "main"], &["b::f", "main"], &["a::f"]];
-        let answer = answer_of(&stacks, &Callers::of("f"));
+        let answer = answer_of(&stacks, &Callers::new("f"));
         let seen =
             |called: &Called| (called.func.to_string(), called.snapshots, called.asleep, called.uncalled);
         let seen: Vec<_> = answer.functions.iter().map(seen).collect();
@@ -359,7 +359,7 @@ mod tests {
         let callers: Vec<(u64, &str)> =
             answer.functions[0].callers.iter().map(|caller| (caller.count, &*caller.frame.func)).collect();
         assert_eq!((answer.all, callers), (3, vec![(1, "a::f"), (1, "b::f")]), "recursion calls itself");
-        assert!(answer_of(&stacks, &Callers::of("g")).functions.is_empty());
+        assert!(answer_of(&stacks, &Callers::new("g")).functions.is_empty());
     }
 
     #[test]
@@ -371,7 +371,7 @@ mod tests {
         }
         dictionary.set(4, [Frame { func: "compress".into(), ..in_module(4, "xz") }]);
         let data = Data::new(vec![2, 1, 0, 4, 3, 0, 4, 2, 0]);
-        let answer = |name: &str| Callers::of(name).answer((&data, &dictionary)).unwrap().functions;
+        let answer = |name: &str| Callers::new(name).answer((&data, &dictionary)).unwrap().functions;
         let modules =
             |found: Vec<Called>| found.into_iter().map(|one| one.module.to_string()).collect::<Vec<_>>();
         assert_eq!(modules(answer("[xz]")), ["xz"]);
@@ -389,11 +389,11 @@ mod tests {
             dictionary.set(address, [frame]);
         }
         let data = Data::new(vec![1, 0, 2, 0, 3, 0]);
-        let asked = |lines| Callers::of("f").file("a.rs").lines(lines).answer((&data, &dictionary)).unwrap();
+        let asked = |lines| Callers::new("f").file("a.rs").lines(lines).answer((&data, &dictionary)).unwrap();
         assert_eq!(asked(20..=30).other_lines, [12, 40]);
         assert!(asked(12..=30).other_lines.is_empty(), "there is an answer");
         assert!(
-            Callers::of("g")
+            Callers::new("g")
                 .file("a.rs")
                 .lines(1..=2)
                 .answer((&data, &dictionary))
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn lines_need_a_file() {
-        let answer = Callers::of("f").lines(1..=2).count((&Data::default(), &Dictionary::new()));
+        let answer = Callers::new("f").lines(1..=2).count((&Data::default(), &Dictionary::new()));
         assert_eq!(answer.unwrap_err(), CallersError::LinesWithoutFile);
     }
 }

@@ -134,7 +134,7 @@ impl FunctionTable {
 pub(crate) fn is_readers_own(frame: &Frame, rust: bool) -> bool {
     kinds::class(frame) == Class::Own
         && !kinds::is_start(frame, rust)
-        && Executors::of(frame).is_none()
+        && Executors::from_frame(frame).is_none()
         && !kinds::is_library(frame)
         && !kinds::is_dependency(&frame.file)
 }
@@ -166,7 +166,7 @@ impl Numbering {
         let module = file_name(module);
         let class = kinds::class(frame);
         let start = kinds::is_start(frame, self.rust);
-        let executor = Executors::of(frame);
+        let executor = Executors::from_frame(frame);
         let recorder = kinds::is_recorder(module);
         let name = match (&*frame.func, module) {
             // The inside of the recorder is of no interest, but what it costs is.

@@ -9,7 +9,7 @@ use crate::order;
 use crate::queries::cpu_tree::{CpuTree, NodeKind};
 use crate::queries::cut_reasons::no_stack_text;
 use crate::queries::line_times::Counts;
-use crate::queries::look_errors;
+use crate::queries::task_snapshot_errors;
 use crate::queries::unaccounted_cpu::UNACCOUNTED;
 use crate::queries::uncertainty::standard_error;
 use crate::queries::waits::{Wait, Waits};
@@ -19,7 +19,7 @@ use crate::text::short::in_brackets;
 use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{
-    AwaitKind, AwaitLocation, Frame, LOOKS_AT_TASKS, Recording, Sample, StackId, State, ThreadNumber,
+    AwaitKind, AwaitLocation, Frame, Recording, Sample, StackId, State, TASK_SNAPSHOTS, ThreadNumber,
     is_await_module, sanitize,
 };
 use std::collections::BTreeMap;
@@ -139,22 +139,23 @@ impl HotTable {
         for sample in recording.samples.iter_mut().filter(|sample| !sample.state.uses_cpu()) {
             sample.state = State::Awake;
         }
-        let counters = recording.processes.iter().filter_map(|process| process.counters.get(LOOKS_AT_TASKS));
-        let looks: u64 = counters.sum();
+        let counters = recording.processes.iter().filter_map(|process| process.counters.get(TASK_SNAPSHOTS));
+        let snapshots: u64 = counters.sum();
         let rows = counted(&recording, key);
         let mut all = Weight::default();
         rows.iter().for_each(|row| all += row.own);
         let timed = all.time > 0 || rows.is_empty();
         let amount = |weight: Weight| if timed { weight.time } else { weight.hits };
-        let look_errors = (looks > 0).then(|| look_errors(&mut recording, key, looks, amount));
+        let snapshot_errors =
+            (snapshots > 0).then(|| snapshot_errors(&mut recording, key, snapshots, amount));
         let row = |counted: Counted| {
-            let of_looks =
-                look_errors.as_ref().map(|errors| errors.get(&counted.key()).copied().unwrap_or(0.0));
+            let of_snapshots =
+                snapshot_errors.as_ref().map(|errors| errors.get(&counted.key()).copied().unwrap_or(0.0));
             let Counted { name, place, waits_in, module, alike, own, total } = counted;
             let each = amount(own) as f64 / own.hits.max(1) as f64;
             let sampled = states == StateFilter::Awake && own.hits > 0;
             let error =
-                sampled.then(|| of_looks.unwrap_or_else(|| standard_error(own.hits, all.hits) * each));
+                sampled.then(|| of_snapshots.unwrap_or_else(|| standard_error(own.hits, all.hits) * each));
             HotRow {
                 name,
                 place,
@@ -235,14 +236,14 @@ fn counted(recording: &Recording, key: HotKey) -> Vec<Counted> {
     }
 }
 
-/// The errors of the own amounts of all rows of a profile with so many looks.
-fn look_errors(
+/// The errors of the own amounts of all rows of a profile with so many task snapshots.
+fn snapshot_errors(
     recording: &mut Recording,
     key: HotKey,
-    looks: u64,
+    snapshots: u64,
     amount: impl Fn(Weight) -> u64,
 ) -> BTreeMap<RowKey, f64> {
-    let groups = look_errors::groups(recording, looks);
+    let groups = task_snapshot_errors::groups(recording, snapshots);
     let mut rows: BTreeMap<RowKey, Vec<(f64, f64)>> = BTreeMap::new();
     let times: Vec<(f64, f64)> = groups.iter().map(|group| (0.0, group.time)).collect();
     for (number, group) in groups.into_iter().enumerate() {
@@ -251,7 +252,7 @@ fn look_errors(
             rows.entry(row.key()).or_insert_with(|| times.clone())[number].0 += amount(row.own) as f64;
         }
     }
-    rows.into_iter().map(|(key, groups)| (key, look_errors::standard_error(&groups))).collect()
+    rows.into_iter().map(|(key, groups)| (key, task_snapshot_errors::standard_error(&groups))).collect()
 }
 
 /// Functions, as the summary counts them.
@@ -301,7 +302,7 @@ fn functions(recording: &Recording) -> Vec<Counted> {
 
 /// Lines, as annotated sources count them.
 fn lines(recording: &Recording) -> Vec<Counted> {
-    let counts = Counts::of(recording, StateFilter::Awake);
+    let counts = Counts::from_recording(recording, StateFilter::Awake);
     let mut rows = Vec::new();
     for file in counts.files {
         for (line, seen) in file.lines {

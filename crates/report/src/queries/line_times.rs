@@ -72,13 +72,13 @@ impl Count {
 
 impl Counts {
     /// Counts the samples in these states.
-    pub(crate) fn of(recording: &Recording, states: StateFilter) -> Counts {
+    pub(crate) fn from_recording(recording: &Recording, states: StateFilter) -> Counts {
         let mut weights: HashMap<StackId, Weight> = HashMap::default();
         for sample in recording.samples.iter().filter(|sample| states.has_state(sample.state)) {
             let weight = Weight { time: sample.time.0, hits: u64::from(sample.hits) };
             *weights.entry(sample.stack).or_default() += weight;
         }
-        let numbering = Numbering::of(recording);
+        let numbering = Numbering::from_recording(recording);
         let mut lines = vec![Count::default(); numbering.lines.len()];
         let mut files = vec![Count::default(); numbering.files.len()];
         let mut counts = Counts::default();
@@ -172,7 +172,7 @@ struct NumberedFrame {
 }
 
 impl Numbering {
-    fn of(recording: &Recording) -> Numbering {
+    fn from_recording(recording: &Recording) -> Numbering {
         let mut numbering = Numbering::default();
         let mut files: HashMap<&Arc<str>, u32> = HashMap::default();
         let mut lines: HashMap<(u32, i64), u32> = HashMap::default();
@@ -205,7 +205,7 @@ impl Numbering {
     /// Calls `add` with the line and the bytes of each group of allocated blocks, if the line is known. Returns all bytes.
     fn allocated(&self, recording: &Recording, mut add: impl FnMut(u32, u64)) -> u64 {
         let mut known: HashMap<StackId, Option<u32>> = HashMap::default();
-        let allocators = AllocatorFrames::of(recording);
+        let allocators = AllocatorFrames::from_recording(recording);
         let mut all = 0u64;
         for group in recording.allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block) {
             all = all.saturating_add(group.counts.bytes);
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn stacks_count_once_and_end_where_lines_end() {
-        let counts = Counts::of(&recording(), StateFilter::Awake);
+        let counts = Counts::from_recording(&recording(), StateFilter::Awake);
         let times = |line: i64| {
             let counted = counts.files[0].lines[&line].counted;
             (counted.total.time, counted.own.time)
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!((times(1), times(2)), ((11, 1), (10, 10)));
         assert_eq!((counts.all.time, counts.without_lines.time), (1011, 1000), "c alone has no line");
         assert_eq!(counts.files[0].counted.total.time, 11);
-        let asleep = Counts::of(&recording(), StateFilter::Asleep);
+        let asleep = Counts::from_recording(&recording(), StateFilter::Asleep);
         assert_eq!((asleep.all.time, asleep.files[0].lines[&2].counted.own.time), (100, 100));
     }
 
@@ -312,7 +312,7 @@ mod tests {
         recording.symbols.set(idle, [frame]);
         let stacks: Vec<StackId> = recording.samples.iter().map(|sample| sample.stack).collect();
         let idle = recording.stacks.intern(&[idle]);
-        assert_eq!(Counts::of(&recording, StateFilter::Awake).bytes, None);
+        assert_eq!(Counts::from_recording(&recording, StateFilter::Awake).bytes, None);
         recording.allocations.processes.push(AllocatingProcess {
             process: ProcessIndex(0),
             begin: Nanos(0),
@@ -329,12 +329,12 @@ mod tests {
             let (thread, task, process) = (ThreadNumber(1), 0, ProcessIndex(0));
             let counts = AllocationCounts { count: 1, bytes, ..AllocationCounts::default() };
             for kind in [AllocationKind::Block, AllocationKind::Mapping] {
-                let size_class = SizeClass::of(bytes);
+                let size_class = SizeClass::from_size(bytes);
                 let group = AllocationGroup { stack, thread, process, task, kind, size_class, counts };
                 recording.allocations.groups.push(group);
             }
         }
-        let counts = Counts::of(&recording, StateFilter::Awake);
+        let counts = Counts::from_recording(&recording, StateFilter::Awake);
         assert_eq!(counts.bytes, Some(4326));
         let bytes = |file: usize, line: i64| counts.files[file].lines[&line].counted.bytes;
         assert_eq!((bytes(0, 1), bytes(0, 2)), (1, 20));
@@ -346,7 +346,7 @@ mod tests {
     fn samples_without_times_are_counted() {
         let mut recording = recording();
         recording.samples.iter_mut().for_each(|sample| sample.time = Nanos(0));
-        let counts = Counts::of(&recording, StateFilter::Awake);
+        let counts = Counts::from_recording(&recording, StateFilter::Awake);
         assert!(!counts.timed);
         assert_eq!(counts.measure(counts.files[0].lines[&1].counted.total), 2);
     }

@@ -52,7 +52,8 @@ pub(crate) struct Waits<'r> {
 impl<'r> Waits<'r> {
     /// `None` if the recording has no await stacks.
     pub(crate) fn new(recording: &'r Recording) -> Option<Waits<'r>> {
-        let kind = |module: &stackglass_profile::Module| AwaitLocation::of(&module.path, 0).map(|at| at.kind);
+        let kind =
+            |module: &stackglass_profile::Module| AwaitLocation::from_path(&module.path, 0).map(|at| at.kind);
         let kinds: Vec<Option<AwaitKind>> = recording.modules.iter().map(kind).collect();
         let has_any = kinds.iter().any(Option::is_some);
         has_any.then(|| Waits { recording, kinds, rust: recording.has_rust() })

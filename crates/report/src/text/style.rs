@@ -84,7 +84,7 @@ impl Line {
     }
 
     /// A line of one piece.
-    pub fn of(paint: Paint, text: impl fmt::Display) -> Line {
+    pub fn from_text(paint: Paint, text: impl fmt::Display) -> Line {
         let mut line = Line::new();
         line.push(paint, text);
         line

@@ -144,7 +144,7 @@ impl<'a> AggregatedSamples<'a> {
         let in_turn = || {
             let mut stacks = Vec::new();
             let groups = groups_of(data, |part| stacks.extend(part));
-            (groups, Trie::of(stacks.into_iter()))
+            (groups, Trie::from_stacks(stacks.into_iter()))
         };
         let large = data.words().len() >= LARGE;
         let (mut groups, trie) = large.then(|| in_parallel(data)).flatten().unwrap_or_else(in_turn);
@@ -214,7 +214,7 @@ fn in_parallel(data: &Data) -> Option<(Vec<SampleGroup>, Trie)> {
     std::thread::scope(|scope| {
         let (send, receive) = mpsc::channel::<Vec<&[u64]>>();
         let trie = std::thread::Builder::new().name("stacks".to_owned());
-        let trie = trie.spawn_scoped(scope, move || Trie::of(receive.into_iter().flatten())).ok()?;
+        let trie = trie.spawn_scoped(scope, move || Trie::from_stacks(receive.into_iter().flatten())).ok()?;
         // Sending fails only after a panic of the other thread, which is resumed below.
         let groups = groups_of(data, |part| drop(send.send(part)));
         drop(send);
@@ -291,7 +291,7 @@ struct Trie {
 
 impl Trie {
     /// Builds it from stacks, leaf first.
-    fn of<'a>(stacks: impl Iterator<Item = &'a [u64]>) -> Trie {
+    fn from_stacks<'a>(stacks: impl Iterator<Item = &'a [u64]>) -> Trie {
         let mut nodes = Siblings::new();
         let mut numbers: HashMap<u64, AddressNumber> = HashMap::default();
         let mut addresses = Vec::new();

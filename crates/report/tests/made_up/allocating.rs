@@ -46,7 +46,7 @@ impl Maker {
             process,
             task: 0,
             kind: AllocationKind::Block,
-            size_class: SizeClass::of(size),
+            size_class: SizeClass::from_size(size),
             counts,
         });
     }
@@ -171,7 +171,7 @@ pub fn allocating(sampling: AllocationSampling) -> Recording {
         process,
         task: 0,
         kind: AllocationKind::Mapping,
-        size_class: SizeClass::of(1 << 30),
+        size_class: SizeClass::from_size(1 << 30),
         counts: counts(2, 1 << 30, 1, 0, 2),
     });
     let leaked =

@@ -93,7 +93,7 @@ pub fn hostile(characters: &str) -> Recording {
             process: ProcessIndex(0),
             task: 0,
             kind: AllocationKind::Block,
-            size_class: SizeClass::of(24),
+            size_class: SizeClass::from_size(24),
             counts: super::allocating::counts(10, 24, 4, 2, 5),
         }
     });

@@ -73,7 +73,7 @@ fn receive(parts: &mut Parts, hit: Hit, header: &SampleHeader, frames: &[u64], c
         parts.due.modules |= header.cut == Cut::NoModule as u8;
     }
     // The stack stands for what the thread has run until now. One that has ended has run until its handler at least: the sampler may
-    // have waited for a CPU since its last look.
+    // have waited for a CPU since its last observation.
     let account = &mut thread.time.account;
     match system::thread_cpu(hit.tid) {
         Some(cpu) => account.update(system::now(), cpu),

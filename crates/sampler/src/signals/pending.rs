@@ -29,18 +29,18 @@ pub struct PendingSignal {
     pub check_mask_at: u64,
     /// The thread was found to block the signal: what it runs is unsampled, and the stack that comes is discarded.
     pub is_blocked: bool,
-    /// The look of a wall-time profile that asked for the stack.
-    pub look: Option<TaskLook>,
+    /// The task of a wall-time profile for which the stack was asked.
+    pub chosen: Option<ChosenTask>,
 }
 
-/// One look of a wall-time profile, at a task; task 0 stands for the thread itself.
+/// A task that a wall-time profile has chosen to sample; task 0 stands for the thread itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TaskLook {
+pub struct ChosenTask {
     /// The task, and its entry in the pool.
     pub task: Polled,
-    /// Time that the look stands for, ns.
+    /// Time that the sample stands for, ns.
     pub time: u64,
-    /// Looks that were asked for before the stack came.
+    /// Samples that were asked for before the stack came.
     pub count: u32,
 }
 

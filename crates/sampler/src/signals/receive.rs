@@ -47,13 +47,13 @@ fn receive(parts: &mut Parts, index: SlotIndex) -> bool {
     thread.handler_ran = true;
     parts.task_names.push(&mut parts.events, &mut thread.header, header.polled, header.text);
     let stack = Stack { frames, cut: header.cut, task: header.polled.task };
-    if let Some(look) = pending.look {
-        walltime::push_signalled(parts, index, pending.sent, look, stack);
+    if let Some(chosen) = pending.chosen {
+        walltime::push_signalled(parts, index, pending.sent, chosen, stack);
     }
     if header.no_room {
         parts.shared.count(Counter::NotSignalled);
         parts.threads.get(index).blocked_until = pending.sent + send::NO_ROOM_FOR;
-        if pending.look.is_none() {
+        if pending.chosen.is_none() {
             send::push_unsampled(parts, index, pending.sent, cut::NOT_TAKEN);
         }
     } else {
@@ -79,14 +79,14 @@ fn push(
         parts.shared.count(Counter::Cut);
         parts.due.modules |= header.cut == Cut::NoModule as u8;
     }
-    let is_look = pending.look.is_some();
-    let is_running = !is_look && !pending.is_blocked && pending.asleep_at.is_none();
+    let is_walltime = pending.chosen.is_some();
+    let is_running = !is_walltime && !pending.is_blocked && pending.asleep_at.is_none();
     let is_accepted = is_running && is_accepted(parts, index, stack.frames);
     let thread = parts.threads.get(index);
     let sink = &mut parts.events.of(&mut thread.header);
     match pending.asleep_at {
         Some(place) => {
-            if !is_look {
+            if !is_walltime {
                 thread.time.push_sleeping(sink, pending.sent, stack);
             }
             parts.sleep.insert(index, place, stack.frames, header.cut);

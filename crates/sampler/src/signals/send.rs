@@ -1,7 +1,7 @@
 //! Sends the sampling signal, and finds out why an answer does not come.
 
 use crate::parts::Parts;
-use crate::signals::pending::{PendingSignal, TaskLook};
+use crate::signals::pending::{ChosenTask, PendingSignal};
 use stackglass_host::{SignalToken, SlotIndex, alternate_stack, restart, signal};
 use stackglass_proc_text::{Call, SleepPlace};
 use stackglass_wire::{Counter, cut};
@@ -20,8 +20,8 @@ const CONFINEMENT_EVERY: u64 = 20_000_000;
 pub(crate) struct Purpose {
     /// Where the thread sleeps, if it sleeps.
     pub(crate) asleep_at: Option<SleepPlace>,
-    /// The look of a wall-time profile that needs the stack.
-    pub(crate) look: Option<TaskLook>,
+    /// The task of a wall-time profile that needs the stack.
+    pub(crate) chosen: Option<ChosenTask>,
 }
 
 /// Whether the handler may run on this thread: it makes system calls, and it needs room on the stack.
@@ -73,7 +73,7 @@ pub(crate) fn send(parts: &mut Parts, index: SlotIndex, now: u64, purpose: Purpo
     let token = SignalToken { mailbox: reservation.mailbox, slot: index, generation: reservation.generation };
     match signal::send(thread.header.tid, token) {
         Ok(()) => {
-            let Purpose { asleep_at, look } = purpose;
+            let Purpose { asleep_at, chosen } = purpose;
             let check_mask_at = parts.schedule.delay / 2;
             thread.pending = Some(PendingSignal {
                 reservation,
@@ -82,7 +82,7 @@ pub(crate) fn send(parts: &mut Parts, index: SlotIndex, now: u64, purpose: Purpo
                 ran: 0,
                 check_mask_at,
                 is_blocked: false,
-                look,
+                chosen,
             });
             parts.signals.insert(reservation, index);
             shared.count(match asleep_at {
@@ -107,7 +107,7 @@ pub(crate) fn push_unsampled(parts: &mut Parts, index: SlotIndex, now: u64, reas
     thread.time.push_unsampled(&mut parts.events.of(&mut thread.header), now, reason);
 }
 
-/// A signal is out, and the thread has run `ran` ns since the last look. If the thread blocks the signal for a while, as in
+/// A signal is out, and the thread has run `ran` ns since the last observation. If the thread blocks the signal for a while, as in
 /// handlers on small stacks, what it runs is unsampled: the answer will come from the place where the mask is restored.
 pub(crate) fn check_mask(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
     let thread = parts.threads.get(index);

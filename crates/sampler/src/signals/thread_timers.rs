@@ -26,7 +26,7 @@ pub struct ThreadTimers {
     pub(super) silent: u64,
     /// Once it has been silent for so long, its mask is read; and from then on, whenever that has doubled.
     pub(super) check_at: u64,
-    /// It blocked the signal at the last look, as a thread in the handler does.
+    /// It blocked the signal at the last observation, as a thread in the handler does.
     pub(super) seems_blocked: bool,
     /// It blocks the signal: a stack that comes is that of the place where the mask is restored.
     pub(crate) is_blocked: bool,

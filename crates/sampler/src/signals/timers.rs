@@ -98,7 +98,7 @@ fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
     Ok(())
 }
 
-/// A thread has run `ran` ns since the last look, and runs. Sees to it that it has timers, as far as it may be signalled, and
+/// A thread has run `ran` ns since the last observation, and runs. Sees to it that it has timers, as far as it may be signalled, and
 /// finds out why they are silent. What it ran becomes an unsampled sample if there is no hope for a stack.
 pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
     let shared = parts.shared;
@@ -131,7 +131,7 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
     let Some(timers) = &mut thread.timers else { return };
     if timers.silent >= timers.check_at || timers.seems_blocked {
         let seems_blocked = parts.folder.blocks(thread.header.tid, signal) == Some(true);
-        // If the thread had been in the handler at the last look, its stack would have come.
+        // If the thread had been in the handler at the last observation, its stack would have come.
         let is_blocked = seems_blocked && timers.seems_blocked;
         timers.seems_blocked = seems_blocked;
         if is_blocked && !timers.is_blocked {

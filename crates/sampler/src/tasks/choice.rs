@@ -1,6 +1,6 @@
-//! The state of a wall-time profile: which task is looked at next, and for how much time a look stands.
+//! The state of a wall-time profile: which task is sampled next, and for how much time a sample stands.
 
-use crate::signals::pending::TaskLook;
+use crate::signals::pending::ChosenTask;
 use stackglass_host::task::{Polled, TaskEntry, TaskPool};
 use stackglass_sampling::{Random, hash};
 
@@ -12,9 +12,9 @@ const TRIES: u32 = 64;
 pub(crate) struct Walltime {
     /// This is a wall-time profile.
     pub(crate) is_on: bool,
-    /// When the last look was.
+    /// When the last task was chosen.
     last: u64,
-    /// Time of looks that found nothing, for the next one.
+    /// Time of samples that found nothing, for the next one.
     unused: u64,
     /// When sampling began: nothing is known of waits before.
     pub(crate) began: u64,
@@ -28,28 +28,28 @@ pub(crate) struct LiveTask {
 }
 
 impl Walltime {
-    /// No look yet.
+    /// No sample yet.
     pub(crate) fn new(is_on: bool) -> Walltime {
         Walltime { is_on, ..Walltime::default() }
     }
 
     /// Sampling begins.
     pub(crate) fn begin(&mut self, now: u64) {
-        // Another seed than that of the ticks: which task is looked at must not depend on when.
+        // Another seed than that of the ticks: which task is sampled must not depend on when.
         let random = Random::new(hash(&[now]));
         *self = Walltime { is_on: self.is_on, last: now, unused: 0, began: now, random };
     }
 
-    /// The time that a look at `now` stands for.
+    /// The time that a sample at `now` stands for.
     pub(crate) fn take_time(&mut self, now: u64) -> u64 {
         let time = self.unused + now.saturating_sub(self.last);
         (self.last, self.unused) = (now, 0);
         time
     }
 
-    /// The look found nothing: its time goes to the next one.
-    pub(crate) fn put_back(&mut self, look: TaskLook) {
-        self.unused += look.time;
+    /// The sample found nothing: its time goes to the next one.
+    pub(crate) fn put_back(&mut self, chosen: ChosenTask) {
+        self.unused += chosen.time;
     }
 
     /// A random number below `n`.

@@ -1,4 +1,4 @@
-//! Async tasks: their names, and the wall-time profile that looks at them. `waits`: questions for their await stacks.
+//! Async tasks: their names, and the wall-time profile that samples them. `waits`: questions for their await stacks.
 
 pub(crate) mod choice;
 pub(crate) mod names;

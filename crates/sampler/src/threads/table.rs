@@ -53,7 +53,7 @@ pub struct ThreadEntry {
     pub waits: ProcessorWaits,
     /// The signal that is out.
     pub pending: Option<PendingSignal>,
-    /// The handler ran since the last look: a small advance of the clock is the handler's.
+    /// The handler ran since the last observation: a small advance of the clock is the handler's.
     pub handler_ran: bool,
     /// Which stacks at the ends of system calls are accepted.
     pub call_ends: CallEnds,

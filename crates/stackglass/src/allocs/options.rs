@@ -90,7 +90,7 @@ pub enum StartError {
 
 impl StartError {
     /// `None` if the preload library records, which is no error.
-    pub(super) fn of(why: NotRecorded) -> Option<StartError> {
+    pub(super) fn from_not_recorded(why: NotRecorded) -> Option<StartError> {
         match why {
             NotRecorded::Delegated => None,
             NotRecorded::OtherAllocator => Some(StartError::OtherAllocator),

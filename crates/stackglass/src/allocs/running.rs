@@ -37,7 +37,7 @@ impl State {
         if self.weight.is_some_and(|before| before != weight) {
             own_recording::forget();
         }
-        match own_recording::begin(options.keeping()).map_err(StartError::of) {
+        match own_recording::begin(options.keeping()).map_err(StartError::from_not_recorded) {
             Ok(_) => (self.running, self.weight) = (Some(options), Some(weight)),
             Err(None) => {}
             Err(Some(error)) => return Err(error),

@@ -36,7 +36,7 @@ pub(super) enum Target {
 }
 
 impl<'data, 'elf> Code<'data, 'elf> {
-    pub fn of(elf: &'elf Elf<'data>) -> Code<'data, 'elf> {
+    pub fn from_elf(elf: &'elf Elf<'data>) -> Code<'data, 'elf> {
         let mut sizes = HashMap::default();
         for symbols in [Table::Full, Table::Dynamic].into_iter().filter_map(|table| elf.symbols(table)) {
             for symbol in symbols.iter().filter(|symbol| symbol.st_type() == elf::STT_FUNC) {

@@ -39,7 +39,7 @@ pub struct LinkedAllocator {
 pub fn linked_allocator(path: &Path) -> Option<LinkedAllocator> {
     let file = Mapped::open(path).ok()?;
     let elf = Elf::parse(&file).ok()?;
-    let symbols = Symbols::of(&elf);
+    let symbols = Symbols::from_elf(&elf);
     let linked = |name, symbol: &str, replaces_malloc| {
         let is_rust = symbols.rust_alloc.is_some();
         Some(LinkedAllocator { name, symbol: symbol.to_owned(), replaces_malloc, is_rust })
@@ -51,7 +51,8 @@ pub fn linked_allocator(path: &Path) -> Option<LinkedAllocator> {
         return linked(Some(family.name), &symbols.family_symbol, false);
     }
     let rust_alloc = symbols.rust_alloc?;
-    code::never_reaches_malloc(&Code::of(&elf), rust_alloc).then(|| linked(None, "__rust_alloc", false))?
+    code::never_reaches_malloc(&Code::from_elf(&elf), rust_alloc)
+        .then(|| linked(None, "__rust_alloc", false))?
 }
 
 /// What the symbol tables tell of allocators.
@@ -69,7 +70,7 @@ struct Symbols {
 }
 
 impl Symbols {
-    fn of(elf: &Elf<'_>) -> Symbols {
+    fn from_elf(elf: &Elf<'_>) -> Symbols {
         let mut found = Symbols::default();
         for table in [Table::Dynamic, Table::Full] {
             let Some(symbols) = elf.symbols(table) else { continue };

@@ -81,7 +81,7 @@ pub fn movable_functions(path: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<V
             }
         }
     }
-    let code = Code::of(&elf);
+    let code = Code::from_elf(&elf);
     let mut found = Vec::new();
     for (start, name) in functions {
         let own = parts.iter().filter(|(whole, _)| *whole == name).map(|(_, part)| part.clone());

@@ -134,7 +134,7 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    pub fn of(flow: &Flow<'_>) -> Writes {
+    pub fn from_flow(flow: &Flow<'_>) -> Writes {
         Writes { known: vec![None; flow.len()], factory: InstructionInfoFactory::new() }
     }
 

@@ -21,7 +21,7 @@ const LARGEST: u64 = 1 << 20;
 
 /// Most instructions visited for all calls in a function, as a multiple of its own. Real searches are short; the bound is for
 /// hostile code.
-const LOOKS: usize = 64;
+const VISITS: usize = 64;
 
 /// For calls through a register, by their sorted return addresses: whether the callee is always the same.
 pub(super) fn bound_once(elf: &Elf<'_>, code: &Code<'_>, ends: &[u64]) -> Vec<bool> {
@@ -31,7 +31,7 @@ pub(super) fn bound_once(elf: &Elf<'_>, code: &Code<'_>, ends: &[u64]) -> Vec<bo
     // After a call that never returns, the return address may be behind the end of the function.
     let inside: Vec<u64> = ends.iter().map(|end| end - 1).collect();
     let around = functions::around(elf, &inside);
-    let slots = Slots::of(elf);
+    let slots = Slots::from_elf(elf);
     let mut bound = vec![false; ends.len()];
     let mut first = 0;
     for calls in around.chunk_by(|one, other| one == other) {
@@ -58,7 +58,7 @@ struct Search<'a> {
     writes: Writes,
     elf: &'a Elf<'a>,
     slots: &'a Slots,
-    looks_left: usize,
+    visits_left: usize,
 }
 
 /// The value that an instruction writes to a register.
@@ -72,8 +72,8 @@ enum Source {
 
 impl<'a> Search<'a> {
     fn new(flow: Flow<'a>, elf: &'a Elf<'a>, slots: &'a Slots) -> Self {
-        let looks_left = flow.len().saturating_mul(LOOKS);
-        Search { writes: Writes::of(&flow), flow, elf, slots, looks_left }
+        let visits_left = flow.len().saturating_mul(VISITS);
+        Search { writes: Writes::from_flow(&flow), flow, elf, slots, visits_left }
     }
 
     /// Whether the call that ends at an address goes through a register that can hold only one function.
@@ -93,8 +93,8 @@ impl<'a> Search<'a> {
                 Predecessors::These(falls, jumps) => (falls, jumps),
             };
             for before in falls.into_iter().chain(jumps.iter().map(|jump| jump.from)) {
-                let Some(left) = self.looks_left.checked_sub(1) else { return false };
-                self.looks_left = left;
+                let Some(left) = self.visits_left.checked_sub(1) else { return false };
+                self.visits_left = left;
                 let mut asked = register;
                 if self.writes.writes(&self.flow, before, register) {
                     match self.source(&self.flow.instruction(before)) {

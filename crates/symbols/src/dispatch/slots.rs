@@ -19,7 +19,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    pub fn of(elf: &Elf<'_>) -> Slots {
+    pub fn from_elf(elf: &Elf<'_>) -> Slots {
         let sections: Vec<_> =
             [".got", ".got.plt"].iter().filter_map(|name| elf.addresses_of(name)).collect();
         let relocated = if sections.is_empty() { relocated(elf) } else { Vec::new() };

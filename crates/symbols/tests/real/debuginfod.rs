@@ -110,7 +110,7 @@ impl Stripped {
     }
 
     /// The lines of the place, why names are missing, and the message.
-    fn look(&self, options: &Options) -> (Vec<i64>, Vec<Missing>, Option<String>) {
+    fn symbolize(&self, options: &Options) -> (Vec<i64>, Vec<Missing>, Option<String>) {
         let (frames, missing, outcome) = frames(&self.program.path, self.address, options);
         (frames.iter().map(|frame| frame.line).collect(), missing, outcome.debuginfod)
     }
@@ -122,14 +122,14 @@ fn a_debug_file_is_fetched_once() {
     let empty = Server::start(Behaviour::Has(String::new(), Vec::new()));
     let server = Server::start(Behaviour::Has(stripped.path(), stripped.debug.clone()));
     let options = stripped.options(&[&empty, &server]);
-    let (lines, missing, message) = stripped.look(&options);
+    let (lines, missing, message) = stripped.symbolize(&options);
     assert_eq!((lines, missing), (stripped.lines.clone(), vec![]));
     let message = message.expect("a line on the download");
     assert!(message.starts_with("debug information of program fetched by debuginfod ("), "{message}");
     assert_eq!((empty.requests(), server.requests()), (1, 1));
     let cached = stripped.program.folder.path().join("cache").join(&stripped.id).join("debuginfo");
     assert_eq!(std::fs::read(cached).unwrap(), stripped.debug);
-    let (lines, _, message) = stripped.look(&options);
+    let (lines, _, message) = stripped.symbolize(&options);
     assert_eq!((lines, message), (stripped.lines.clone(), None), "from the cache");
     assert_eq!((empty.requests(), server.requests()), (1, 1));
 }
@@ -137,7 +137,7 @@ fn a_debug_file_is_fetched_once() {
 #[test]
 fn without_settings_no_server_is_asked() {
     let stripped = stripped();
-    let (_, missing, message) = stripped.look(&Options::default());
+    let (_, missing, message) = stripped.symbolize(&Options::default());
     assert_eq!((missing, message), (vec![Missing::Names], None));
 }
 
@@ -146,7 +146,7 @@ fn what_no_server_has_is_not_asked_for_again_soon() {
     let stripped = stripped();
     let server = Server::start(Behaviour::Has(String::new(), Vec::new()));
     for _ in 0..2 {
-        let (_, missing, message) = stripped.look(&stripped.options(&[&server]));
+        let (_, missing, message) = stripped.symbolize(&stripped.options(&[&server]));
         assert_eq!((missing, message), (vec![Missing::Names], None));
         assert_eq!(server.requests(), 1);
     }
@@ -159,7 +159,7 @@ fn servers_that_fail_are_named_and_cost_little_time() {
     let silent = Server::start(Behaviour::Silent);
     let broken = Server::start(Behaviour::Broken);
     let begin = Instant::now();
-    let (_, missing, message) = stripped.look(&stripped.options(&[&closed, &silent, &broken]));
+    let (_, missing, message) = stripped.symbolize(&stripped.options(&[&closed, &silent, &broken]));
     assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
     assert_eq!(missing, [Missing::Names]);
     let message = message.expect("a line on the failure");
@@ -178,12 +178,12 @@ fn a_file_that_is_too_large_or_another_programs_is_not_used() {
     let server = Server::start(Behaviour::Has(stripped.path(), stripped.debug.clone()));
     let mut options = stripped.options(&[&server]);
     options.debuginfod.as_mut().unwrap().largest = stripped.debug.len() as u64 - 1;
-    let (_, missing, message) = stripped.look(&options);
+    let (_, missing, message) = stripped.symbolize(&options);
     assert_eq!(missing, [Missing::Names]);
     assert!(message.is_some_and(|message| message.contains("DEBUGINFOD_MAXSIZE")));
 
     let other = Program::build("stripped.c", "gcc", &["-O2", "-g", "-Wl,--build-id"]);
     let other = Server::start(Behaviour::Has(stripped.path(), std::fs::read(&other.path).unwrap()));
-    let (_, missing, _) = stripped.look(&stripped.options(&[&other]));
+    let (_, missing, _) = stripped.symbolize(&stripped.options(&[&other]));
     assert_eq!(missing, [Missing::Names], "its build id differs");
 }

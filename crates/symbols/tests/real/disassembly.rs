@@ -34,7 +34,7 @@ impl Call {
 /// All calls of the functions that have unwind rules, sorted.
 pub fn calls(bytes: &[u8]) -> Vec<Call> {
     let file = object::File::parse(bytes).unwrap();
-    let known = Known::of(&file);
+    let known = Known::from_file(&file);
     let section = file.section_by_name(".eh_frame").unwrap();
     let eh_frame = EhFrame::new(section.data().unwrap(), LittleEndian);
     let bases = BaseAddresses::default().set_eh_frame(section.address());
@@ -61,7 +61,7 @@ struct Known<'data> {
 }
 
 impl<'data> Known<'data> {
-    fn of(file: &object::File<'data>) -> Known<'data> {
+    fn from_file(file: &object::File<'data>) -> Known<'data> {
         let text = file.sections().filter(|section| section.kind() == object::SectionKind::Text);
         let code = text.filter_map(|section| Some((section.address(), section.data().ok()?))).collect();
         let table = |section: &object::Section| section.name().is_ok_and(|name| name.starts_with(".got"));

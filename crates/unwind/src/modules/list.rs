@@ -20,7 +20,7 @@ pub(crate) struct ChangeCounts {
 }
 
 impl ChangeCounts {
-    pub(crate) fn of(info: &libc::dl_phdr_info) -> ChangeCounts {
+    pub(crate) fn from_info(info: &libc::dl_phdr_info) -> ChangeCounts {
         ChangeCounts { loaded: info.dlpi_adds, unloaded: info.dlpi_subs }
     }
 }

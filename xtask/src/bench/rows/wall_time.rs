@@ -17,7 +17,7 @@ const TASKS: &str = "20000";
 const REPETITIONS: usize = 60;
 const LEFT_OUT: usize = 20;
 
-/// The additional time of the work, and the looks that were taken.
+/// The additional time of the work, and the task snapshots that were taken.
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let (mut pairs, mut stacks) = (Vec::new(), Vec::new());
     for round in 0..setup.either(20, 2) {

@@ -17,10 +17,10 @@ use std::sync::atomic::Ordering::*;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time between two checks of the live bytes: the time since the last copy divided by `LOOKS`, within bounds.
-const LOOKS: u32 = 16;
-const SHORTEST_LOOK: Duration = Duration::from_millis(1);
-const LONGEST_LOOK: Duration = Duration::from_millis(20);
+/// Time between two checks of the live bytes: the time since the last copy divided by `CHECKS`, within bounds.
+const CHECKS: u32 = 16;
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
+const LONGEST_INTERVAL: Duration = Duration::from_millis(20);
 /// The program is copied again if its live bytes have grown by one part in `GROWTH`.
 const GROWTH: u64 = 32;
 /// Time between two copies, as a multiple of the time that the program was held up by the last one.
@@ -55,17 +55,17 @@ impl PeakJob {
             if Instant::now() >= next_search {
                 // A program that executes another has new tables.
                 let is_found = ProgramTables::find_newest(&mut tables, self.pid, &self.folder);
-                next_search = Instant::now() + if is_found { LONGEST_LOOK } else { SHORTEST_LOOK };
+                next_search = Instant::now() + if is_found { LONGEST_INTERVAL } else { SHORTEST_INTERVAL };
             }
             let is_over = self.stop.load(Acquire) || tables.as_ref().is_some_and(ProgramTables::has_ended);
             if let Some(tables) = &tables {
-                peaks.look(tables, is_over);
+                peaks.check(tables, is_over);
             }
             if is_over {
                 break;
             }
             let since = peaks.copied_at.unwrap_or(began).elapsed();
-            std::thread::sleep((since / LOOKS).clamp(SHORTEST_LOOK, LONGEST_LOOK));
+            std::thread::sleep((since / CHECKS).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL));
         }
         let peak = tables.as_ref().map_or(0, ProgramTables::peak_bytes);
         let (mut snapshot, summary) = peaks.finish()?;
@@ -121,7 +121,7 @@ impl Peaks {
 
     /// Copies the program if it has more live bytes than before, and reads a copy that is due. A program that ends is copied
     /// at once.
-    fn look(&mut self, tables: &ProgramTables, is_over: bool) {
+    fn check(&mut self, tables: &ProgramTables, is_over: bool) {
         let live = tables.live_bytes();
         // When a program executes another, its copy ends.
         if self.copy.take_if(|copy| !copy.process.is_alive()).is_some() {

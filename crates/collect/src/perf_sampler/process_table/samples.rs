@@ -50,9 +50,9 @@ impl ProcessTable {
         let Some(process) = processes.get_mut(&thread.pid) else { return };
         let Walked { len, cut } = walk(process, thread, at, *drain, sample, walking, files);
         *has_deep_stacks |= thread.deep.is_some();
-        let Some(image) = process.image(recorder) else { return };
-        let Some(id) = image.intern(&walking.frames[..len], recorder) else { return };
-        announce(thread, image, recorder);
+        let Some(translator) = process.translator(recorder) else { return };
+        let Some(id) = translator.intern(&walking.frames[..len], recorder) else { return };
+        announce(thread, translator, recorder);
         thread.hit(Stack { id, cut }, at, sample.in_user_code, period);
         if !std::mem::replace(&mut thread.moved, true) {
             self.moved.push(tid);

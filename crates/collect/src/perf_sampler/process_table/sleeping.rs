@@ -13,13 +13,13 @@ impl ProcessTable {
     pub(in crate::perf_sampler) fn read_sleepers(&mut self, recorder: &mut Recorder) {
         if !self.sampling {
             self.sleepers.clear();
-            self.has_looked = false;
+            self.has_read_sleepers = false;
             return;
         }
         let mut sleepers = std::mem::take(&mut self.sleepers);
         sleepers.sort_unstable();
         sleepers.dedup();
-        self.has_looked = !sleepers.is_empty();
+        self.has_read_sleepers = !sleepers.is_empty();
         for tid in some_of(&sleepers, self.drain) {
             let ProcessTable { processes, threads, walking, files, cost, .. } = self;
             let Some(thread) = threads.get_mut(&tid) else { continue };
@@ -29,9 +29,9 @@ impl ProcessTable {
             }
             let walked = sleepers::read(process, thread, walking, files, cost);
             let Some((Walked { len, cut }, at)) = walked else { continue };
-            let Some(image) = process.image(recorder) else { continue };
-            let Some(id) = image.intern(&walking.frames[..len], recorder) else { continue };
-            announce(thread, image, recorder);
+            let Some(translator) = process.translator(recorder) else { continue };
+            let Some(id) = translator.intern(&walking.frames[..len], recorder) else { continue };
+            announce(thread, translator, recorder);
             thread.asleep_on(Stack { id, cut }, at);
             self.count(Counter::StacksAsleep, 1);
         }

@@ -103,11 +103,11 @@ impl Parts {
         out: &mut dyn Write,
         options: AssembleOptions,
     ) -> Result<Assembled, HeapSnapshotError> {
-        let (counts, grouped) = self.count_edges().map_err(|fault| fault.of(&self.edges.path))?;
-        let (self_size, continued) = self.check_nodes().map_err(|fault| fault.of(&self.nodes.path))?;
+        let (counts, grouped) = self.count_edges().map_err(|fault| fault.in_file(&self.edges.path))?;
+        let (self_size, continued) = self.check_nodes().map_err(|fault| fault.in_file(&self.nodes.path))?;
         let mut found = Found { counts, grouped, continued, self_size, groups: None };
         if options.group_small {
-            self.group(&mut found).map_err(|fault| fault.of(&self.edges.path))?;
+            self.group(&mut found).map_err(|fault| fault.in_file(&self.edges.path))?;
         }
         let gone = found.groups.as_ref().map_or(0, |groups| groups.gone);
         let pieces: u64 = found.continued.iter().map(|(_, pieces)| u64::from(*pieces)).sum();
@@ -128,13 +128,13 @@ impl Parts {
         let mut text = Text::new(path, out);
         meta.write(&mut text.pending);
         text.literal(",\n\"nodes\":[");
-        let written = self.write_nodes(&found, &mut text).map_err(|stop| stop.of(&self.nodes.path))?;
+        let written = self.write_nodes(&found, &mut text).map_err(|stop| stop.in_file(&self.nodes.path))?;
         text.literal("],\n\"edges\":[");
         let written_edges = match found.grouped {
             true => self.write_edges_in_order(&found, &mut text),
             false => self.write_edges_sorted(&found, &mut text),
         };
-        written_edges.map_err(|stop| stop.of(&self.edges.path))?;
+        written_edges.map_err(|stop| stop.in_file(&self.edges.path))?;
         text.literal("],\n\"trace_function_infos\":[");
         self.stacks.write_functions(&mut text.pending);
         text.literal("],\n\"trace_tree\":[");
@@ -143,7 +143,7 @@ impl Parts {
         text.rows(UNUSED, &written.with_unused)?;
         text.rows(GROUPS, &written.groups)?;
         text.literal(",\n\"strings\":[");
-        self.write_strings(&found, &mut text).map_err(|stop| stop.of(&self.strings.path))?;
+        self.write_strings(&found, &mut text).map_err(|stop| stop.in_file(&self.strings.path))?;
         text.literal("]}\n");
         text.flush()?;
         Ok(Assembled { nodes, edges, self_size: found.self_size })

@@ -12,9 +12,9 @@ pub(super) enum Stop {
 
 impl Stop {
     /// The error, where a fault is one of this file.
-    pub(super) fn of(self, path: &Path) -> HeapSnapshotError {
+    pub(super) fn in_file(self, path: &Path) -> HeapSnapshotError {
         match self {
-            Self::Read(fault) => fault.of(path),
+            Self::Read(fault) => fault.in_file(path),
             Self::Written(error) => error,
         }
     }

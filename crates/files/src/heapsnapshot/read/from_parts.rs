@@ -16,21 +16,21 @@ pub(in crate::heapsnapshot) fn read(prefix: &Path) -> Result<HeapGraph, HeapSnap
             format!("{edge_kinds} kinds of edges, more than 256"),
         ));
     }
-    let (counts, _) = parts.count_edges().map_err(|fault| fault.of(&parts.edges.path))?;
+    let (counts, _) = parts.count_edges().map_err(|fault| fault.in_file(&parts.edges.path))?;
     let mut graph = HeapGraph {
         node_kinds: parts.meta.node_kinds.clone(),
         edge_kinds: parts.meta.edge_kinds.clone(),
         ..HeapGraph::default()
     };
-    nodes(&parts, &mut graph).map_err(|fault| fault.of(&parts.nodes.path))?;
-    edges(&parts, counts, &mut graph).map_err(|fault| fault.of(&parts.edges.path))?;
+    nodes(&parts, &mut graph).map_err(|fault| fault.in_file(&parts.nodes.path))?;
+    edges(&parts, counts, &mut graph).map_err(|fault| fault.in_file(&parts.edges.path))?;
     parts
         .strings
         .each(|text| -> Result<(), Fault> {
             graph.strings.push(String::from_utf8_lossy(text).into());
             Ok(())
         })
-        .map_err(|fault| fault.of(&parts.strings.path))?;
+        .map_err(|fault| fault.in_file(&parts.strings.path))?;
     graph.stacks = parts.stacks.named(&graph.strings);
     Ok(graph)
 }

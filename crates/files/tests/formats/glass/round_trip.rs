@@ -109,21 +109,21 @@ fn a_long_recording_takes_many_chunks() {
     assert!(steps > 10, "one chunk for everything would need memory for everything");
 }
 
-/// The errors of a wall-time profile come from single looks.
+/// The errors of a wall-time profile come from single task snapshots.
 #[test]
-fn rows_of_looks_at_one_task_stay_apart() {
+fn rows_of_snapshots_of_one_task_stay_apart() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("looks.glass");
+    let path = folder.path().join("snapshots.glass");
     let mut recording = beginning("prog");
     let process = Step::Process { pid: 1, exe: "prog".into(), arguments: vec![], start: 0, forked: false };
     apply(&mut recording, &process);
     apply(&mut recording, &Step::Thread { process: 0, tid: 1, name: "t".into(), start: 0 });
-    for look in 1..=3 {
+    for snapshot in 1..=3 {
         recording.samples.push(Sample {
             stack: StackId(0),
             thread: ThreadNumber(1),
             task: 7,
-            clock: Nanos(look),
+            clock: Nanos(snapshot),
             state: State::Task,
             cut: None,
             hits: 1,

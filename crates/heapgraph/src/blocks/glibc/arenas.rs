@@ -1,6 +1,6 @@
 //! Finds arenas by their structure: 127 bins whose first chunks point back, and a ring of arenas.
 
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 
 use super::layout::{ARENAS, ArenaLayout, BINS, FLAGS, HEAP_MAX, PAGE};
 use super::words::Words;
@@ -47,7 +47,7 @@ pub(super) fn main_arenas(words: &mut Words<'_>) -> Vec<MainArena> {
     if with_file.is_empty() { search(image, words, |inode| inode == 0) } else { with_file }
 }
 
-fn search(image: &Image, words: &mut Words<'_>, of_inode: impl Fn(u64) -> bool) -> Vec<MainArena> {
+fn search(image: &CoreImage, words: &mut Words<'_>, of_inode: impl Fn(u64) -> bool) -> Vec<MainArena> {
     let mut found: Vec<MainArena> = Vec::new();
     let mut bytes = Vec::new();
     let mut left = MOST_DATA;

@@ -4,14 +4,14 @@
 
 use std::ops::Range;
 
-use stackglass_process_view::image::{Image, Mapping};
+use stackglass_process_view::core_image::{CoreImage, Mapping};
 
 use super::layout::{FLAGS, HEAD, MAPPED, PAGE, SMALLEST};
 use super::words::Words;
 
 /// Pages of which the kernel is asked at once.
 const BATCH: u64 = 4096;
-/// Most pages of one image that are looked at: 256 GiB. Programs reserve far more than they use.
+/// Most pages of one core image that are looked at: 256 GiB. Programs reserve far more than they use.
 const MOST_PAGES: u64 = 1 << 26;
 
 /// Most pages before an aligned block that are searched one by one.
@@ -113,7 +113,7 @@ pub(super) fn find(
 }
 
 /// Anonymous memory without gaps.
-fn runs(image: &Image) -> Vec<Range<u64>> {
+fn runs(image: &CoreImage) -> Vec<Range<u64>> {
     let mut runs: Vec<Range<u64>> = Vec::new();
     for mapping in image.mappings.iter().filter(|mapping| is_anonymous(mapping)) {
         match runs.last_mut() {

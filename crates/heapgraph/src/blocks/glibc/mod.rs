@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use super::Blocks;
 use mapped::{MappedChunk, Search};
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 use walk::{Region, Walk};
 use words::Words;
 
@@ -40,15 +40,15 @@ pub struct GlibcHeap {
 ///
 /// # Errors
 /// If the process has no heap of glibc's malloc, or nothing there but another allocator.
-pub fn live_blocks(image: &Image) -> Result<GlibcHeap, NoGlibcHeap> {
+pub fn live_blocks(image: &CoreImage) -> Result<GlibcHeap, NoGlibcHeap> {
     let mut words = Words::new(image);
     let mains = arenas::main_arenas(&mut words);
-    let others = other_allocators::of(image);
+    let others = other_allocators::find(image);
     if mains.is_empty() {
         return Err(NoGlibcHeap { pid: image.pid, allocators: others });
     }
     let mut report = Report { other_allocators: others, ..Report::default() };
-    let memory = Memory::of(&mut words, &mains, &mut report);
+    let memory = Memory::from_arenas(&mut words, &mains, &mut report);
     let mut found = mapped::Found::default();
     for search in [Search::Aligned, Search::EachPage] {
         found = mapped::find(&mut words, &memory.known, search, |words, range| {
@@ -90,10 +90,10 @@ pub fn live_blocks(image: &Image) -> Result<GlibcHeap, NoGlibcHeap> {
 }
 
 /// The memory of all heaps of glibc's malloc, sorted, without blocks that have a mapping of their own. Empty if there are none.
-pub fn heaps(image: &Image) -> Vec<Range<u64>> {
+pub fn heaps(image: &CoreImage) -> Vec<Range<u64>> {
     let mut words = Words::new(image);
     let mains = arenas::main_arenas(&mut words);
-    Memory::of(&mut words, &mains, &mut Report::default()).known
+    Memory::from_arenas(&mut words, &mains, &mut Report::default()).known
 }
 
 /// A part of memory with blocks.
@@ -132,7 +132,7 @@ struct Memory {
 }
 
 impl Memory {
-    fn of(words: &mut Words<'_>, mains: &[arenas::MainArena], report: &mut Report) -> Memory {
+    fn from_arenas(words: &mut Words<'_>, mains: &[arenas::MainArena], report: &mut Report) -> Memory {
         let mut memory = Memory::default();
         for main in mains {
             report.arenas += 1 + main.others.len() as u64;
@@ -162,7 +162,7 @@ impl Memory {
         memory
     }
 
-    fn add_main_heap(&mut self, image: &Image, top: u64, first_break: u64) {
+    fn add_main_heap(&mut self, image: &CoreImage, top: u64, first_break: u64) {
         let start = if first_break != 0 {
             first_break.next_multiple_of(16)
         } else {
@@ -183,7 +183,7 @@ impl Memory {
 }
 
 /// The memory without gaps that contains an address.
-fn writable_run(image: &Image, address: u64) -> Range<u64> {
+fn writable_run(image: &CoreImage, address: u64) -> Range<u64> {
     let at = image.mappings.partition_point(|mapping| mapping.range.end <= address);
     let mut end = address;
     for mapping in image.mappings.get(at..).unwrap_or_default() {

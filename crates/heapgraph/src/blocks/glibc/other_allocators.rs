@@ -4,7 +4,7 @@ use std::path::Path;
 
 use stackglass_symbols::linked_allocator;
 
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 
 /// An allocator other than glibc's malloc.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ const MUSL: &str = "musl's malloc";
 const MUSL_LIBRARY: &str = "libc.so";
 
 /// The allocators of a process.
-pub(super) fn of(image: &Image) -> Vec<Allocator> {
+pub(super) fn find(image: &CoreImage) -> Vec<Allocator> {
     let mut found: Vec<Allocator> = Vec::new();
     let mut add = |allocator: Allocator| {
         if !found.contains(&allocator) {

@@ -4,7 +4,7 @@
 //! that the program got by `sbrk` itself, a chunk that a thread was about to split, or damage.
 
 use crate::blocks::{Blocks, SiteId};
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 
 use super::layout::{BEFORE_IN_USE, FLAGS, HEAD, MAPPED, SMALLEST, THREAD_ARENA};
 use super::words::Words;
@@ -13,7 +13,7 @@ use super::words::Words;
 const WINDOW: usize = 1 << 20;
 /// Chunks that must follow each other for the walk to go on behind a gap.
 const CONVINCING: u64 = 24;
-/// Most addresses at which the walk tries to go on, in one image: 1 GiB of memory.
+/// Most addresses at which the walk tries to go on, in one core image: 1 GiB of memory.
 const MOST_TRIES: u64 = 1 << 26;
 /// Gaps of which the addresses are kept.
 const KEPT_GAPS: usize = 16;
@@ -50,7 +50,7 @@ pub(super) struct Outcome {
 
 pub(super) struct Walk<'image, 'words> {
     words: &'words mut Words<'image>,
-    image: &'image Image,
+    image: &'image CoreImage,
     window: Vec<u8>,
     window_start: u64,
     window_size: usize,

@@ -1,6 +1,6 @@
-//! Single words of an image, through a small cache of pages: lists of free chunks jump back and forth.
+//! Single words of a core image, through a small cache of pages: lists of free chunks jump back and forth.
 
-use stackglass_process_view::image::Image;
+use stackglass_process_view::core_image::CoreImage;
 
 use super::layout::PAGE;
 
@@ -9,19 +9,19 @@ const PAGES: u64 = 1024;
 
 /// Reads aligned words.
 pub(super) struct Words<'image> {
-    image: &'image Image,
+    image: &'image CoreImage,
     /// For each page of the cache: its number, and how many bytes of it could be read.
     pages: Vec<(u64, usize)>,
     bytes: Vec<u8>,
 }
 
 impl<'image> Words<'image> {
-    pub fn new(image: &'image Image) -> Self {
+    pub fn new(image: &'image CoreImage) -> Self {
         Self { image, pages: vec![(u64::MAX, 0); PAGES as usize], bytes: vec![0; (PAGES * PAGE) as usize] }
     }
 
-    /// The image.
-    pub fn image(&self) -> &'image Image {
+    /// The core image.
+    pub fn image(&self) -> &'image CoreImage {
         self.image
     }
 

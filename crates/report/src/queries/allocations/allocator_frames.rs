@@ -60,7 +60,7 @@ pub(crate) struct AllocatorFrames {
 }
 
 impl AllocatorFrames {
-    pub(crate) fn of(recording: &Recording) -> AllocatorFrames {
+    pub(crate) fn from_recording(recording: &Recording) -> AllocatorFrames {
         let are_entries: Vec<bool> = recording.symbols.frames().iter().map(is_entry).collect();
         let is_empty = !are_entries.contains(&true);
         AllocatorFrames { are_entries, is_empty }
@@ -97,9 +97,9 @@ pub(super) struct Outside {
 }
 
 impl Outside {
-    pub(super) fn of(recording: &Recording) -> Outside {
+    pub(super) fn from_recording(recording: &Recording) -> Outside {
         Outside {
-            frames: AllocatorFrames::of(recording),
+            frames: AllocatorFrames::from_recording(recording),
             known: HashMap::default(),
             rests: HashMap::default(),
         }
@@ -181,12 +181,12 @@ mod tests {
         let mixed = recording.stacks.intern(&[method_alone, into_caller]);
         let without = recording.stacks.intern(&[unnamed, main]);
         let all = recording.stacks.intern(&[inlined]);
-        let frames = AllocatorFrames::of(&recording);
+        let frames = AllocatorFrames::from_recording(&recording);
         for (stack, wanted) in [(plain, 4), (nested, 2), (mixed, 2), (without, 0), (all, 0)] {
             assert_eq!(frames.depth(&recording, stack), wanted);
             assert_eq!(depth_of(&recording, stack), wanted);
         }
-        let mut outside = Outside::of(&recording);
+        let mut outside = Outside::from_recording(&recording);
         let mut names = |stack| -> Vec<String> {
             let stack = outside.stack(&mut recording, stack);
             let locations: Vec<LocationId> = recording.stacks.walk(stack).collect();

@@ -41,7 +41,7 @@ pub(crate) struct Errors {
 }
 
 impl Errors {
-    pub(crate) fn of(allocations: &Allocations) -> Errors {
+    pub(crate) fn from_allocations(allocations: &Allocations) -> Errors {
         let samplings = allocations.processes.iter().map(|process| (process.process, process.sampling));
         Errors { samplings: samplings.collect() }
     }

@@ -26,7 +26,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    fn of(frame: &Frame) -> Site {
+    fn from_frame(frame: &Frame) -> Site {
         let module = file_name(&frame.module);
         let func = match (&*frame.func, module) {
             ("", "") => "[unknown]".into(),
@@ -93,7 +93,7 @@ impl<'a> Sites<'a> {
         };
         let ranks = recording.symbols.frames().iter().map(rank).collect();
         let (list, numbers, known) = Default::default();
-        let allocators = AllocatorFrames::of(recording);
+        let allocators = AllocatorFrames::from_recording(recording);
         Sites { recording, list, numbers, ranks, known, allocators, rust }
     }
 
@@ -109,11 +109,11 @@ impl<'a> Sites<'a> {
         for_each_frame(recording, stack, inside, &mut |index, frame| {
             let rank = index.map_or_else(|| rank(frame, self.rust), |index| self.ranks[index as usize]);
             for found in &mut found[..=rank as usize] {
-                found.get_or_insert_with(|| Site::of(frame));
+                found.get_or_insert_with(|| Site::from_frame(frame));
             }
         });
         let [innermost, outside, site, own] = found;
-        let site = site.or(outside).or(innermost).unwrap_or_else(|| Site::of(&Frame::unknown(0)));
+        let site = site.or(outside).or(innermost).unwrap_or_else(|| Site::from_frame(&Frame::unknown(0)));
         let own = own.filter(|own| own.line > 0).unwrap_or_else(|| site.clone());
         let sites = StackSites { site: self.number(site), own: self.number(own) };
         self.known.insert(stack, sites);
@@ -170,7 +170,7 @@ pub fn site_frames(
             }
         }
         if found.len() < most {
-            let Site { file, line, func, .. } = Site::of(frame);
+            let Site { file, line, func, .. } = Site::from_frame(frame);
             found.push(AllocatingFunction { name: func, file, line: u32::try_from(line).unwrap_or(0) });
         }
     });

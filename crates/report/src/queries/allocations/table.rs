@@ -93,11 +93,11 @@ impl AllocationTable {
     /// Sums the allocations of a recording. With [`Metric::Time`], rows are sorted by bytes.
     pub fn new(recording: &Recording, key: AllocationKey, metric: Metric) -> AllocationTable {
         let mut sites = Sites::new(recording);
-        AllocationTable::of(recording, &mut sites, key, metric)
+        AllocationTable::with_sites(recording, &mut sites, key, metric)
     }
 
     /// As [`AllocationTable::new`], with known sites.
-    pub(crate) fn of(
+    pub(crate) fn with_sites(
         recording: &Recording,
         sites: &mut Sites<'_>,
         key: AllocationKey,
@@ -106,7 +106,7 @@ impl AllocationTable {
         AllocationTable::of_groups(recording, sites, key, metric, |_| true)
     }
 
-    /// As [`AllocationTable::of`], of the groups of blocks that are wanted.
+    /// As [`AllocationTable::with_sites`], of the groups of blocks that are wanted.
     pub(super) fn of_groups(
         recording: &Recording,
         sites: &mut Sites<'_>,
@@ -119,7 +119,7 @@ impl AllocationTable {
         let mut typed = 0;
         let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
         let mut names = Names::default();
-        let errors = Errors::of(allocations);
+        let errors = Errors::from_allocations(allocations);
         let (mut total, mut variance) = (AllocationCounts::default(), 0.0);
         let blocks = allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block);
         for group in blocks.filter(|group| is_wanted(group)) {

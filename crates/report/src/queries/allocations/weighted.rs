@@ -48,9 +48,9 @@ pub fn weighted(mut recording: Recording, metric: Metric, leaf: TypeLeaf) -> Rec
     recording.info.delay = Nanos(1);
     recording.info.kernel_cpu = None;
     let groups = std::mem::take(&mut recording.allocations.groups);
-    let errors = Errors::of(&recording.allocations);
+    let errors = Errors::from_allocations(&recording.allocations);
     let mut leaves = Leaves { locations: HashMap::default(), foreign: !recording.has_rust() };
-    let mut outside = Outside::of(&recording);
+    let mut outside = Outside::from_recording(&recording);
     let mut unknown_thread = None;
     let mut room = MOST;
     for group in groups.iter().filter(|group| group.kind == AllocationKind::Block) {

@@ -37,7 +37,7 @@ pub(super) fn error(before: Cost, after: Cost, factor: f64, all: (Cost, Cost)) -
 }
 
 impl Common {
-    pub(super) fn of(pairs: &[(Cost, Cost)], all: (Cost, Cost)) -> Common {
+    pub(super) fn from_pairs(pairs: &[(Cost, Cost)], all: (Cost, Cost)) -> Common {
         let telling: Vec<(Cost, Cost)> =
             pairs.iter().filter(|(a, b)| a.hits >= ENOUGH && b.hits >= ENOUGH).copied().collect();
         let apart = |factor: f64| {
@@ -109,7 +109,7 @@ mod tests {
             hits: pairs.iter().map(|pair| of(pair).hits).sum(),
             squares: pairs.iter().map(|pair| of(pair).squares).sum(),
         };
-        Common::of(&pairs, (sum(|pair| pair.0), sum(|pair| pair.1)))
+        Common::from_pairs(&pairs, (sum(|pair| pair.0), sum(|pair| pair.1)))
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl Comparison {
         }
         let own: Vec<(Cost, Cost)> = pairs.values().map(|(a, b)| (a.own, b.own)).collect();
         let Common { factor, spread } = match metric {
-            Metric::Time => Common::of(&own, (old.all, new.all)),
+            Metric::Time => Common::from_pairs(&own, (old.all, new.all)),
             // No other CPU and no busier machine changes the number of allocations.
             _ => Common { factor: 1.0, spread: 1.0 },
         };

@@ -35,7 +35,7 @@ pub(super) fn lines(
         let whole = text.metric.of(&table.total);
         let types = match table.key {
             AllocationKey::Type => types(table),
-            _ => types(&AllocationTable::of(recording, sites, AllocationKey::Type, text.metric)),
+            _ => types(&AllocationTable::with_sites(recording, sites, AllocationKey::Type, text.metric)),
         };
         if table.typed_share() >= super::FEW_TYPES && (text.of_type.is_none() || types.len() > 1) {
             lines.extend(largest(text, "types", &types, whole));

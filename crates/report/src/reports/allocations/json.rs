@@ -25,7 +25,7 @@ use std::io::{self, Write};
 pub fn write_json(table: &AllocationTable, out: &mut dyn Write) -> io::Result<()> {
     let AllocationTable { mappings, .. } = table;
     let report = Report {
-        total: Counts::of(&table.total),
+        total: Counts::from_counts(&table.total),
         mappings: Mappings {
             count: mappings.count,
             bytes: mappings.bytes,
@@ -42,7 +42,7 @@ pub fn write_json(table: &AllocationTable, out: &mut dyn Write) -> io::Result<()
             _ => None,
         },
         error: table.error,
-        rows: Rows(table.rows.iter().map(|row| Row::of(table.key, row))),
+        rows: Rows(table.rows.iter().map(|row| Row::from_row(table.key, row))),
     };
     write_sections(&["mappings", "typed_share", "rows"], &report, out)
 }
@@ -101,7 +101,7 @@ enum Name<'a> {
 }
 
 impl Counts {
-    fn of(counts: &AllocationCounts) -> Counts {
+    fn from_counts(counts: &AllocationCounts) -> Counts {
         Counts {
             count: counts.count,
             bytes: counts.bytes,
@@ -116,7 +116,7 @@ impl Counts {
 }
 
 impl Row<'_> {
-    fn of(key: AllocationKey, row: &AllocationRow) -> Row<'_> {
+    fn from_row(key: AllocationKey, row: &AllocationRow) -> Row<'_> {
         let name = match key {
             AllocationKey::Type => Name::Type,
             AllocationKey::Site => Name::Site,
@@ -126,6 +126,11 @@ impl Row<'_> {
             AllocationKey::Process => Name::Process,
             AllocationKey::Size => Name::Size,
         };
-        Row { name: name(&row.name), counts: Counts::of(&row.counts), error: row.error, sites: row.sites }
+        Row {
+            name: name(&row.name),
+            counts: Counts::from_counts(&row.counts),
+            error: row.error,
+            sites: row.sites,
+        }
     }
 }

@@ -15,7 +15,7 @@ const WIDEST: usize = 100;
 
 pub(super) fn lines(text: &AllocationsText, recording: &Recording) -> Vec<Line> {
     let width = text.cols.saturating_sub(AROUND).min(WIDEST);
-    let memory = Memory::of(&recording.allocations, width);
+    let memory = Memory::from_allocations(&recording.allocations, width);
     let over = format!(" in {}", duration_text(memory.time.0));
     let lines = [("live", &memory.live, &*over), ("RSS", &memory.resident, "")];
     let known = lines.into_iter().filter(|(_, values, _)| values.iter().any(|value| *value > 0));

@@ -132,10 +132,11 @@ impl AllocationsText {
     /// When writing fails.
     pub fn write(&self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         let mut sites = Sites::new(recording);
-        let mut table = AllocationTable::of(recording, &mut sites, self.key.unwrap_or_default(), self.metric);
+        let mut table =
+            AllocationTable::with_sites(recording, &mut sites, self.key.unwrap_or_default(), self.metric);
         let says_little = table.typed_share() < FEW_TYPES || self.of_type.is_some() && table.rows.len() == 1;
         if self.key.is_none() && says_little {
-            table = AllocationTable::of(recording, &mut sites, AllocationKey::Site, self.metric);
+            table = AllocationTable::with_sites(recording, &mut sites, AllocationKey::Site, self.metric);
         }
         let digest = digest::lines(self, recording, &table, &mut sites);
         let rows = self.rows.filter(|_| !self.everything).unwrap_or(usize::MAX);
@@ -165,7 +166,7 @@ impl AllocationsText {
         let whole = table::lines(self, recording, table, usize::MAX);
         if *room < around + FEW_ROWS && *room < whole.len() + 1 {
             let hint = "all rows: `stackglass allocs`; `stackglass print --all` shows everything";
-            let hint = (*room > 1).then(|| Line::of(Paint::Grey, hint));
+            let hint = (*room > 1).then(|| Line::from_text(Paint::Grey, hint));
             return (hint.into_iter().collect(), Vec::new(), Vec::new());
         }
         let least = (whole.len() + 1).min(around + FEW_ROWS);

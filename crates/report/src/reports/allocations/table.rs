@@ -131,7 +131,7 @@ pub(super) fn lines(
         );
         let what = if hidden == 1 { one } else { many };
         let rest = format!("{} more {what}, {share:.1} % together: --all shows them", grouped(hidden));
-        lines.push(Line::of(Paint::Grey, rest));
+        lines.push(Line::from_text(Paint::Grey, rest));
     }
     lines
 }

@@ -50,7 +50,7 @@ pub(super) fn write(
         file: &file.file,
         own: counts.measure(file.counted.own),
         total: counts.measure(file.counted.total),
-        lines: Rows(file.lines.iter().map(|(line, seen)| Line::of(counts, *line, seen))),
+        lines: Rows(file.lines.iter().map(|(line, seen)| Line::from_seen(counts, *line, seen))),
     });
     let report = Report {
         head: Head::new(recording, quantity, counts.measure(counts.all), counts.all.hits),
@@ -61,7 +61,7 @@ pub(super) fn write(
 }
 
 impl Line<'_> {
-    fn of<'a>(counts: &Counts, line: i64, seen: &'a SeenLine) -> Line<'a> {
+    fn from_seen<'a>(counts: &Counts, line: i64, seen: &'a SeenLine) -> Line<'a> {
         let counted = seen.counted;
         Line {
             line: u64::try_from(line).unwrap_or(0),

@@ -138,7 +138,7 @@ impl Annotate {
         source: &mut dyn FnMut(&str) -> SourceFile,
         out: &mut dyn Write,
     ) -> io::Result<Listed> {
-        let counts = Counts::of(recording, self.states);
+        let counts = Counts::from_recording(recording, self.states);
         text::write(self, recording, &counts, source, out)
     }
 
@@ -147,7 +147,7 @@ impl Annotate {
     /// # Errors
     /// When writing fails.
     pub fn write_json(&self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
-        json::write(self, recording, &Counts::of(recording, self.states), out)
+        json::write(self, recording, &Counts::from_recording(recording, self.states), out)
     }
 
     /// What is counted: `CPU time`, `bytes`.

@@ -52,7 +52,7 @@ pub(super) fn write(
         amount: called.snapshots,
         asleep: called.asleep,
         without_caller: called.uncalled,
-        callers: Rows(called.callers.iter().map(Caller::of)),
+        callers: Rows(called.callers.iter().map(Caller::from_found)),
     });
     let report =
         Report { head: Head::new(recording, quantity, answer.all, samples), functions: Rows(functions) };
@@ -60,7 +60,7 @@ pub(super) fn write(
 }
 
 impl Caller<'_> {
-    fn of(found: &Found) -> Caller<'_> {
+    fn from_found(found: &Found) -> Caller<'_> {
         Caller { frame: JsonFrame::from(&found.frame), amount: found.count, asleep: found.asleep }
     }
 }

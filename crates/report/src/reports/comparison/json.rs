@@ -58,13 +58,13 @@ pub(super) fn write(comparison: &Comparison, names: (&str, &str), out: &mut dyn 
         common: *common,
         spread: *spread,
         exact: *exact,
-        rows: Rows(comparison.rows.iter().map(|row| Row::of(comparison.key, row))),
+        rows: Rows(comparison.rows.iter().map(|row| Row::from_row(comparison.key, row))),
     };
     json::write(&report, out)
 }
 
 impl Row<'_> {
-    fn of(key: ComparisonKey, row: &Compared) -> Row<'_> {
+    fn from_row(key: ComparisonKey, row: &Compared) -> Row<'_> {
         let name = match key {
             ComparisonKey::Function => Name::Function,
             ComparisonKey::Type => Name::Type,

@@ -75,17 +75,17 @@ pub fn write_json(table: &HotTable, recording: &Recording, out: &mut dyn Write) 
     let report = Report {
         head: Head::new(recording, quantity, table.total, table.samples),
         by: table.key.word(),
-        rows: Rows(table.rows.iter().map(|row| Row::of(table, row))),
+        rows: Rows(table.rows.iter().map(|row| Row::from_row(table, row))),
     };
     json::write(&report, out)
 }
 
 impl Row<'_> {
-    fn of<'a>(table: &HotTable, row: &'a HotRow) -> Row<'a> {
+    fn from_row<'a>(table: &HotTable, row: &'a HotRow) -> Row<'a> {
         // Fractions of a nanosecond say nothing.
         let error = row.error.map(|error| if table.timed { error.round() } else { error });
         Row {
-            name: Name::of(table.key, row),
+            name: Name::from_row(table.key, row),
             own: row.own,
             error,
             total: row.total,
@@ -96,7 +96,7 @@ impl Row<'_> {
 }
 
 impl Name<'_> {
-    fn of(key: HotKey, row: &HotRow) -> Name<'_> {
+    fn from_row(key: HotKey, row: &HotRow) -> Name<'_> {
         let HotRow { name, module, waits_in, .. } = row;
         let place = row.place.as_ref();
         let file = place.map(|at| &*at.file);

@@ -79,7 +79,7 @@ impl HotText {
         line.push(Paint::Bold, name).plain("  ").plain(what);
         line.cut(self.cols).write(self.style, out)?;
 
-        let columns = Columns::of(table);
+        let columns = Columns::from_table(table);
         let mut line = Line::new();
         line.push(Paint::Grey, columns.header(table));
         line.cut(self.cols).write(self.style, out)?;
@@ -197,7 +197,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(table: &HotTable) -> Columns {
+    fn from_table(table: &HotTable) -> Columns {
         let widest = |text: &dyn Fn(&HotRow) -> String, least: usize| {
             table.rows.iter().map(|row| width(&text(row))).max().unwrap_or(0).max(least)
         };

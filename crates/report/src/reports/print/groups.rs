@@ -137,7 +137,7 @@ impl Context<'_> {
     ) -> io::Result<Option<Empty>> {
         let picked = |group: &&SampleGroup| threads.has(group.thread) && tasks.has(group.task);
         let groups: Vec<SampleGroup> = self.samples.groups.iter().filter(picked).copied().collect();
-        let totals = Totals::of(&groups);
+        let totals = Totals::from_groups(&groups);
         let task_profile = match self.report.format {
             Format::Tree => self.samples.earliest_state() == Some(data::TASK),
             Format::Flat => self.samples.has_task_samples(),
@@ -159,7 +159,7 @@ impl Context<'_> {
                     self.write_totals(totals.snapshots, threads, tasks, "\n", out)?;
                 }
             }
-            return Ok((!shown).then(|| Empty::of(self.report, self.samples, &groups)));
+            return Ok((!shown).then(|| Empty::new(self.report, self.samples, &groups)));
         }
         match (grouped, shown) {
             (false, false) => {}
@@ -201,7 +201,7 @@ impl Context<'_> {
                 body.write(self, out)?;
             }
         }
-        Ok((!shown).then(|| Empty::of(self.report, self.samples, &groups)))
+        Ok((!shown).then(|| Empty::new(self.report, self.samples, &groups)))
     }
 
     /// What the snapshots are: all, with their utilization, or those in some states.
@@ -268,7 +268,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn of(groups: &[SampleGroup]) -> Totals {
+    fn from_groups(groups: &[SampleGroup]) -> Totals {
         let asleep = groups.iter().filter(|group| group.state == data::ASLEEP);
         Totals {
             snapshots: groups.iter().map(|group| group.count).sum(),

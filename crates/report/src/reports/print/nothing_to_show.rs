@@ -21,7 +21,7 @@ pub(super) enum Empty {
 
 impl Empty {
     /// The reason why these samples show nothing.
-    pub(super) fn of(report: &Report, samples: &AggregatedSamples<'_>, picked: &[SampleGroup]) -> Empty {
+    pub(super) fn new(report: &Report, samples: &AggregatedSamples<'_>, picked: &[SampleGroup]) -> Empty {
         match picked {
             [] if samples.groups.is_empty() => Empty::NoSamples,
             [] => Empty::NotPicked,

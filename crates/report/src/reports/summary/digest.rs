@@ -32,17 +32,19 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
                 let sign = if time_in(recording, State::Asleep) > 0 { ',' } else { ';' };
                 digest[1].plain(format!("{sign} {ready}"));
             }
-            false => digest
-                .push(Line::of(Paint::Normal, format!("{ready}, without a CPU (other threads had them)"))),
+            false => digest.push(Line::from_text(
+                Paint::Normal,
+                format!("{ready}, without a CPU (other threads had them)"),
+            )),
         }
     }
     let cpu = tree.cpu().time;
     if cpu > 0 {
         let functions = &tree.names.functions;
         let names = |name: &str| [tail(name), last_name(name)].map(str::to_owned);
-        let own = functions.iter().map(|f| Entry::of(f.own.time, names(&f.name)));
+        let own = functions.iter().map(|f| Entry::new(f.own.time, names(&f.name)));
         let own =
-            own.chain(without_stack(tree).into_iter().map(|(name, time)| Entry::of(time, names(&name))));
+            own.chain(without_stack(tree).into_iter().map(|(name, time)| Entry::new(time, names(&name))));
         let passing = passing(tree);
         let total =
             chains(tree).into_iter().filter(|chain| !passing.contains(&chain.callee())).map(|chain| {
@@ -51,16 +53,16 @@ pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>
                 let mut named = chain.0.iter().rev().map(|function| &functions[*function as usize]);
                 let shown = named.find(|function| !function.by_start).unwrap_or(callee);
                 let chain = if std::ptr::eq(shown, callee) { chain_text(tree, &chain) } else { None };
-                Entry { chain, ..Entry::of(callee.total.time, names(&shown.name)) }
+                Entry { chain, ..Entry::new(callee.total.time, names(&shown.name)) }
             });
         let lines = tree.names.lines.iter().skip(1).map(|line: &SourceLine| {
             let long = tree_text::short_location(recording, &line.file, line.line, 32);
             let names = [long, shortest_location(&line.file, line.line)];
-            Entry { link: summary.link(&line.file, line.line), ..Entry::of(line.own.time, names) }
+            Entry { link: summary.link(&line.file, line.line), ..Entry::new(line.own.time, names) }
         });
         let waits = waits::largest(tree).into_iter().map(|(wait, weight)| {
             let link = summary.link(&wait.file, wait.line);
-            Entry { link, ..Entry::of(weight.time, waits::names(recording, wait)) }
+            Entry { link, ..Entry::new(weight.time, waits::names(recording, wait)) }
         });
         let is_noticeable = |entry: &Entry| entry.time as f64 >= cpu as f64 * shares::LEAST_SHOWN;
         let waits: Vec<Entry> = waits.filter(is_noticeable).collect();
@@ -205,7 +207,7 @@ fn taken(recording: &Recording, tree: &CpuTree<'_>) -> Line {
             (counted(hits, "sample", "samples"), format!("in {threads}"))
         }
     };
-    // With await stacks, all tasks are looked at now and then.
+    // With await stacks, all tasks are sampled now and then.
     match recording.has_await_stacks() || recording.is_walltime() && recording.samples.is_empty() {
         true => line.plain(format!("{what} {of}{processes}")),
         false => {
@@ -251,7 +253,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(time: u64, names: [String; 2]) -> Entry {
+    fn new(time: u64, names: [String; 2]) -> Entry {
         Entry { time, names, chain: None, link: None }
     }
 }

@@ -109,7 +109,7 @@ pub(super) fn runtime_of_hint(recording: &Recording) -> Option<&'static str> {
 /// The hint in lines of at most `cols` columns, and an empty line; nothing without a hint.
 pub(in crate::reports) fn hint_lines(recording: &Recording, cols: usize) -> Vec<Line> {
     let Some(hint) = hint(recording) else { return Vec::new() };
-    let lines = wrap(&hint, cols).into_iter().map(|text| Line::of(Paint::Yellow, text));
+    let lines = wrap(&hint, cols).into_iter().map(|text| Line::from_text(Paint::Yellow, text));
     lines.chain([Line::new()]).collect()
 }
 

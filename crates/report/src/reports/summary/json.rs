@@ -97,7 +97,7 @@ impl Serialize for JsonSummary<'_> {
             asleep: time_in(recording, State::Asleep),
             ready: time_in(recording, State::Waiting),
             threads: Rows(
-                times.iter().enumerate().map(|(index, times)| Thread::of(recording, index, *times)),
+                times.iter().enumerate().map(|(index, times)| Thread::new(recording, index, *times)),
             ),
             tree: Rows(nodes(&tree)),
         };
@@ -106,7 +106,7 @@ impl Serialize for JsonSummary<'_> {
 }
 
 impl Thread<'_> {
-    fn of(recording: &Recording, index: usize, times: ThreadTimes) -> Thread<'_> {
+    fn new(recording: &Recording, index: usize, times: ThreadTimes) -> Thread<'_> {
         let thread = &recording.threads[index];
         let process = recording.processes.get(thread.process.0 as usize);
         Thread {
@@ -157,12 +157,12 @@ fn nodes<'t>(tree: &'t CpuTree<'_>) -> impl Iterator<Item = Node<'t>> + Clone {
         let (node, depth) = open.pop()?;
         let call = &tree.nodes[node as usize];
         open.extend(call.children.iter().rev().map(|child| (*child, depth + 1)));
-        Some(Node::of(tree, call, depth))
+        Some(Node::from_call(tree, call, depth))
     })
 }
 
 impl Node<'_> {
-    fn of<'t>(tree: &'t CpuTree<'_>, call: &CpuNode, depth: u64) -> Node<'t> {
+    fn from_call<'t>(tree: &'t CpuTree<'_>, call: &CpuNode, depth: u64) -> Node<'t> {
         let other = |other| Some(What::Other { other });
         let what = match call.what {
             NodeKind::Function(function) => {

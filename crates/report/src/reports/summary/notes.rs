@@ -80,7 +80,7 @@ fn rest(summary: &Summary, count: usize) -> Line {
         Some(file) => format!("{notes}: stackglass info {}", sanitize(file)),
         None => format!("{notes}: stackglass info shows them"),
     };
-    Line::of(Paint::Grey, shown)
+    Line::from_text(Paint::Grey, shown)
 }
 
 fn buffer_full(recording: &Recording) -> Option<String> {

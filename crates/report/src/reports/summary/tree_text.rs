@@ -42,7 +42,10 @@ pub(super) fn lines(summary: &Summary, tree: &CpuTree<'_>, most: usize) -> Vec<L
             true => "No CPU time was sampled: nothing ran, or for less than one tick.",
             false => "No sample was taken on a CPU.",
         };
-        return wrap(text, summary.cols).into_iter().map(|text| Line::of(Paint::Normal, text)).collect();
+        return wrap(text, summary.cols)
+            .into_iter()
+            .map(|text| Line::from_text(Paint::Normal, text))
+            .collect();
     }
     let own = tree.nodes.iter().map(|call| call.own.time).max().unwrap_or(0);
     let columns = Columns {
@@ -57,7 +60,7 @@ pub(super) fn lines(summary: &Summary, tree: &CpuTree<'_>, most: usize) -> Vec<L
     };
     let header =
         format!("    %  {times}  {:>1$}  function (a sole callee is not indented)", "samples", columns.hits);
-    let mut lines = vec![Line::of(Paint::Grey, header)];
+    let mut lines = vec![Line::from_text(Paint::Grey, header)];
     let rows = tree_rows::all(summary, tree);
     let rows = tree_rows::fit(rows, tree, most.saturating_sub(AROUND).max(1));
     // The rows that the next one may be below, with the branch lines before their callees.
@@ -113,7 +116,7 @@ fn hidden(tree: &CpuTree<'_>, rows: &[Row]) -> Option<Line> {
             grouped(lines as u64)
         ),
     };
-    Some(Line::of(Paint::Grey, lines))
+    Some(Line::from_text(Paint::Grey, lines))
 }
 
 fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Row, guides: &Guides, columns: &Columns) -> Line {

@@ -58,7 +58,7 @@ pub(super) fn verdict(recording: &Recording, tree: &CpuTree<'_>, cols: usize) ->
         true => {
             let share = percent_text(of_first.time, all.time);
             let line = |name: &String| {
-                let mut line = Line::of(Paint::Bold, &share);
+                let mut line = Line::from_text(Paint::Bold, &share);
                 line.plain(" of the time tasks wait in ").push(Paint::Bold, name);
                 line
             };
@@ -72,7 +72,7 @@ pub(super) fn verdict(recording: &Recording, tree: &CpuTree<'_>, cols: usize) ->
             let named: Vec<&(&Wait, Weight)> = named.take(PARTS).collect();
             let line = |(count, name): (usize, usize)| {
                 let parts: Vec<String> = named[..count].iter().map(|wait| part(wait, name)).collect();
-                let mut line = Line::of(Paint::Bold, percent_text(together, all.time));
+                let mut line = Line::from_text(Paint::Bold, percent_text(together, all.time));
                 line.plain(" of the time tasks wait");
                 line.plain(if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) });
                 line

@@ -109,10 +109,10 @@ impl Serialize for JsonTasks<'_> {
             runtime: dump.runtimes.first().map(|runtime| &*runtime.name),
             runtimes: dump.runtimes.iter().map(|runtime| &*runtime.name).collect(),
             tasks: dump.count(),
-            groups: Rows(groups.iter().map(|group| Group::of(dump, group))),
+            groups: Rows(groups.iter().map(|group| Group::from_group(dump, group))),
             blocking: ids(dump, &dump.blocking()),
-            deadlocks: dump.deadlocks.iter().map(|cycle| Deadlock::of(dump, cycle)).collect(),
-            locks: dump.locks.iter().map(|lock| Lock::of(dump, lock)).collect(),
+            deadlocks: dump.deadlocks.iter().map(|cycle| Deadlock::from_cycle(dump, cycle)).collect(),
+            locks: dump.locks.iter().map(|lock| Lock::from_shared(dump, lock)).collect(),
             pause: dump.pause.0,
             remarks: &dump.remarks,
         };
@@ -126,7 +126,7 @@ fn ids(dump: &TaskDump, tasks: &[usize]) -> Vec<u64> {
 }
 
 impl<'a> Group<'a> {
-    fn of(dump: &'a TaskDump, group: &'a TaskGroup<'_>) -> Group<'a> {
+    fn from_group(dump: &'a TaskDump, group: &'a TaskGroup<'_>) -> Group<'a> {
         Group {
             count: group.tasks.len(),
             ids: ids(dump, &group.tasks).into_iter().filter(|id| *id != 0).collect(),
@@ -154,7 +154,7 @@ impl Serialize for Stack<'_> {
         let mut elements = serializer.serialize_seq(None)?;
         let mut now = self.0;
         while let [frame] = now {
-            elements.serialize_element(&Awaiting::of(frame))?;
+            elements.serialize_element(&Awaiting::from_frame(frame))?;
             now = &frame.children;
         }
         if !now.is_empty() {
@@ -166,7 +166,7 @@ impl Serialize for Stack<'_> {
 }
 
 impl Awaiting<'_> {
-    fn of(frame: &AwaitFrame) -> Awaiting<'_> {
+    fn from_frame(frame: &AwaitFrame) -> Awaiting<'_> {
         let (file, line, note) = match &frame.point {
             AwaitPoint::Await(Some((file, line))) => (Some(&**file), Some(*line), None),
             AwaitPoint::Await(None) => (None, None, None),
@@ -180,7 +180,7 @@ impl Awaiting<'_> {
 }
 
 impl Deadlock {
-    fn of(dump: &TaskDump, cycle: &Cycle) -> Deadlock {
+    fn from_cycle(dump: &TaskDump, cycle: &Cycle) -> Deadlock {
         Deadlock {
             tasks: ids(dump, &cycle.tasks),
             via: cycle.via.iter().map(|target| target_text(*target)).collect(),
@@ -190,7 +190,7 @@ impl Deadlock {
 }
 
 impl Lock<'_> {
-    fn of<'a>(dump: &TaskDump, lock: &'a Shared) -> Lock<'a> {
+    fn from_shared<'a>(dump: &TaskDump, lock: &'a Shared) -> Lock<'a> {
         let holders = lock.holders.iter().map(|holder| Holder {
             task: dump.tasks[holder.task].id,
             file: holder.line.as_ref().map(|(file, _)| &**file),

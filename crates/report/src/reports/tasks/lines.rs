@@ -31,7 +31,9 @@ pub(super) fn note(text: &TasksText, note: &str, out: &mut dyn Write) -> io::Res
     let room = text.cols.saturating_sub(INDENT + 2);
     for (number, part) in wrap(note, room).into_iter().enumerate() {
         let indent = if number == 0 { INDENT } else { INDENT + 2 };
-        Line::of(Paint::Grey, format!("{:indent$}{part}", "")).cut(text.cols).write(text.style, out)?;
+        Line::from_text(Paint::Grey, format!("{:indent$}{part}", ""))
+            .cut(text.cols)
+            .write(text.style, out)?;
     }
     Ok(())
 }
@@ -94,7 +96,7 @@ impl ShownFrame<'_> {
         let mut last = parts.pop().unwrap_or_default();
         for part in parts {
             line.push(paint, part).write(text.style, out)?;
-            line = Line::of(Paint::Normal, &continued);
+            line = Line::from_text(Paint::Normal, &continued);
             room = below;
         }
         for part in
@@ -102,7 +104,7 @@ impl ShownFrame<'_> {
         {
             if width(&last) + 1 + width(&part) > room {
                 line.push(paint, std::mem::take(&mut last)).write(text.style, out)?;
-                line = Line::of(Paint::Normal, &continued);
+                line = Line::from_text(Paint::Normal, &continued);
                 line.push(Paint::Grey, part);
             } else {
                 line.push(paint, std::mem::take(&mut last)).push(Paint::Grey, format!(" {part}"));

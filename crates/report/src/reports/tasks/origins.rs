@@ -59,7 +59,7 @@ pub(super) fn write_sources(text: &TasksText, dump: &TaskDump, out: &mut dyn Wri
     let Some(advice) = advice(dump) else { return Ok(()) };
     out.write_all(b"\n")?;
     for line in wrap(&advice, text.cols) {
-        Line::of(Paint::Grey, line).write(text.style, out)?;
+        Line::from_text(Paint::Grey, line).write(text.style, out)?;
     }
     Ok(())
 }

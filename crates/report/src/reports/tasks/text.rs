@@ -31,7 +31,7 @@ pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn
     }
     if dump.deadlocks.iter().any(|deadlock| !deadlock.is_certain) {
         let note = "  It is none if a guard was given to drop(), or if a branch of try_join! fails.";
-        Line::of(Paint::Grey, note).cut(text.cols).write(text.style, out)?;
+        Line::from_text(Paint::Grey, note).cut(text.cols).write(text.style, out)?;
     }
     threads::write_blocking(text, dump, out)?;
     let mut end = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn
         let tasks = counted(rest as u64, "task", "tasks");
         let sentence = format!("{more} with {tasks}: {} them, --tree one tree of all", text.rest);
         for line in wrap(&sentence, text.cols) {
-            Line::of(Paint::Grey, line).write(text.style, out)?;
+            Line::from_text(Paint::Grey, line).write(text.style, out)?;
         }
     }
     out.write_all(&end)
@@ -124,7 +124,7 @@ fn head(text: &TasksText, dump: &TaskDump, groups: usize, out: &mut dyn Write) -
     if !dump.runtimes.is_empty() {
         let sentence = format!("{}; {}", runtimes_text(dump), pause_text(dump.pause.0));
         for line in wrap(&sentence, text.cols) {
-            Line::of(Paint::Grey, line).write(text.style, out)?;
+            Line::from_text(Paint::Grey, line).write(text.style, out)?;
         }
     }
     Ok(())
@@ -178,12 +178,12 @@ fn write_deadlock(
         let sentence = format!("{} waits {what}", task_text(dump, *task, true));
         for (number, part) in wrap(&sentence, text.cols.saturating_sub(4)).into_iter().enumerate() {
             let indent = if number == 0 { "  " } else { "    " };
-            Line::of(Paint::Normal, format!("{indent}{part}")).write(text.style, out)?;
+            Line::from_text(Paint::Normal, format!("{indent}{part}")).write(text.style, out)?;
         }
     }
     if deadlock.tasks.len() > NAMED {
         let more = deadlock.tasks.len() - NAMED;
-        Line::of(Paint::Grey, format!("  and so on: {more} more tasks")).write(text.style, out)?;
+        Line::from_text(Paint::Grey, format!("  and so on: {more} more tasks")).write(text.style, out)?;
     }
     Ok(())
 }
@@ -273,7 +273,7 @@ fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
 
 /// A group in one line.
 fn one_line(text: &TasksText, group: &TaskGroup<'_>) -> Line {
-    let mut line = Line::of(Paint::Bold, format!("{:>INDENT$} ", grouped(group.tasks.len() as u64)));
+    let mut line = Line::from_text(Paint::Bold, format!("{:>INDENT$} ", grouped(group.tasks.len() as u64)));
     line.plain(format!("{} in ", group.state.word()));
     let place = sanitize(&group_place(group)).into_owned();
     let room = text.cols.saturating_sub(line.width());
@@ -344,7 +344,7 @@ pub(super) fn write_group(
 pub(super) fn write_remarks(text: &TasksText, dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
     for remark in &dump.remarks {
         for line in wrap(&format!("note: {remark}"), text.cols) {
-            Line::of(Paint::Grey, line).write(text.style, out)?;
+            Line::from_text(Paint::Grey, line).write(text.style, out)?;
         }
     }
     Ok(())
@@ -385,7 +385,7 @@ fn write_frames(text: &TasksText, frames: &[AwaitFrame], stem: &str, out: &mut d
                 folded += 1;
             }
         }
-        let lead = Line::of(Paint::Normal, " ".repeat(INDENT));
+        let lead = Line::from_text(Paint::Normal, " ".repeat(INDENT));
         let is_grey = is_library(frame);
         let shown = ShownFrame { frame, is_grey, folded, more: "", own: &own, below: &below };
         shown.write(text, lead, out)?;
@@ -436,7 +436,7 @@ fn write_waits(
         let room = text.cols.saturating_sub(INDENT + 2);
         for (number, part) in wrap(&sentence, room).into_iter().enumerate() {
             let indent = if number == 0 { INDENT } else { INDENT + 2 };
-            Line::of(Paint::Bold, format!("{:indent$}{part}", "")).write(text.style, out)?;
+            Line::from_text(Paint::Bold, format!("{:indent$}{part}", "")).write(text.style, out)?;
         }
     }
     if shown.len() > most {

@@ -35,7 +35,7 @@ pub(super) fn write_blocking(text: &TasksText, dump: &TaskDump, out: &mut dyn Wr
     }
     if blocking.len() > most {
         let more = counted((blocking.len() - most) as u64, "more task blocks", "more tasks block");
-        Line::of(Paint::Grey, format!("  and {more} a worker: {} them", text.rest))
+        Line::from_text(Paint::Grey, format!("  and {more} a worker: {} them", text.rest))
             .cut(text.cols)
             .write(text.style, out)?;
     }
@@ -90,7 +90,7 @@ fn write_stack(text: &TasksText, thread: &PollingThread, out: &mut dyn Write) ->
         note(text, &format!("{:PLACE$} … {more} further out", ""), out)?;
     }
     for frame in shown_frames(text, thread) {
-        let lead = Line::of(Paint::Normal, " ".repeat(INDENT));
+        let lead = Line::from_text(Paint::Normal, " ".repeat(INDENT));
         let (frame, is_grey) = (&frame.0, !frame.1);
         ShownFrame { frame, is_grey, folded: 0, more: "", own: "", below: "" }.write(text, lead, out)?;
     }

@@ -135,7 +135,7 @@ fn write_tree(text: &TasksText, merged: &Merged<'_>, stem: &str, out: &mut dyn W
             }
         }
         let Some(frame) = child.frame.as_deref() else { continue };
-        let lead = Line::of(Paint::Bold, format!("{:>INDENT$} ", grouped(child.count as u64)));
+        let lead = Line::from_text(Paint::Bold, format!("{:>INDENT$} ", grouped(child.count as u64)));
         let shown =
             ShownFrame { frame, is_grey: child.is_grey, folded, more: &child.more, own: &own, below: &below };
         shown.write(text, lead, out)?;

@@ -98,7 +98,7 @@ impl Names {
         let options = Options { threads: Some(1), ..Options::default() };
         symbolize(&mut scratch, &options, &mut |_| ());
         for (code, id) in codes.into_iter().zip(ids) {
-            let calls = scratch.symbols.frames_of(id).map(Call::of);
+            let calls = scratch.symbols.frames_of(id).map(Call::from_frame);
             self.known.insert(code, calls.collect());
         }
         self.pause = (self.pause * 2).max(start.elapsed() * SHARE).min(LONGEST);

@@ -1,4 +1,4 @@
-//! The memory and the registers of a process that does not run: a frozen copy, or the process itself while it is stopped.
+//! The core image of a process: its memory and the registers of its threads. The process is a frozen copy, or itself stopped.
 
 use stackglass_procfs::maps;
 pub use stackglass_procfs::maps::Mapping;
@@ -57,7 +57,7 @@ impl ThreadRegisters {
     }
 }
 
-/// A thread at the moment of the snapshot.
+/// A thread at the moment of the image.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Thread {
     /// Kernel id.
@@ -68,8 +68,8 @@ pub struct Thread {
     pub registers: Option<ThreadRegisters>,
 }
 
-/// A process that does not run.
-pub struct Image {
+/// What a core file would have of a process, as far as it is needed here.
+pub struct CoreImage {
     /// Id of the process of which this is a copy.
     pub pid: u32,
     /// Its mappings by address.
@@ -80,7 +80,7 @@ pub struct Image {
     pub memory: Box<dyn Memory>,
 }
 
-impl Image {
+impl CoreImage {
     /// The mapping with this address.
     pub fn mapping(&self, address: u64) -> Option<&Mapping> {
         maps::at(&self.mappings, address)

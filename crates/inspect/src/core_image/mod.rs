@@ -1,11 +1,11 @@
-//! The image of a frozen process, or of the own one (`own`).
+//! The core image of a frozen process, or of the own one (`own`).
 
 mod not_copied;
 pub(crate) mod own;
 
 use not_copied::NotCopied;
 use stackglass_attach::frozen::{FrozenProcess, FrozenThread, ProcessMemory};
-use stackglass_process_view::image::{Image, Memory, Thread, ThreadRegisters};
+use stackglass_process_view::core_image::{CoreImage, Memory, Thread, ThreadRegisters};
 
 struct FrozenMemory {
     memory: ProcessMemory,
@@ -28,8 +28,8 @@ impl Memory for FrozenMemory {
     }
 }
 
-/// The image of a process. Its memory can be read as long as that value lives.
-pub(crate) fn of(process: &FrozenProcess) -> Image {
+/// The core image of a process. Its memory can be read as long as that value lives.
+pub(crate) fn from_frozen(process: &FrozenProcess) -> CoreImage {
     let thread = |thread: &FrozenThread| Thread {
         tid: thread.tid,
         name: thread.name.clone(),
@@ -42,7 +42,7 @@ pub(crate) fn of(process: &FrozenProcess) -> Image {
     let mut mappings = process.mappings().to_vec();
     mappings.extend_from_slice(&not_copied.excluded);
     mappings.sort_by_key(|mapping| mapping.range.start);
-    Image {
+    CoreImage {
         pid: process.pid(),
         mappings,
         threads: process.threads().iter().map(thread).collect(),

@@ -1,7 +1,7 @@
-//! Repeated looks at the tasks of one process, for profiles by wall time.
+//! Reads the tasks of one process again and again, for profiles by wall time.
 //!
-//! What stays the same between two looks is found once: the types of tasks by their vtables, what types lead to futures, and
-//! where the runtimes have their lists. A look then only follows these lists and walks the futures of some tasks.
+//! What stays the same between two reads is found once: the types of tasks by their vtables, what types lead to futures, and
+//! where the runtimes have their lists. A read then only follows these lists and walks the futures of some tasks.
 
 use super::cells::{Cells, Stage, TaskCell, Vtables, kind};
 use super::lists::{self, Scheduler};
@@ -14,7 +14,7 @@ use crate::task_names::task_name;
 use crate::values::{Value, Values};
 use crate::walk::Walked;
 use crate::walker::Walker;
-use crate::wrapped::{self, WrappedLook};
+use crate::wrapped::{self, SeenWrapped};
 use foldhash::{HashMap, HashSet, HashSetExt};
 use stackglass_layouts::TypeId;
 use stackglass_process_view::pages::Pages;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// What is known of the tasks of a process while its modules and their layouts stay the same.
 #[derive(Default)]
-pub struct TaskLooks {
+pub struct TaskReader {
     of_vtables: Vtables,
     vtables: Vec<(u64, TypeId)>,
     futures: HashMap<TypeId, u8>,
@@ -62,9 +62,9 @@ pub struct FoundRoot {
     pub name: Arc<str>,
 }
 
-/// One look.
+/// What one read has seen.
 #[derive(Debug, Default)]
-pub struct TaskLook {
+pub struct SeenTasks {
     /// Number of live tasks, without those of `spawn_blocking` and the futures of `block_on`.
     pub alive: usize,
     /// Some of them, or all.
@@ -72,7 +72,7 @@ pub struct TaskLook {
     /// The tasks of `block_on`, in the order in which they were asked for. `None` for one that has ended.
     pub roots: Vec<Option<DumpedTask>>,
     /// Named tasks that are none of these.
-    pub wrapped: WrappedLook,
+    pub wrapped: SeenWrapped,
 }
 
 /// A task.
@@ -84,9 +84,9 @@ pub struct SeenTask {
     pub polled: Option<(usize, usize)>,
 }
 
-impl TaskLooks {
+impl TaskReader {
     /// Finds what stays the same.
-    pub fn new(process: &Process<'_>) -> TaskLooks {
+    pub fn new(process: &Process<'_>) -> TaskReader {
         let Process { image, modules, layouts, .. } = *process;
         let values = Values { layouts, pages: Pages::new(image) };
         let cells = Cells::find(&values, modules);
@@ -95,7 +95,7 @@ impl TaskLooks {
         let walker = Walker::new(&values, &types, &vtables, cells.headers);
         let poll_codes = poll_codes(process, &walker);
         let of_vtables = cells.into_vtables();
-        TaskLooks { of_vtables, futures: types.into_known(), vtables, schedulers: Vec::new(), poll_codes }
+        TaskReader { of_vtables, futures: types.into_known(), vtables, schedulers: Vec::new(), poll_codes }
     }
 
     /// Whether the process cannot have tasks that could be read.
@@ -111,9 +111,9 @@ impl TaskLooks {
 
     /// Searches the heap for runtimes.
     pub fn find_runtimes(&mut self, process: &Process<'_>) {
-        self.with_walker(process, |looks, walker, cells| {
+        self.with_walker(process, |reader, walker, cells| {
             let swept = sweep::cells(process.image, cells);
-            looks.schedulers = lists::schedulers(walker.values, cells, &swept);
+            reader.schedulers = lists::schedulers(walker.values, cells, &swept);
         });
     }
 
@@ -125,28 +125,28 @@ impl TaskLooks {
             future: RootFuture(root.future),
             name: roots::task(0, walked).name,
         };
-        self.with_walker(process, |looks, walker, cells| {
+        self.with_walker(process, |reader, walker, cells| {
             let of_scheduler =
                 |scheduler: &lists::Scheduler| lists::headers(walker.values, cells, *scheduler);
-            let headers: Vec<u64> = looks.schedulers.iter().flat_map(of_scheduler).collect();
+            let headers: Vec<u64> = reader.schedulers.iter().flat_map(of_scheduler).collect();
             roots::find(process, walker, cells, &headers).into_iter().map(found).collect()
         })
     }
 
-    /// Looks at the tasks. `frames` are those of each thread, innermost first. If more than `most` are alive, at so many, each as
-    /// likely as the others: `below(n)` is a random number below `n`. Each root has the kernel id of its thread.
-    pub fn look(
+    /// Reads the tasks. `frames` are those of each thread, innermost first. If more than `most` are alive, so many are read, each
+    /// as likely as the others: `below(n)` is a random number below `n`. Each root has the kernel id of its thread.
+    pub fn read(
         &mut self,
         process: &Process<'_>,
         frames: &[Vec<StackFrame>],
         of_threads: &[(u32, RootFuture)],
         most: usize,
         below: &mut dyn FnMut(usize) -> usize,
-    ) -> TaskLook {
-        self.with_walker(process, |looks, walker, cells| {
+    ) -> SeenTasks {
+        self.with_walker(process, |reader, walker, cells| {
             let mut headers = Vec::new();
             let mut seen = HashSet::new();
-            for scheduler in &looks.schedulers {
+            for scheduler in &reader.schedulers {
                 let of_runtime = lists::headers(walker.values, cells, *scheduler).into_iter();
                 headers.extend(of_runtime.filter(|header| seen.insert(*header)));
             }
@@ -155,7 +155,7 @@ impl TaskLooks {
                 headers.swap(place, place + below(alive - place));
             }
             let rest = headers.split_off(alive.min(most));
-            let mut look = TaskLook { alive, ..TaskLook::default() };
+            let mut read = SeenTasks { alive, ..SeenTasks::default() };
             let mut found = Found::default();
             let mut running = Vec::new();
             for header in headers {
@@ -181,20 +181,20 @@ impl TaskLooks {
                 let is_suspended = walked.stack.iter().any(roots::is_suspended);
                 is_suspended.then(|| roots::task(*tid, walked))
             };
-            look.roots = of_threads.iter().map(root).collect();
-            look.wrapped = wrapped::look(process.wrapped, walker, &mut found, most, below);
-            look.tasks = found.dump.tasks.into_iter().map(|task| SeenTask { task, polled: None }).collect();
+            read.roots = of_threads.iter().map(root).collect();
+            read.wrapped = wrapped::read_at_most(process.wrapped, walker, &mut found, most, below);
+            read.tasks = found.dump.tasks.into_iter().map(|task| SeenTask { task, polled: None }).collect();
             for poll in polling::find(walker.values, &cells.headers, process.modules, frames, &running) {
-                look.tasks[poll.task].polled = Some((poll.thread, poll.frame));
+                read.tasks[poll.task].polled = Some((poll.thread, poll.frame));
             }
-            look
+            read
         })
     }
 
     fn with_walker<R>(
         &mut self,
         process: &Process<'_>,
-        job: impl FnOnce(&mut TaskLooks, &Walker<'_>, &Cells<'_>) -> R,
+        job: impl FnOnce(&mut TaskReader, &Walker<'_>, &Cells<'_>) -> R,
     ) -> R {
         let values = Values { layouts: process.layouts, pages: Pages::new(process.image) };
         let headers = Headers::new(process.layouts);
@@ -217,7 +217,7 @@ fn poll_codes(process: &Process<'_>, walker: &Walker<'_>) -> Vec<PollCode> {
     for poll in polls.filter(|poll| poll.size > 0) {
         let Some(module) = process.modules.get(poll.module) else { continue };
         let Some(kind) = kind(process.layouts, &poll.name) else { continue };
-        let Some(cell) = TaskCell::of(walker.values, kind, 0) else { continue };
+        let Some(cell) = TaskCell::from_header(walker.values, kind, 0) else { continue };
         let name = task_name(walker, cell.future_type);
         let start = poll.address.wrapping_add(module.bias());
         let range = start..start.saturating_add(poll.size);

@@ -2,12 +2,12 @@
 //! `block_on` are.
 //!
 //! Types take some hundred milliseconds to read, once. Runtimes and `block_on`s begin later than the process: they are searched
-//! again, ever less often, while the process runs. They stay where they are for long, and each look checks them.
+//! again, ever less often, while the process runs. They stay where they are for long, and each snapshot checks them.
 
 use super::names::Names;
 use crate::task_stacks::Code;
 use foldhash::HashMap;
-use stackglass_awaits::{Process, RootFuture, TaskLook, TaskLooks, WrappedTask};
+use stackglass_awaits::{Process, RootFuture, SeenTasks, TaskReader, WrappedTask};
 use stackglass_layouts::{Layouts, Local, Wanted};
 use stackglass_process_view::ProcessView;
 use stackglass_process_view::modules::LoadedModule;
@@ -22,7 +22,7 @@ const FIRST: Duration = Duration::from_millis(300);
 /// A search takes at most this part of the time.
 const SHARE: u32 = 20;
 
-/// A look at a process: what is read of it at first.
+/// A process at one moment: what is read of it at first.
 pub(super) struct Seen<'a> {
     pub view: &'a ProcessView<'a>,
     /// The frames of each thread, innermost first.
@@ -79,7 +79,7 @@ pub(super) struct Root {
 pub(super) struct Types {
     key: Vec<(String, u64)>,
     layouts: Layouts,
-    looks: TaskLooks,
+    reader: TaskReader,
     /// The numbers of the modules for names.
     numbers: Vec<u32>,
     roots: HashMap<RootFrame, (RootFuture, Arc<str>)>,
@@ -96,7 +96,7 @@ impl Types {
         let mut types = Types {
             key: key(&seen.view.modules),
             layouts: Layouts::default(),
-            looks: TaskLooks::default(),
+            reader: TaskReader::default(),
             numbers: files.iter().map(|module| names.module(module.clone())).collect(),
             roots: HashMap::default(),
             for_runtimes: Retry::new(),
@@ -115,10 +115,10 @@ impl Types {
 
     /// Whether tasks can be seen by them. If not, threads are.
     pub(super) fn has_tasks(&self) -> bool {
-        !self.looks.is_empty() || self.layouts.has_coroutines()
+        !self.reader.is_empty() || self.layouts.has_coroutines()
     }
 
-    /// Whether something is to be searched before the next look.
+    /// Whether something is to be searched before the next snapshot.
     pub(super) fn wants_search(&self) -> bool {
         self.wants_roots() || self.wants_runtimes()
     }
@@ -128,7 +128,7 @@ impl Types {
     }
 
     fn wants_runtimes(&self) -> bool {
-        !self.looks.is_empty() && self.for_runtimes.is_due()
+        !self.reader.is_empty() && self.for_runtimes.is_due()
     }
 
     /// Searches what is due.
@@ -138,7 +138,7 @@ impl Types {
         }
         if self.wants_runtimes() {
             let start = Instant::now();
-            self.looks.find_runtimes(&process(seen, &self.layouts, &[]));
+            self.reader.find_runtimes(&process(seen, &self.layouts, &[]));
             self.for_runtimes.searched(start.elapsed());
         }
     }
@@ -150,10 +150,10 @@ impl Types {
             seen.view.layouts_and_locals(files, &options, seen.frames, Wanted::Coroutines);
         self.layouts = layouts;
         let process = process(seen, &self.layouts, &locals);
-        self.looks = TaskLooks::new(&process);
-        self.looks.find_runtimes(&process);
+        self.reader = TaskReader::new(&process);
+        self.reader.find_runtimes(&process);
         self.roots.clear();
-        for root in self.looks.find_roots(&process) {
+        for root in self.reader.find_roots(&process) {
             let Some(frame) = seen.frames[root.thread].get(root.frame) else { continue };
             let key = (seen.tids[root.thread], frame.lookup, frame.cfa);
             self.roots.insert(key, (root.future, root.name));
@@ -161,29 +161,29 @@ impl Types {
         self.for_roots.searched(start.elapsed());
     }
 
-    /// Looks at the tasks, `most` at most. `below(n)` is a random number below `n`. The roots are those that `TaskLook` has.
-    pub(super) fn look(
+    /// Reads the tasks, `most` at most. `below(n)` is a random number below `n`. The roots are those that `SeenTasks` has.
+    pub(super) fn read_tasks(
         &mut self,
         seen: &Seen<'_>,
         most: usize,
         below: &mut dyn FnMut(usize) -> usize,
-    ) -> (TaskLook, Vec<Root>) {
+    ) -> (SeenTasks, Vec<Root>) {
         let roots = self.roots_of(seen);
         // A thread without tasks may be one that has begun to wait in `block_on` since.
         let may_have_more = (0..seen.frames.len()).any(|thread| {
             roots.iter().all(|root| root.thread != thread) && !self.polls(&seen.frames[thread])
         });
-        self.may_have_more_roots = may_have_more && !self.looks.is_empty();
+        self.may_have_more_roots = may_have_more && !self.reader.is_empty();
         let process = process(seen, &self.layouts, &[]);
         let futures: Vec<(u32, RootFuture)> =
             roots.iter().map(|root| (seen.tids[root.thread], root.future)).collect();
-        let look = self.looks.look(&process, seen.frames, &futures, most, below);
+        let read = self.reader.read(&process, seen.frames, &futures, most, below);
         // Runtimes end and others begin: where tasks were, they are searched anew.
-        if self.had_tasks && look.alive == 0 {
+        if self.had_tasks && read.alive == 0 {
             self.for_runtimes = Retry::new();
         }
-        self.had_tasks = look.alive > 0;
-        (look, roots)
+        self.had_tasks = read.alive > 0;
+        (read, roots)
     }
 
     /// The known futures of `block_on` that are on stacks now.
@@ -201,7 +201,7 @@ impl Types {
 
     /// Whether a thread polls a task, or is a worker.
     fn polls(&self, frames: &[StackFrame]) -> bool {
-        frames.iter().any(|frame| self.looks.poll_code(frame.lookup).is_some())
+        frames.iter().any(|frame| self.reader.poll_code(frame.lookup).is_some())
     }
 
     /// What a thread polls: the innermost task, if it polls one that polls others.
@@ -209,7 +209,7 @@ impl Types {
         let (frame, code) = frames
             .iter()
             .enumerate()
-            .find_map(|(at, frame)| Some((at, self.looks.poll_code(frame.lookup)?)))?;
+            .find_map(|(at, frame)| Some((at, self.reader.poll_code(frame.lookup)?)))?;
         let blocking = code.is_blocking.then(|| code.name.clone().unwrap_or_else(|| "spawn_blocking".into()));
         Some(Polled { frame, blocking })
     }

@@ -2,7 +2,7 @@
 //!
 //! What is read may change at any moment. Whether it did is for the caller to check.
 
-use stackglass_process_view::image::{Image, Memory};
+use stackglass_process_view::core_image::{CoreImage, Memory};
 use std::io;
 
 const PAGE: usize = 4096;
@@ -38,14 +38,14 @@ fn read(address: u64, into: &mut [u8]) -> bool {
 ///
 /// # Errors
 /// If its mappings cannot be read, or the kernel refuses reads of memory.
-pub(crate) fn image() -> io::Result<Image> {
+pub(crate) fn image() -> io::Result<CoreImage> {
     let (known, mut copy) = ([7u8; 16], [0; 16]);
     if !read(known.as_ptr().addr() as u64, &mut copy[..1]) || copy[0] != 7 {
         return Err(io::Error::last_os_error());
     }
     let pid = std::process::id();
     let mappings = stackglass_procfs::maps::read(pid)?;
-    Ok(Image { pid, mappings, threads: Vec::new(), memory: Box::new(OwnMemory) })
+    Ok(CoreImage { pid, mappings, threads: Vec::new(), memory: Box::new(OwnMemory) })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The process image and its output: a control page and a stream, in a file of the session folder or in private memory.
+//! The memory into which this process image writes: a control page and a stream. It is a file of the session folder, or private.
 //!
 //! The file gets its full length at once and its pages in two steps: the control page when it is created, so that even the
-//! shortest process is seen; the stream later, by [`ProcessImage::reserve`] on the sampler's thread. Only reserved pages
+//! shortest process is seen; the stream later, by [`StreamMemory::reserve`] on the sampler's thread. Only reserved pages
 //! are written to. So a full disk is an error here and never a SIGBUS in the program.
 
 use crate::file_limit;
@@ -13,8 +13,8 @@ use stackglass_wire::{CONTROL_BYTES, ControlPage, PROCESS_FILE_PREFIX, ProcessSt
 /// Sizes of a stream. A smaller one holds no deep stack.
 const STREAM_BYTES: core::ops::RangeInclusive<u64> = 64 << 10..=1 << 30;
 
-/// A mapped process image. It is never unmapped.
-pub struct ProcessImage {
+/// A mapped control page and stream of one process image. They are never unmapped.
+pub struct StreamMemory {
     /// Its control page.
     pub control: &'static ControlPage,
     /// Its stream.
@@ -37,12 +37,12 @@ fn refused(step: &'static str) -> Refused {
     Refused { step, errno: unsafe { *libc::__errno_location() } }
 }
 
-impl ProcessImage {
+impl StreamMemory {
     /// Creates this process's file in the session `folder`.
     ///
     /// # Errors
     /// [`Refused`] if the folder is not writable, the disk is full, the limit on file sizes is too low, or there is no memory.
-    pub fn in_folder(folder: &[u8], start: u64, stream_bytes: u64) -> Result<ProcessImage, Refused> {
+    pub fn in_folder(folder: &[u8], start: u64, stream_bytes: u64) -> Result<StreamMemory, Refused> {
         let stream_bytes = size_within(stream_bytes, file_limit::largest_file())?;
         let length = CONTROL_BYTES as u64 + stream_bytes;
         let path = PathText::<PATH_BYTES>::new()
@@ -81,14 +81,14 @@ impl ProcessImage {
         }
         // SAFETY: advice on the mapping just made: children do not get it.
         unsafe { libc::madvise(at, length as usize, libc::MADV_DONTFORK) };
-        ProcessImage::over(at.cast(), length as usize, stream_bytes, Some(path), start)
+        StreamMemory::over(at.cast(), length as usize, stream_bytes, Some(path), start)
     }
 
     /// Creates a control page and a stream in private memory, for a reader in the same process.
     ///
     /// # Errors
     /// [`Refused`] if there is no memory.
-    pub fn in_memory(start: u64, stream_bytes: u64) -> Result<ProcessImage, Refused> {
+    pub fn in_memory(start: u64, stream_bytes: u64) -> Result<StreamMemory, Refused> {
         let stream_bytes = checked_size(stream_bytes);
         let length = CONTROL_BYTES + stream_bytes as usize;
         let at = system::map_private(length);
@@ -97,7 +97,7 @@ impl ProcessImage {
         }
         // SAFETY: advice on the mapping just made: children do not get it.
         unsafe { libc::madvise(at.cast(), length, libc::MADV_DONTFORK) };
-        ProcessImage::over(at, length, stream_bytes, None, start)
+        StreamMemory::over(at, length, stream_bytes, None, start)
     }
 
     fn over(
@@ -106,19 +106,19 @@ impl ProcessImage {
         stream_bytes: u64,
         path: Option<PathText<PATH_BYTES>>,
         start: u64,
-    ) -> Result<ProcessImage, Refused> {
+    ) -> Result<StreamMemory, Refused> {
         // SAFETY: `at` is a mapping of `length` bytes that is never unmapped; this process accesses it through
         // atomics only, and so does the reader.
         let view = unsafe { stream::view(at, length, stream_bytes as usize / 8) };
         let (control, ring) = view.ok_or(Refused { step: "laying out the stream", errno: libc::EINVAL })?;
-        let image = ProcessImage { control, ring, path };
-        image.introduce(start);
-        Ok(image)
+        let memory = StreamMemory { control, ring, path };
+        memory.introduce(start);
+        Ok(memory)
     }
 
     /// A second handle of the same memory, for the thread that writes to it.
-    pub fn share(&self) -> ProcessImage {
-        ProcessImage { control: self.control, ring: self.ring, path: None }
+    pub fn share(&self) -> StreamMemory {
+        StreamMemory { control: self.control, ring: self.ring, path: None }
     }
 
     /// Starts over in the same private memory. No thread may write to the stream or read from it meanwhile.
@@ -212,28 +212,28 @@ mod tests {
     }
 
     #[test]
-    fn an_image_introduces_itself_and_its_pages_are_reserved() {
-        let folder = std::env::temp_dir().join(format!("stackglass-image-{}", std::process::id()));
+    fn the_memory_introduces_itself_and_its_pages_are_reserved() {
+        let folder = std::env::temp_dir().join(format!("stackglass-stream-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).unwrap();
         let start = system::now();
-        let image = ProcessImage::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20).unwrap();
-        assert!(image.control.is_ready());
-        assert_eq!(image.control.pid.load(Relaxed), std::process::id());
+        let memory = StreamMemory::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20).unwrap();
+        assert!(memory.control.is_ready());
+        assert_eq!(memory.control.pid.load(Relaxed), std::process::id());
         let mut text = [0; TEXT_BYTES];
-        let exe = ControlPage::text(&image.control.exe, &image.control.exe_len, &mut text);
+        let exe = ControlPage::text(&memory.control.exe, &memory.control.exe_len, &mut text);
         assert_eq!(exe, std::env::current_exe().unwrap().as_os_str().as_bytes());
         let file = folder.join(format!("p-{}-{start}", std::process::id()));
         let meta = std::fs::metadata(&file).unwrap();
         assert_eq!(meta.len(), (CONTROL_BYTES + (1 << 20)) as u64);
         assert_eq!(meta.permissions().mode() & 0o777, 0o600);
-        image.reserve().unwrap();
+        memory.reserve().unwrap();
         let blocks = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&file).unwrap());
         assert!(blocks * 512 >= meta.len(), "every page has its place");
-        let again = ProcessImage::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20);
+        let again = StreamMemory::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20);
         assert_eq!(again.err().map(|r| r.errno), Some(libc::EEXIST));
         std::fs::remove_dir_all(&folder).unwrap();
-        let gone = ProcessImage::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20);
+        let gone = StreamMemory::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20);
         assert_eq!(gone.err().map(|r| r.errno), Some(libc::ENOENT));
     }
 }

@@ -37,7 +37,7 @@ pub enum TaskTypes {
 
 impl TaskTypes {
     /// Searches a file.
-    pub fn of(program: &Path) -> TaskTypes {
+    pub fn from_program(program: &Path) -> TaskTypes {
         find(program).unwrap_or(TaskTypes::NoTokio)
     }
 
@@ -88,9 +88,12 @@ mod tests {
     #[test]
     fn other_programs_have_no_tasks() {
         let own = std::env::current_exe().unwrap();
-        assert!(matches!(TaskTypes::of(&own), TaskTypes::NoTokio | TaskTypes::Missing | TaskTypes::Known));
-        assert_eq!(TaskTypes::of(Path::new("/bin/sh")), TaskTypes::Stripped);
-        assert_eq!(TaskTypes::of(Path::new("/etc/passwd")), TaskTypes::NoTokio);
-        assert_eq!(TaskTypes::of(Path::new("/nowhere")), TaskTypes::NoTokio);
+        assert!(matches!(
+            TaskTypes::from_program(&own),
+            TaskTypes::NoTokio | TaskTypes::Missing | TaskTypes::Known
+        ));
+        assert_eq!(TaskTypes::from_program(Path::new("/bin/sh")), TaskTypes::Stripped);
+        assert_eq!(TaskTypes::from_program(Path::new("/etc/passwd")), TaskTypes::NoTokio);
+        assert_eq!(TaskTypes::from_program(Path::new("/nowhere")), TaskTypes::NoTokio);
     }
 }

@@ -1,7 +1,7 @@
-//! One look: which tasks there are, and what each of them does.
+//! A task snapshot: which tasks there are at one moment, and what each of them does.
 //!
-//! Each live task has the time of the look, whatever it does: a second of a hundred tasks is a hundred task-seconds. A future of `block_on` is a task of its thread, and so is a
-//! function of `spawn_blocking` that runs. If there is no task, threads are looked at instead.
+//! Each live task has the time of the snapshot, whatever it does: a second of a hundred tasks is a hundred task-seconds. A future of
+//! `block_on` is a task of its thread, and so is a function of `spawn_blocking` that runs. If there is no task, it has threads instead.
 
 use super::names::Names;
 use super::types::{Polled, Root, Seen, Types};
@@ -12,7 +12,7 @@ use stackglass_profile::task_dump::TaskState;
 use stackglass_profile::{AwaitKind, AwaitLocation};
 use std::sync::Arc;
 
-/// Most tasks that are looked at.
+/// Most tasks of a snapshot.
 const MOST: usize = 256;
 /// Ids of tasks without one begin here; the runtime counts from 1.
 const BLOCK_ON: u64 = 1 << 39;
@@ -43,7 +43,7 @@ enum State {
     Thread(Vec<Code>),
 }
 
-/// A task in a look.
+/// A task in a snapshot.
 #[derive(Clone, Debug)]
 struct Entry {
     task: Option<TaskName>,
@@ -53,7 +53,7 @@ struct Entry {
     state: State,
 }
 
-/// A stack, and for how many tasks it stands in the time since the last look.
+/// A stack, and for how many tasks it stands in the time since the last snapshot.
 #[derive(Clone, Debug)]
 pub struct SeenStack {
     /// The task; `None` if there is none, but a thread.
@@ -66,9 +66,9 @@ pub struct SeenStack {
     pub frames: Vec<TaskFrame>,
 }
 
-/// What was seen in one look, before all names are known.
+/// What all tasks do at one moment, before all names are known.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Look {
+pub(super) struct TaskSnapshot {
     entries: Vec<Entry>,
     /// The function of each.
     functions: Vec<Arc<str>>,
@@ -76,17 +76,21 @@ pub(super) struct Look {
     codes: Vec<Code>,
 }
 
-impl Look {
-    /// Looks at a process that does not run.
-    pub(super) fn take(seen: &Seen<'_>, types: &mut Types, below: &mut dyn FnMut(usize) -> usize) -> Look {
-        let (look, roots) = types.look(seen, MOST, below);
+impl TaskSnapshot {
+    /// Takes a snapshot of a process that does not run.
+    pub(super) fn take(
+        seen: &Seen<'_>,
+        types: &mut Types,
+        below: &mut dyn FnMut(usize) -> usize,
+    ) -> TaskSnapshot {
+        let (read, roots) = types.read_tasks(seen, MOST, below);
         let polled: Vec<Option<Polled>> = seen.frames.iter().map(|frames| types.polled(frames)).collect();
         let codes =
             |thread: usize, last: usize| types.codes(&seen.view.modules, &seen.frames[thread][..=last]);
         let main = seen.view.image.pid;
         let mut entries = Vec::new();
-        let of_runtimes = look.tasks.len();
-        for SeenTask { task, polled: found } in look.tasks {
+        let of_runtimes = read.tasks.len();
+        for SeenTask { task, polled: found } in read.tasks {
             let name = task.given_name.clone().unwrap_or_else(|| task.name.clone());
             let id = task.id;
             let (tid, state) = match task.state {
@@ -105,10 +109,10 @@ impl Look {
             entries.push((Entry { task: Some(TaskName { id, name }), tid, weight: 1.0, state }, function));
         }
         // Those that have ended meanwhile do not count.
-        let factor = look.alive as f64 / of_runtimes.max(1) as f64;
+        let factor = read.alive as f64 / of_runtimes.max(1) as f64;
         entries.iter_mut().for_each(|(entry, _)| entry.weight = factor);
-        let factor = look.wrapped.alive as f64 / look.wrapped.tasks.len().max(1) as f64;
-        for (id, task) in look.wrapped.tasks {
+        let factor = read.wrapped.alive as f64 / read.wrapped.tasks.len().max(1) as f64;
+        for (id, task) in read.wrapped.tasks {
             let name = task.given_name.clone().unwrap_or_else(|| task.name.clone());
             let polling = task.thread.as_ref().map(|thread| thread.tid);
             let thread = polling.and_then(|polling| seen.tids.iter().position(|tid| *tid == polling));
@@ -131,7 +135,7 @@ impl Look {
             let state = State::Polled { codes: codes(thread, *frame), is_blocking: true };
             entries.push((Entry { task, tid, weight: 1.0, state }, name.clone()));
         }
-        for (Root { thread, frame, name, .. }, task) in roots.into_iter().zip(look.roots) {
+        for (Root { thread, frame, name, .. }, task) in roots.into_iter().zip(read.roots) {
             let tid = seen.tids[thread];
             let polls_other = polled[thread].as_ref().is_some_and(|polled| polled.frame < frame);
             let waiting = task.as_ref().map(flatten::stacks).unwrap_or_default();
@@ -149,21 +153,21 @@ impl Look {
                 entries.push((Entry { task: None, tid, weight: 1.0, state }, "".into()));
             }
         }
-        Look::of(entries)
+        TaskSnapshot::from_entries(entries)
     }
 
-    fn of(entries: Vec<(Entry, Arc<str>)>) -> Look {
-        let mut look = Look::default();
+    fn from_entries(entries: Vec<(Entry, Arc<str>)>) -> TaskSnapshot {
+        let mut snapshot = TaskSnapshot::default();
         for (entry, function) in entries {
             if let State::Polled { codes, .. } | State::Root { codes, .. } | State::PolledWithin(codes) =
                 &entry.state
             {
-                look.codes.extend(codes);
+                snapshot.codes.extend(codes);
             }
-            look.entries.push(entry);
-            look.functions.push(function);
+            snapshot.entries.push(entry);
+            snapshot.functions.push(function);
         }
-        look
+        snapshot
     }
 
     /// Requests the names that it needs. Returns whether they are known.
@@ -218,25 +222,25 @@ fn between(name: &str) -> AwaitStack {
 mod tests {
     use super::*;
 
-    /// The time of all tasks with a name, of a look at so many.
-    fn time(look: &Look, name: &str) -> f64 {
-        let stacks = look.stacks(&Names::new());
+    /// The time of all tasks with a name in a snapshot.
+    fn time(snapshot: &TaskSnapshot, name: &str) -> f64 {
+        let stacks = snapshot.stacks(&Names::new());
         let has_name = |seen: &&SeenStack| seen.task.as_ref().is_some_and(|task| &*task.name == name);
         stacks.iter().filter(has_name).map(|seen| seen.share).sum()
     }
 
     #[test]
     fn a_busy_moment_counts_as_many_tasks_as_it_has() {
-        let look = |requests: u64| {
+        let snapshot = |requests: u64| {
             let names = std::iter::once("accept").chain((0..requests).map(|_| "request"));
             let entry = |(id, name): (usize, &str)| {
                 let task = Some(TaskName { id: id as u64 + 1, name: name.into() });
                 let state = State::Waiting(vec![AwaitStack { frames: vec![frame(name)], share: 1.0 }]);
                 (Entry { task, tid: 1, weight: 1.0, state }, Arc::from(name))
             };
-            Look::of(names.enumerate().map(entry).collect())
+            TaskSnapshot::from_entries(names.enumerate().map(entry).collect())
         };
-        let (busy, idle) = (look(200), look(0));
+        let (busy, idle) = (snapshot(200), snapshot(0));
         // A tenth of the time is busy.
         let requests = 0.1 * time(&busy, "request") + 0.9 * time(&idle, "request");
         let accept = 0.1 * time(&busy, "accept") + 0.9 * time(&idle, "accept");

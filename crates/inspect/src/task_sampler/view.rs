@@ -4,12 +4,12 @@
 //! process is stopped at once, in user code: then it does not depend on what the tasks do whether they are seen. (With attempts until
 //! nothing runs, long waits would be seen more often than short ones.)
 //!
-//! What earlier looks needed is read while it stands still. If that does not suffice, the look itself takes place meanwhile.
+//! What earlier snapshots needed is read while it stands still. If that does not suffice, the snapshot itself takes place meanwhile.
 
 use super::idle::RunTimes;
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, FrozenThread, Options, OtherPages, WorkingSet};
 use stackglass_proc_text::{SchedStat, Sleep, ThreadState};
-use stackglass_process_view::image::ThreadRegisters;
+use stackglass_process_view::core_image::ThreadRegisters;
 use stackglass_procfs::threads::{self, Files};
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ impl View {
             let times = sleepers.iter().map(|sleeper| (sleeper.thread.tid, sleeper.ran)).collect();
             let threads = sleepers.into_iter().map(|sleeper| sleeper.thread).collect();
             let process = FrozenProcess::of_sleepers(pid, threads)?;
-            return Ok(View { process, sleepers: Some(RunTimes::of(times)), stopped: None });
+            return Ok(View { process, sleepers: Some(RunTimes::new(times)), stopped: None });
         }
         let others = match effort {
             Effort::Least | Effort::WorkingSet => OtherPages::Missing,

@@ -1,4 +1,4 @@
-//! Looks at one wrapped task at a time, for profiles by wall time that a program takes of itself.
+//! Reads one wrapped task at a time, for profiles by wall time that a program takes of itself.
 //!
 //! The process is not frozen: the caller checks that the task has waited all the time, and discards the result if not.
 
@@ -15,16 +15,16 @@ use stackglass_process_view::pages::Pages;
 use stackglass_profile::task_dump::DumpedTask;
 
 /// What is known while the modules of the process and their layouts stay the same.
-pub struct WrappedLooks {
+pub struct WrappedReader {
     vtables: Vec<(u64, TypeId)>,
     futures: HashMap<TypeId, u8>,
     headers: Headers,
 }
 
-impl WrappedLooks {
+impl WrappedReader {
     /// Finds what stays the same.
-    pub fn new(process: &Process<'_>) -> WrappedLooks {
-        WrappedLooks {
+    pub fn new(process: &Process<'_>) -> WrappedReader {
+        WrappedReader {
             vtables: process.vtables(),
             futures: HashMap::default(),
             headers: Headers::new(process.layouts),
@@ -37,7 +37,7 @@ impl WrappedLooks {
     }
 
     /// The task whose future, with this vtable, is at an address. `None` if its type is not known.
-    pub fn look(&mut self, process: &Process<'_>, future: u64, vtable: u64) -> Option<DumpedTask> {
+    pub fn read(&mut self, process: &Process<'_>, future: u64, vtable: u64) -> Option<DumpedTask> {
         let at = self.vtables.binary_search_by_key(&vtable, |(address, _)| *address).ok()?;
         let future = Value { type_id: self.vtables[at].1, address: future };
         let values = Values { layouts: process.layouts, pages: Pages::new(process.image) };

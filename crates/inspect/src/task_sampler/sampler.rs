@@ -1,18 +1,18 @@
-//! The thread that looks at a process again and again.
+//! The thread that takes snapshots of the tasks of a process.
 //!
-//! A look stops the process for a millisecond or less, and reads what it needs meanwhile. Walking and naming take longer than
+//! A snapshot stops the process for a millisecond or less, and what is needed is read meanwhile. Walking and naming take longer than
 //! a recording loop may wait, so they have a thread of their own, which sends what it has seen.
 
 use super::idle::RunTimes;
-use super::look::{Look, SeenStack};
 use super::named::{NamedTasks, Table};
 use super::names::Names;
 use super::program::WITHOUT_TYPES;
-use super::rate::{Cost, LookRate};
+use super::rate::{Cost, SnapshotRate};
+use super::snapshot::{SeenStack, TaskSnapshot};
 use super::types::{Seen, Types};
 use super::view::{Effort, View};
 use super::weights::Weights;
-use crate::image;
+use crate::core_image;
 use stackglass_attach::frozen::{FreezeError, WorkingSet};
 use stackglass_awaits::WrappedTask;
 use stackglass_process_view::{ProcessView, Threads};
@@ -24,24 +24,24 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-/// Time until the first look: a program has to start first.
+/// Time until the first snapshot: a program has to start first.
 const FIRST: Duration = Duration::from_millis(15);
-/// Time after a look in which threads go back to sleep.
+/// Time after a snapshot in which threads go back to sleep.
 const SETTLE: Duration = Duration::from_millis(1);
-/// A process that does not run is looked at this often all the same.
+/// Of a process that does not run, a snapshot is taken this often all the same.
 const IDLE: Duration = Duration::from_secs(1);
-/// Time between two attempts to look at a process that cannot be stopped.
+/// Time between two attempts to take a snapshot of a process that cannot be stopped.
 const RETRY: Duration = Duration::from_millis(500);
 /// Reading types takes at most this part of the time: some programs load libraries all the time.
 const TYPES_SHARE: u32 = 5;
-/// Attempts to look at one moment.
+/// Attempts to meet one moment.
 const MOST_ATTEMPTS: u32 = 5;
-/// Most looks that wait for names.
+/// Most snapshots that wait for names.
 const MOST_HELD: usize = 512;
 
 /// What the recording wants of the thread.
 pub enum Command {
-    /// Look, or do not look.
+    /// Take snapshots, or take none.
     Sample(bool),
     /// Send all that was seen.
     Flush,
@@ -62,7 +62,7 @@ pub enum Message {
         /// Kernel ids and names.
         threads: Vec<(u32, String)>,
     },
-    /// Stacks at a moment, and the time since the last look. They were taken, or are the same as the last ones.
+    /// Stacks at a moment, and the time since the last snapshot. They were taken, or are the same as the last ones.
     Stacks {
         /// The moment, ns.
         at: u64,
@@ -81,19 +81,19 @@ pub enum Message {
     Ended,
 }
 
-/// A look whose names are not known yet.
+/// A snapshot whose names are not known yet.
 struct Held {
     at: u64,
     time: u64,
     taken: bool,
-    look: Look,
+    snapshot: TaskSnapshot,
 }
 
 /// The process has ended.
 struct Ended;
 
-/// The thread that looks at a process.
-pub struct Looker {
+/// The thread that takes snapshots of the tasks of a process.
+pub struct TaskSampler {
     pid: u32,
     sender: Sender<Message>,
     names: Names,
@@ -102,14 +102,14 @@ pub struct Looker {
     set: WorkingSet,
     /// When types may be read next.
     types_due: Instant,
-    rate: LookRate,
+    rate: SnapshotRate,
     held: VecDeque<Held>,
-    /// The moment of the last look.
+    /// The moment of the last snapshot.
     last: u64,
     weights: Weights,
-    /// Time since then in which types were read, so that nothing was looked at.
+    /// Time since then in which types were read, so that there was no snapshot.
     unseen: Duration,
-    /// How much the threads had run before the last look, and since then until this one.
+    /// How much the threads had run before the last snapshot, and since then until this one.
     ran: (Option<RunTimes>, Option<u64>),
     image: Option<ImageKey>,
     sent_modules: usize,
@@ -119,26 +119,26 @@ pub struct Looker {
     has_failed: bool,
     /// Whether a note has said that there are no types of tasks.
     has_told_lack: bool,
-    /// Whether a look has succeeded, once one was wanted.
-    has_looked: Option<bool>,
+    /// Whether a snapshot has succeeded, once one was wanted.
+    has_sampled: Option<bool>,
 }
 
 /// What is known of a process that does not run.
 #[derive(Default)]
 struct Idle {
-    /// The last look, and when it was taken.
-    look: Option<(Look, Instant)>,
+    /// The last snapshot, and when it was taken.
+    snapshot: Option<(TaskSnapshot, Instant)>,
     /// How much the threads had run after it.
     after: Option<RunTimes>,
-    /// It had not run before that look either, nor during it.
+    /// It had not run before that snapshot either, nor during it.
     is_quiet: bool,
 }
 
-impl Looker {
-    /// A thread that looks at process `pid`, not more often than every `delay`.
-    pub fn new(pid: u32, delay: Duration, sender: Sender<Message>) -> Looker {
+impl TaskSampler {
+    /// A thread that takes snapshots of process `pid`, not more often than every `delay`.
+    pub fn new(pid: u32, delay: Duration, sender: Sender<Message>) -> TaskSampler {
         let now = clock::monotonic();
-        Looker {
+        TaskSampler {
             pid,
             sender,
             names: Names::new(),
@@ -146,7 +146,7 @@ impl Looker {
             named: Table::new(),
             set: WorkingSet::default(),
             types_due: Instant::now(),
-            rate: LookRate::new(delay, now ^ u64::from(pid) << 32),
+            rate: SnapshotRate::new(delay, now ^ u64::from(pid) << 32),
             held: VecDeque::new(),
             last: now,
             weights: Weights::new(),
@@ -158,11 +158,11 @@ impl Looker {
             cpu_share: 1.0,
             has_failed: false,
             has_told_lack: false,
-            has_looked: None,
+            has_sampled: None,
         }
     }
 
-    /// Looks until the command to stop, or the end of the process. `samples`: from the beginning on, not only after a command.
+    /// Takes snapshots until the command to stop, or the end of the process. `samples`: from the beginning on, not only after a command.
     pub fn run(mut self, commands: &Receiver<Command>, mut samples: bool) {
         let mut next = Instant::now() + FIRST;
         loop {
@@ -185,7 +185,7 @@ impl Looker {
                 }
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return self.end(),
             }
-            // Looks take longer while the program runs, which must not move the next one.
+            // Snapshots take longer while the program runs, which must not move the next one.
             let begun = Instant::now();
             let result = match samples {
                 true => self.tick(),
@@ -202,7 +202,7 @@ impl Looker {
     /// Sends what was not sent yet.
     fn end(&mut self) {
         self.flush();
-        if self.has_looked == Some(false) {
+        if self.has_sampled == Some(false) {
             self.send(Message::Note(
                 "the tasks were never seen: their types are read first, which takes a second or more; then a thread that \
                  computes and blocks all signals can prevent it. Record for longer"
@@ -216,11 +216,11 @@ impl Looker {
         let _ = self.sender.send(message);
     }
 
-    /// Reads types, so that the first look that is wanted is taken at once. Returns the time until the next attempt.
+    /// Reads types, so that the first snapshot that is wanted is taken at once. Returns the time until the next attempt.
     fn prepare(&mut self) -> Result<Duration, Ended> {
         let is_known = self.types.is_some() && ImageKey::read(self.pid) == self.image;
-        // The first look that is wanted reports a failure.
-        let has_failed = !is_known && self.look(Effort::Search).is_err();
+        // The first snapshot that is wanted reports a failure.
+        let has_failed = !is_known && self.sample(Effort::Search).is_err();
         match process::is_alive(self.pid) {
             true if has_failed => Ok(RETRY),
             true => Ok(IDLE),
@@ -228,9 +228,9 @@ impl Looker {
         }
     }
 
-    /// One look. Returns the time until the next.
+    /// One snapshot. Returns the time until the next.
     fn tick(&mut self) -> Result<Duration, Ended> {
-        self.has_looked.get_or_insert(false);
+        self.has_sampled.get_or_insert(false);
         let before = RunTimes::read(self.pid);
         self.add_ran(&before);
         if let (Some(before), Some(after)) = (&before, &self.idle.after) {
@@ -239,36 +239,36 @@ impl Looker {
         let is_idle = before.is_some() && before == self.idle.after;
         if is_idle
             && self.idle.is_quiet
-            && let Some((look, taken)) = &self.idle.look
+            && let Some((snapshot, taken)) = &self.idle.snapshot
             && taken.elapsed() < IDLE
         {
-            let look = look.clone();
-            self.hold(clock::monotonic(), false, 0, look);
+            let snapshot = snapshot.clone();
+            self.hold(clock::monotonic(), false, 0, snapshot);
             return Ok(self.rate.next());
         }
         let has_all = self.types.as_ref().is_some_and(|types| !types.wants_search());
         let mut effort = if has_all { Effort::Least } else { Effort::Search };
         let mut attempts = 1..MOST_ATTEMPTS;
-        let look = loop {
-            effort = match self.look(effort) {
+        let snapshot = loop {
+            effort = match self.sample(effort) {
                 Ok(Err(Some(next))) if attempts.next().is_some() => next,
                 Err(FreezeError::Gone { .. }) if process::is_alive(self.pid) && attempts.next().is_some() => {
                     Effort::WorkingSet
                 }
-                Ok(look) => break Ok(look.ok()),
+                Ok(snapshot) => break Ok(snapshot.ok()),
                 Err(error) => break Err(error),
             };
             // Reading types takes seconds.
             self.add_ran(&RunTimes::read(self.pid));
         };
-        match look {
-            Ok(Some(look)) => {
+        match snapshot {
+            Ok(Some(snapshot)) => {
                 self.has_failed = false;
                 std::thread::sleep(SETTLE);
                 let after = RunTimes::read(self.pid);
-                // If it has run since the look began, the look may not be what it is now.
+                // If it has run since the snapshot began, the snapshot may not be what it is now.
                 let is_quiet = is_idle && after == before;
-                self.idle = Idle { look: Some((look, Instant::now())), after, is_quiet };
+                self.idle = Idle { snapshot: Some((snapshot, Instant::now())), after, is_quiet };
                 Ok(self.rate.next())
             }
             Ok(None) => Ok(self.rate.next().max(RETRY)),
@@ -284,8 +284,8 @@ impl Looker {
         }
     }
 
-    /// Looks at the process. If that was not one moment, returns with which effort it succeeds, if with any.
-    fn look(&mut self, effort: Effort) -> Result<Result<Look, Option<Effort>>, FreezeError> {
+    /// Takes a snapshot. If that was not one moment, returns with which effort it succeeds, if with any.
+    fn sample(&mut self, effort: Effort) -> Result<Result<TaskSnapshot, Option<Effort>>, FreezeError> {
         let before = clock::thread_cpu();
         let cost =
             |pause| Cost { pause, own: Duration::from_nanos(clock::thread_cpu().saturating_sub(before)) };
@@ -304,7 +304,7 @@ impl Looker {
         self.named.read_into(self.pid, &mut named);
         let wrapped: Vec<WrappedTask> = named.into_values().collect();
         let is_new = self.is_new_image()?;
-        let image = image::of(&view.process);
+        let image = core_image::from_frozen(&view.process);
         let opened = ProcessView::open(&image);
         let known = self.types.take().filter(|types| !is_new && types.are_of(&opened.modules));
         if effort != Effort::Search && known.is_none() {
@@ -317,7 +317,7 @@ impl Looker {
             known => return Ok(Err(self.search(&seen, known).then_some(effort.next()))),
         };
         let rate = &mut self.rate;
-        let look = Look::take(&seen, &mut types, &mut |end| rate.below(end));
+        let snapshot = TaskSnapshot::take(&seen, &mut types, &mut |end| rate.below(end));
         let is_whole = view.is_whole();
         // Threads that wait for a CPU stop late, and would not have run meanwhile.
         let pause = view.pause().mul_f64(self.cpu_share);
@@ -330,8 +330,8 @@ impl Looker {
         }
         let threads = image.threads.iter().map(|thread| (thread.tid, thread.name.clone())).collect();
         self.send(Message::Threads { at, threads });
-        self.hold(at, true, running, look.clone());
-        Ok(Ok(look))
+        self.hold(at, true, running, snapshot.clone());
+        Ok(Ok(snapshot))
     }
 
     /// Reads types, or searches what is due. `false` if that has to wait.
@@ -356,7 +356,7 @@ impl Looker {
         true
     }
 
-    /// Whether the process executes another program than at the last look. If so, it is sent.
+    /// Whether the process executes another program than at the last snapshot. If so, it is sent.
     ///
     /// # Errors
     /// If the process has no image any more: it ends.
@@ -381,46 +381,46 @@ impl Looker {
     /// Adds how long threads have run since this was called last.
     fn add_ran(&mut self, now: &Option<RunTimes>) {
         let since = now.as_ref().zip(self.ran.0.as_ref()).map(|(now, before)| now.ran_since(before));
-        // Looks that failed are between this one and the last.
+        // Snapshots that failed are between this one and the last.
         let sum = self.ran.1.map_or(since, |sum| since.map(|since| since.saturating_add(sum)));
         self.ran = (now.clone(), sum);
     }
 
-    /// Adds a look that found some threads running, and sends all whose names are known.
-    fn hold(&mut self, at: u64, taken: bool, running: usize, look: Look) {
+    /// Adds a snapshot that found some threads running, and sends all whose names are known.
+    fn hold(&mut self, at: u64, taken: bool, running: usize, snapshot: TaskSnapshot) {
         let since = at.saturating_sub(self.last);
         self.last = at;
-        self.has_looked = Some(true);
+        self.has_sampled = Some(true);
         let unseen = std::mem::take(&mut self.unseen).as_nanos() as u64;
-        let time = self.weights.of_look(since, unseen, self.ran.1.take(), running);
-        look.want(&mut self.names);
-        self.held.push_back(Held { at, time, taken, look });
+        let time = self.weights.of_snapshot(since, unseen, self.ran.1.take(), running);
+        snapshot.want(&mut self.names);
+        self.held.push_back(Held { at, time, taken, snapshot });
         if self.names.is_due() || self.held.len() >= MOST_HELD {
             self.names.find();
         }
-        while self.held.front().is_some_and(|held| held.look.want(&mut self.names)) {
+        while self.held.front().is_some_and(|held| held.snapshot.want(&mut self.names)) {
             self.send_first();
         }
     }
 
     fn send_first(&mut self) {
-        let Some(Held { at, time, taken, look }) = self.held.pop_front() else { return };
+        let Some(Held { at, time, taken, snapshot }) = self.held.pop_front() else { return };
         let modules = self.names.modules();
         let new = modules[self.sent_modules..].to_vec();
         self.sent_modules = modules.len();
         if !new.is_empty() {
             self.send(Message::Modules(new));
         }
-        self.send(Message::Stacks { at, time, taken, stacks: look.stacks(&self.names) });
+        self.send(Message::Stacks { at, time, taken, stacks: snapshot.stacks(&self.names) });
     }
 
-    /// Sends all looks.
+    /// Sends all snapshots.
     fn flush(&mut self) {
-        let look = self.idle.look.as_ref().map(|(look, _)| look.clone());
-        if let Some(look) = look
+        let snapshot = self.idle.snapshot.as_ref().map(|(snapshot, _)| snapshot.clone());
+        if let Some(snapshot) = snapshot
             && let time @ 1.. = self.weights.rest()
         {
-            self.held.push_back(Held { at: self.last, time, taken: false, look });
+            self.held.push_back(Held { at: self.last, time, taken: false, snapshot });
         }
         if !self.held.is_empty() {
             self.names.find();

@@ -1,4 +1,4 @@
-//! One process image: turns the events of its stream into interned samples.
+//! Translates the events of one process image into interned samples.
 //!
 //! A known stack costs one hash of its addresses and one lookup. A new stack is translated frame by frame: address to
 //! module to location to trie node. Both caches are cleared when a module is mapped or unmapped, because an address
@@ -28,8 +28,8 @@ const MOST_REMEMBERED: usize = 1 << 18;
 const LONGEST_PATH: usize = 4096;
 const LONGEST_BUILD_ID: usize = 64;
 
-/// Translates the stream of one process image into samples of a [`Recorder`].
-pub struct ProcessImage {
+/// Translates the events of one process image into samples of a [`Recorder`].
+pub struct EventTranslator {
     index: ProcessIndex,
     /// The executable, if the recording names it by the link by which it was started: its own path, and that of the link.
     link: Option<(Arc<str>, Arc<str>)>,
@@ -68,23 +68,23 @@ struct ThreadSoFar {
     given: u64,
 }
 
-impl ProcessImage {
+impl EventTranslator {
     /// Adds the image that `control` describes; `None` if the recording is full.
-    pub fn new(control: &ControlPage, recorder: &mut Recorder) -> Option<ProcessImage> {
+    pub fn new(control: &ControlPage, recorder: &mut Recorder) -> Option<EventTranslator> {
         let process = process_of(control);
         let link = link_of(&process);
-        ProcessImage::of(process, link, recorder)
+        EventTranslator::from_process(process, link, recorder)
     }
 
     /// Adds the image of a process that was started by `link`, if not by its own path; `None` if the recording is full.
-    pub(crate) fn of(
+    pub(crate) fn from_process(
         mut process: Process,
         link: Option<Arc<str>>,
         recorder: &mut Recorder,
-    ) -> Option<ProcessImage> {
+    ) -> Option<EventTranslator> {
         let link = link.map(|link| (std::mem::replace(&mut process.exe, Arc::clone(&link)), link));
         let index = recorder.add_process(process)?;
-        Some(ProcessImage {
+        Some(EventTranslator {
             index,
             link,
             space: AddressSpace::default(),
@@ -242,8 +242,8 @@ impl ProcessImage {
         self.stack(frames, recorder)
     }
 
-    /// The part of `time`, which ends `at`, that the recording counts. A late look finds time of before samples were forgotten, and does
-    /// not tell whether the thread ran or waited then: all that the thread is given together lies between that moment and `at`. A
+    /// The part of `time`, which ends `at`, that the recording counts. A late observation finds time of before samples were forgotten, and
+    /// does not tell whether the thread ran or waited then: all that the thread is given together lies between that moment and `at`. A
     /// wall-time profile counts tasks, of which a thread has many.
     fn since_cleared(&mut self, thread: ThreadId, at: u64, time: u64, state: State) -> Nanos {
         let passed = at.saturating_sub(self.cleared_at.0);

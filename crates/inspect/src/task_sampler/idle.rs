@@ -1,6 +1,6 @@
 //! Whether any thread of a process has run.
 //!
-//! While none has, its tasks are what they were at the last look, and the process is left alone.
+//! While none has, its tasks are what they were at the last snapshot, and the process is left alone.
 
 use foldhash::HashMap;
 use stackglass_proc_text::SchedStat;
@@ -15,7 +15,7 @@ pub(super) struct RunTimes(Vec<(u32, SchedStat)>);
 
 impl RunTimes {
     /// Of these threads, by kernel id.
-    pub(super) fn of(times: Vec<(u32, SchedStat)>) -> RunTimes {
+    pub(super) fn new(times: Vec<(u32, SchedStat)>) -> RunTimes {
         RunTimes(times)
     }
 
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn waiting_for_a_cpu_is_no_running() {
-        let times = |ran, waited| RunTimes::of(vec![(7, SchedStat { ran, waited, turns: 3 })]);
+        let times = |ran, waited| RunTimes::new(vec![(7, SchedStat { ran, waited, turns: 3 })]);
         assert!((times(4000, 1900).cpu_share(&times(1000, 900)) - 0.75).abs() < 1e-9);
         assert!((times(1000, 900).cpu_share(&times(1000, 900)) - 1.0).abs() < 1e-9);
         assert_eq!(times(4000, 1900).ran_since(&times(1000, 900)), 4000);
