@@ -6,6 +6,7 @@
 use crate::message;
 use crate::terminal::Layout;
 use stackglass_inspect::tasks::{self, TasksOptions};
+use stackglass_procfs::process::is_alive;
 use stackglass_profile::task_dump::TaskDump;
 use stackglass_report::TasksText;
 use std::io;
@@ -54,7 +55,8 @@ impl PeekTasks {
             }
             Err(RecvTimeoutError::Disconnected) => return None,
         };
-        if !early {
+        // That the process has ended is said anyway.
+        if !early && is_alive(self.pid) {
             message::print(&format!("its async tasks cannot be read: {why}"));
         }
         None
