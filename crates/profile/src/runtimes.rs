@@ -142,6 +142,53 @@ pub const IDLE_CONNECTIONS: [&str; 4] = [
     "hyper::server::conn::http1::Connection",
 ];
 
+/// Crates whose functions and variables are hardly what a program's author looks for: standard libraries, runtimes, and what these use.
+const LIBRARIES: &[&str] = &[
+    "alloc",
+    "async_executor",
+    "async_io",
+    "async_std",
+    "axum",
+    "core",
+    "crossbeam_channel",
+    "crossbeam_deque",
+    "crossbeam_epoch",
+    "crossbeam_utils",
+    "futures_executor",
+    "futures_util",
+    "h2",
+    "hyper",
+    "hyper_util",
+    "lazy_static",
+    "mio",
+    "once_cell",
+    "parking_lot",
+    "parking_lot_core",
+    "polling",
+    "rayon",
+    "rayon_core",
+    "regex_automata",
+    "smol",
+    "std",
+    "thread_local",
+    "tokio",
+    "tower",
+];
+
+/// Whether a function or variable with this path belongs to a standard library, a runtime, or what these use.
+///
+/// ```
+/// use stackglass_profile::runtimes::is_of_library;
+///
+/// assert!(is_of_library("tokio::runtime::context::CONTEXT"));
+/// assert!(is_of_library("<core::iter::Map as Iterator>::next"));
+/// assert!(!is_of_library("app::CACHE"));
+/// ```
+pub fn is_of_library(path: &str) -> bool {
+    let first = path.trim_start_matches('<').split_once("::").map(|(first, _)| first);
+    first.is_some_and(|first| LIBRARIES.contains(&first))
+}
+
 /// Whether a type with this name is the generic one at this path.
 ///
 /// ```

@@ -40,7 +40,7 @@ pub(crate) struct Flags {
     #[arg(long = "type", value_name = "TYPE", group = "answer")]
     of_type: Option<String>,
 
-    /// Show the shortest path from a root to this type, for each field that holds it
+    /// Show the shortest path from a root to this type, for each field that holds it; from the program's own variables if they hold it, too
     #[arg(long, value_name = "TYPE", group = "answer")]
     path_to: Option<String>,
 

@@ -30,7 +30,6 @@ mod weakly_reached;
 pub use largest::{Dominator, RootSizes};
 pub use leaks::{Leaks, OwnerRow};
 pub use one_type::{TypeAnswer, TypeSize};
-pub(crate) use paths::SHOWN;
 pub use paths::{HeapPath, Step};
 pub use retainers::RetainerRow;
 pub use sites::SiteRow;

@@ -1,4 +1,4 @@
-//! The shortest path from a root to a node, by names of fields.
+//! The shortest path from a root to a node, by names of fields: from the program's own variables and frames, if one of them leads there.
 
 use super::HeapAnswers;
 use super::edges::{Labels, range, weak};
@@ -6,7 +6,7 @@ use super::reach;
 use foldhash::HashSet;
 
 /// Longer paths are shown with a gap.
-pub(crate) const SHOWN: usize = 16;
+const SHOWN: usize = 16;
 /// The longest pattern of steps that is recognised as repeated.
 const PERIOD: usize = 3;
 
@@ -29,13 +29,9 @@ pub struct Step {
 }
 
 impl HeapPath {
-    /// The parts of the path as text: names of roots, then fields. Repeated parts appear once, with their number.
+    /// The parts of the path as text: names of roots, then fields. Repeated parts appear once, with their number. If there are more
+    /// than 16, some in the middle are replaced by their number.
     pub fn parts(&self) -> Vec<String> {
-        self.parts_within(SHOWN)
-    }
-
-    /// As [`HeapPath::parts`], with a gap if there are more parts than `most`, which is at least 3.
-    pub fn parts_within(&self, most: usize) -> Vec<String> {
         let mut parts: Vec<String> = Vec::new();
         for (index, step) in self.steps.iter().enumerate() {
             match step.is_root {
@@ -49,10 +45,9 @@ impl HeapPath {
             }
         }
         let mut folded = folded(&parts);
-        let most = most.max(3);
-        if folded.len() > most {
-            let hidden = folded.len() - most + 1;
-            let end = folded.len() - most / 2;
+        if folded.len() > SHOWN {
+            let hidden = folded.len() - SHOWN + 1;
+            let end = folded.len() - SHOWN / 2;
             folded.splice(end - hidden..end, [format!("({hidden} steps)")]);
         }
         folded

@@ -1,10 +1,12 @@
 //! Breadth-first search from the root over all edges that are not weak.
 //!
 //! As in DevTools, the search begins at the user's own roots, which are children of the root that are not synthetic, and then
-//! goes on from the root. Blocks that nothing reaches come last.
+//! goes on from the root. What variables and frames of libraries hold comes later: the path to a block begins at the program's own
+//! variable, also where a runtime's is nearer. Blocks that nothing reaches come last.
 
 use super::{Bits, edges, unreachable_node};
 use stackglass_profile::heap_graph::HeapGraph;
+use stackglass_profile::runtimes::is_of_library;
 
 /// No edge leads here on the shortest path.
 const NONE: u32 = u32::MAX;
@@ -35,7 +37,7 @@ impl Reach {
         (edge != NONE).then(|| (edge as usize, edges::source(graph, edge as usize)))
     }
 
-    /// The number of edges on the shortest path, by DevTools' count.
+    /// The number of edges on the path, by DevTools' count.
     pub fn distance(&self, graph: &HeapGraph, mut node: usize) -> Option<u64> {
         if node == 0 {
             return Some(if self.has_user_roots { SYSTEM } else { 0 });
@@ -73,6 +75,10 @@ struct Search<'g> {
     /// A node that is not entered.
     excluded: u32,
     has_user_roots: bool,
+    /// The kind of roots.
+    synthetic: Option<u16>,
+    /// Variables and frames of libraries, which are entered when nothing else is left.
+    late: Vec<u32>,
     queue: Vec<u32>,
     next: usize,
     seen: Bits,
@@ -86,6 +92,8 @@ impl Search<'_> {
             weak: edges::weak(graph),
             excluded: unreachable_node(graph).unwrap_or(NONE),
             has_user_roots: false,
+            synthetic: graph.node_kinds.iter().position(|kind| kind == "synthetic").map(|kind| kind as u16),
+            late: Vec::new(),
             queue: Vec::with_capacity(graph.len()),
             next: 0,
             seen: Bits::new(graph.len()),
@@ -128,15 +136,27 @@ impl Search<'_> {
             && self.seen.insert(to as usize)
         {
             self.via[to as usize] = edge as u32;
-            self.queue.push(to);
+            if self.is_late(to as usize) { self.late.push(to) } else { self.queue.push(to) }
         }
     }
 
+    #[inline]
+    fn is_late(&self, node: usize) -> bool {
+        self.synthetic == Some(self.graph.kinds[node])
+            && is_of_library(&self.graph.strings[self.graph.names[node].0 as usize])
+    }
+
     fn run(&mut self) {
-        while let Some(node) = self.queue.get(self.next) {
-            let range = edges::range(self.graph, *node);
-            self.next += 1;
-            range.for_each(|edge| self.visit(edge));
+        loop {
+            while let Some(node) = self.queue.get(self.next) {
+                let range = edges::range(self.graph, *node);
+                self.next += 1;
+                range.for_each(|edge| self.visit(edge));
+            }
+            if self.late.is_empty() {
+                return;
+            }
+            self.queue.append(&mut self.late);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Rows of numbers with a name at the end, headings, and texts below a row.
 
 use super::HeapText;
-use crate::answers::{HeapPath, SHOWN};
+use crate::answers::HeapPath;
 use stackglass_profile::sanitize;
 use stackglass_report::Style;
 use stackglass_report::columns::{cut_left, cut_right, pad_left, width, wrap};
@@ -75,29 +75,17 @@ pub(super) fn push_field(text: &HeapText, line: &mut Line, holder: &str, field: 
 
 /// Widest step of a path beside numbers.
 const STEP: usize = 30;
-/// Lines of a path beside numbers.
-const PATH_LINES: usize = 3;
 
-/// A path in a few lines with this indent, which the first line does not have: long steps are shortened, and steps in the
-/// middle are left out.
+/// A path with this indent, which the first line does not have: long steps are shortened, and none is left out.
 pub(super) fn short_path(
     text: &HeapText,
     indent: usize,
     path_to: &HeapPath,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let parts: Vec<String> = path_to.parts().iter().map(|part| short_step(part)).collect();
     let mut lines = Vec::new();
-    let plain = HeapText { style: Style::Plain, ..text.clone() };
-    for most in (3..=SHOWN).rev() {
-        let parts: Vec<String> = path_to.parts_within(most).iter().map(|part| short_step(part)).collect();
-        lines.clear();
-        path(&plain, indent, &parts, &mut lines)?;
-        if most == 3 || lines.split(|byte| *byte == b'\n').count() <= PATH_LINES + 1 {
-            lines.clear();
-            path(text, indent, &parts, &mut lines)?;
-            break;
-        }
-    }
+    path(text, indent, &parts, &mut lines)?;
     match lines.get(indent..) {
         Some(rest) => out.write_all(rest),
         None => out.write_all(b"\n"),

@@ -1,6 +1,7 @@
 //! Tasks with equal await stacks.
 
 use stackglass_profile::Nanos;
+use stackglass_profile::runtimes::is_of_library;
 use stackglass_profile::task_dump::{
     AwaitFrame, AwaitPoint, AwaitSource, DumpedTask, PollingThread, TaskDump, TaskState,
 };
@@ -78,15 +79,10 @@ pub(super) fn is_library(frame: &AwaitFrame) -> bool {
         AwaitPoint::Await(Some((file, _))) => {
             file.contains("/registry/src/") || file.contains("/git/checkouts/") || file.starts_with("/rustc/")
         }
+        // Without a file, the crate decides.
         AwaitPoint::Await(None) | AwaitPoint::NotStarted | AwaitPoint::Finished => {
-            is_library_name(&frame.function)
+            is_of_library(&frame.function)
         }
         AwaitPoint::Leaf | AwaitPoint::Lost(_) => false,
     }
-}
-
-/// Without a file, the crate decides.
-fn is_library_name(function: &str) -> bool {
-    let first = function.trim_start_matches('<').split("::").next().unwrap_or(function);
-    ["tokio", "core", "std", "alloc", "hyper", "hyper_util", "axum", "tower", "futures_util"].contains(&first)
 }
