@@ -4,12 +4,10 @@
 //! to the image that follows.
 
 use super::mappings::Mappings;
+use super::system::System;
 use crate::recording::ProcessImage;
-use stackglass_attach::frozen::is_own_copy;
 use stackglass_perf::records::Mmap;
-use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::maps::Line;
-use stackglass_procfs::process as proc_files;
 use stackglass_profile::{Nanos, Process as RecordedProcess, Recorder};
 use stackglass_wire::ThreadName;
 use std::os::unix::ffi::OsStrExt;
@@ -114,22 +112,22 @@ impl Process {
     }
 
     /// Its image in the recording, with its current modules; created if needed. `None` if the recording is full.
-    pub(super) fn image(&mut self, recorder: &mut Recorder) -> Option<&mut ProcessImage> {
+    pub(super) fn image(&mut self, system: &System, recorder: &mut Recorder) -> Option<&mut ProcessImage> {
         if self.image.is_none() {
-            self.refused |= self.forked && is_own_copy(self.pid, self.start);
+            self.refused |= self.forked && system.is_own_copy(self.pid, self.start);
             if self.refused || recorder.is_full() {
                 return None;
             }
-            let process = self.describe();
-            let link = proc_files::started_as(&process.exe, &String::from_utf8_lossy(self.name_text()));
+            let process = self.describe(system);
+            let link = system.started_as(&process.exe, &String::from_utf8_lossy(self.name_text()));
             self.image = ProcessImage::of(process, link, recorder);
-            self.described = monotonic();
+            self.described = system.now();
             self.refused = self.image.is_none();
-            self.mappings.announce(self.pid, self.image.as_mut()?, recorder);
+            self.mappings.announce((system, self.pid), self.image.as_mut()?, recorder);
         }
         let image = self.image.as_mut()?;
         if self.mappings.is_unrecorded() {
-            self.mappings.announce(self.pid, image, recorder);
+            self.mappings.announce((system, self.pid), image, recorder);
         }
         Some(image)
     }
@@ -154,10 +152,10 @@ impl Process {
     }
 
     /// Whether it runs another file than the known one, which means that it has called exec.
-    pub(super) fn has_another_file(&self) -> bool {
+    pub(super) fn has_another_file(&self, system: &System) -> bool {
         // Folders may have other names in the root folder of the process.
         let last = |path: &[u8]| path.rsplit(|b| *b == b'/').next().map(<[u8]>::to_vec);
-        let link = proc_files::executable(self.pid);
+        let link = system.executable(self.pid);
         let link = link.as_os_str().as_bytes();
         let known = self.exe.as_ref().map(|exe| exe.strip_suffix(b" (deleted)").unwrap_or(exe));
         known.is_some_and(|exe| !link.is_empty() && last(exe) != last(link))
@@ -167,13 +165,13 @@ impl Process {
         &self.name[..self.name.iter().position(|b| *b == 0).unwrap_or(self.name.len())]
     }
 
-    fn describe(&self) -> RecordedProcess {
+    fn describe(&self, system: &System) -> RecordedProcess {
         let exe = self.exe.clone().unwrap_or_default();
         // The process may have called exec since, or may have ended. Its arguments are right only if the file is the same.
-        let link = proc_files::executable(self.pid);
+        let link = system.executable(self.pid);
         let same = link.as_os_str().as_bytes() == exe || exe.is_empty();
         let arguments = match same && !link.as_os_str().is_empty() {
-            true => proc_files::arguments(self.pid),
+            true => system.arguments(self.pid),
             false => Vec::new(),
         };
         let path = if exe.is_empty() { link.as_os_str().as_bytes().to_vec() } else { exe };
@@ -194,19 +192,20 @@ impl Process {
     }
 
     /// Reads all mappings, because a walk met code in none, unless that was done a moment ago. Whether there are new ones.
-    pub(super) fn scan(&mut self, now: u64, files: &mut super::files::Files) -> bool {
+    pub(super) fn scan(&mut self, system: &System, files: &mut super::files::Files) -> bool {
+        let now = system.now();
         if now < self.scanned + SCAN_EVERY + self.scan_cost * 20 {
             return false;
         }
         self.scanned = now;
-        let Ok(text) = std::fs::read(format!("/proc/{}/maps", self.pid)) else { return false };
+        let Some(text) = system.maps(self.pid) else { return false };
         let mut changed = false;
         for line in text.split(|b| *b == b'\n') {
             let Some(map) = executable(line).filter(|map| !self.mappings.holds(map.start)) else { continue };
             self.mappings.insert(self.pid, &map, files);
             changed = true;
         }
-        self.scan_cost = monotonic().saturating_sub(now);
+        self.scan_cost = system.now().saturating_sub(now);
         changed
     }
 }
@@ -254,8 +253,10 @@ mod tests {
         let (mut process, mut files) = (Process::new(std::process::id(), 1, 0), Default::default());
         let me = (own_mappings_are_found_by_a_scan as *const ()).addr() as u64;
         assert!(!process.mappings.holds(me));
-        assert!(process.scan(1 << 40, &mut files) && process.mappings.holds(me));
-        assert!(!process.scan(1 << 41, &mut files), "nothing new");
+        let system = System::default();
+        assert!(process.scan(&system, &mut files) && process.mappings.holds(me));
+        (process.scanned, process.scan_cost) = (0, 0);
+        assert!(!process.scan(&system, &mut files), "nothing new");
         let child = process.forked(77, 5);
         assert!(child.forked && child.parent == process.pid && child.mappings.holds(me));
         assert!(!process.exec(6, [0; 16]).mappings.holds(me));

@@ -11,13 +11,13 @@ use super::files::Files;
 use super::on_cpus::OnCpus;
 use super::phase_shift::Threads;
 use super::process::Process;
+use super::system::System;
 use super::thread::{Sink, Thread};
 use super::time::{Phase, SwitchCost, ThreadTime};
 use super::walking::Walking;
 use foldhash::{HashMap, HashSet};
 use stackglass_perf::records::{self, Record, What};
 use stackglass_perf::ring::Raw;
-use stackglass_procfs::clock::monotonic;
 use stackglass_profile::Recorder;
 use stackglass_wire::{Counter, Event, ThreadId, ThreadName};
 use std::collections::BTreeMap;
@@ -44,6 +44,7 @@ fn some_of(tids: &[u32], drain: u64) -> impl Iterator<Item = u32> {
 
 /// The table.
 pub(super) struct ProcessTable {
+    system: System,
     processes: HashMap<u32, Process>,
     threads: HashMap<u32, Thread>,
     /// Ids of threads that ran since they were settled.
@@ -102,13 +103,19 @@ pub(super) struct ProcessTable {
 
 impl ProcessTable {
     /// Nothing known yet.
-    pub(super) fn new(user_only: bool, sampling: bool, follow_children: bool, of_cpus: bool) -> ProcessTable {
+    pub(super) fn new(
+        system: System,
+        user_only: bool,
+        sampling: bool,
+        follow_children: bool,
+        of_cpus: bool,
+    ) -> ProcessTable {
         ProcessTable {
             processes: HashMap::default(),
             threads: HashMap::default(),
             moved: Vec::new(),
             sleepers: Vec::new(),
-            files: Files::default(),
+            files: Files::new(system.clone()),
             walking: Walking::default(),
             cost: SwitchCost::default(),
             user_only,
@@ -118,7 +125,8 @@ impl ProcessTable {
             drain: 0,
             until: 0,
             between_drains: super::SLEEPS.as_nanos() as f64,
-            own: std::process::id(),
+            own: system.own_id(),
+            system,
             of_cpus,
             on_cpus: OnCpus::default(),
             ending: Vec::new(),
@@ -293,7 +301,7 @@ impl ProcessTable {
         let process = self.processes.entry(pid).or_insert_with(|| {
             let mut process = Process::new(pid, 0, at);
             // Its records were lost.
-            process.scan(monotonic(), &mut self.files);
+            process.scan(&self.system, &mut self.files);
             process
         });
         process.threads += 1;
@@ -343,6 +351,7 @@ impl ProcessTable {
             return;
         }
         let mut settling = Settling {
+            system: &self.system,
             cost: &self.cost,
             user_only: self.user_only,
             lost: self.lost_samples > 0,
@@ -357,7 +366,8 @@ impl ProcessTable {
     }
 
     fn exec(&mut self, pid: u32, tid: u32, at: u64, name: ThreadName, recorder: &mut Recorder) {
-        let others: Vec<u32> = self.threads.values().filter(|t| t.pid == pid).map(|t| t.tid).collect();
+        let mut others: Vec<u32> = self.threads.values().filter(|t| t.pid == pid).map(|t| t.tid).collect();
+        others.sort_unstable();
         let mut carried = None;
         for other in others {
             let Some(mut thread) = self.threads.remove(&other) else { continue };
@@ -377,7 +387,7 @@ impl ProcessTable {
                 before.forget_arguments_since(at, recorder);
                 before.exec(start, name)
             }
-            None => Process::new(pid, parent_of(pid), at).exec(at, name),
+            None => Process::new(pid, self.system.parent(pid), at).exec(at, name),
         };
         self.processes.insert(pid, process);
         self.begin(pid, tid, Phase::Running, start);
@@ -409,6 +419,7 @@ impl ProcessTable {
         self.check_accounts();
         let ProcessTable { processes, threads, moved, .. } = self;
         let mut settling = Settling {
+            system: &self.system,
             cost: &self.cost,
             user_only: self.user_only,
             lost: self.lost_samples > 0,
@@ -422,12 +433,16 @@ impl ProcessTable {
                 settling.settle(thread, process, until, false, recorder);
             }
         };
+        // In the order of their ids, so that the same records give the same recording.
+        let mut settled = std::mem::take(moved);
         if all {
-            threads.values_mut().for_each(&mut one);
-        } else {
-            moved.iter().filter_map(|tid| threads.get_mut(tid).map(&mut one)).count();
+            settled.clear();
+            settled.extend(threads.keys().copied());
+            settled.sort_unstable();
         }
-        moved.clear();
+        settled.iter().filter_map(|tid| threads.get_mut(tid).map(&mut one)).count();
+        settled.clear();
+        *moved = settled;
         self.alike.values_mut().for_each(|alike| alike.settle(false, recorder));
         self.refresh(recorder);
     }
@@ -462,7 +477,7 @@ impl ProcessTable {
 
     /// Ends the recording. Threads that live on have no end.
     pub(super) fn close(&mut self, recorder: &mut Recorder) {
-        let now = monotonic();
+        let now = self.system.now();
         for tid in std::mem::take(&mut self.ending) {
             self.exit(tid, self.until.min(now), recorder);
         }
@@ -471,13 +486,16 @@ impl ProcessTable {
         }
         let ProcessTable { processes, threads, .. } = self;
         let mut settling = Settling {
+            system: &self.system,
             cost: &self.cost,
             user_only: self.user_only,
             lost: self.lost_samples > 0,
             between_drains: self.between_drains as u64,
             alike: self.of_cpus.then_some(&mut self.alike),
         };
-        for mut thread in std::mem::take(threads).into_values().filter(|_| self.sampling) {
+        let mut threads: Vec<Thread> = std::mem::take(threads).into_values().collect();
+        threads.sort_unstable_by_key(|thread| thread.tid);
+        for mut thread in threads.into_iter().filter(|_| self.sampling) {
             if let Some(process) = processes.get_mut(&thread.pid) {
                 settling.settle(&mut thread, process, now, true, recorder);
             }
@@ -536,6 +554,7 @@ fn announce(thread: &mut Thread, image: &mut crate::ProcessImage, recorder: &mut
 
 /// What settling a thread needs besides the thread.
 struct Settling<'a> {
+    system: &'a System,
     cost: &'a SwitchCost,
     user_only: bool,
     lost: bool,
@@ -557,7 +576,7 @@ impl Settling<'_> {
         if process.forked && !process.is_recorded() && !thread.has_hits() && !last {
             return;
         }
-        let Some(image) = process.image(recorder) else { return };
+        let Some(image) = process.image(self.system, recorder) else { return };
         announce(thread, image, recorder);
         let Some(no_stack) = image.intern(&[], recorder) else { return };
         let Some(number) = image.thread(thread.number) else { return };
@@ -579,8 +598,4 @@ fn name_of(text: &[u8]) -> ThreadName {
     let len = text.len().min(15);
     name[..len].copy_from_slice(&text[..len]);
     name
-}
-
-fn parent_of(pid: u32) -> u32 {
-    stackglass_procfs::Status::read(pid).map_or(0, |status| status.parent)
 }

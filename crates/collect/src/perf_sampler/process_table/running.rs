@@ -4,7 +4,6 @@ use super::super::events::Source;
 use super::super::on_cpus::Doubt;
 use super::super::time::Phase;
 use super::{ProcessTable, has_id, some_of};
-use stackglass_procfs::clock::monotonic;
 use stackglass_profile::Recorder;
 
 impl ProcessTable {
@@ -93,19 +92,18 @@ impl ProcessTable {
     /// its CPU: the switch may be among lost records.
     pub(super) fn check_accounts(&mut self) {
         for cpu in 0..self.on_cpus.cpus() {
-            let Some(thread) = self.on_cpus.thread_on(cpu).and_then(|tid| self.threads.get_mut(&tid)) else {
-                continue;
-            };
-            if let Some(stat) = thread.files.stat() {
+            let Some(tid) = self.on_cpus.thread_on(cpu) else { continue };
+            let Some(thread) = self.threads.get_mut(&tid) else { continue };
+            if let Some(stat) = self.system.account(tid, &mut thread.files) {
                 thread.time.bound(stat.ran, &self.cost);
             }
         }
         for tid in some_of(&self.moved, self.drain) {
             let Some(thread) = self.threads.get_mut(&tid) else { continue };
             if thread.time.phase() == Phase::Ready
-                && let Some(stat) = thread.files.stat()
+                && let Some(stat) = self.system.account(tid, &mut thread.files)
             {
-                thread.time.read(stat, monotonic(), &mut self.cost);
+                thread.time.read(stat, self.system.now(), &mut self.cost);
             }
         }
     }
