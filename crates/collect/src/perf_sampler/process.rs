@@ -32,6 +32,8 @@ pub(super) struct Process {
     /// The program's file, if it is known.
     exe: Option<Vec<u8>>,
     image: Option<ProcessImage>,
+    /// The recording has the path of its program.
+    is_named: bool,
     /// When its arguments were read.
     described: u64,
     /// The recording was full, or this is a frozen copy, which never runs.
@@ -57,6 +59,7 @@ impl Process {
             last_number: 0,
             exe: None,
             image: None,
+            is_named: false,
             described: 0,
             refused: false,
             scanned: 0,
@@ -119,17 +122,30 @@ impl Process {
                 return None;
             }
             let process = self.describe(system);
+            self.is_named = process.exe.starts_with('/');
             let link = system.started_as(&process.exe, &String::from_utf8_lossy(self.name_text()));
             self.image = ProcessImage::of(process, link, recorder);
             self.described = system.now();
             self.refused = self.image.is_none();
             self.mappings.announce((system, self.pid), self.image.as_mut()?, recorder);
         }
+        if !self.is_named {
+            self.name(system, recorder);
+        }
         let image = self.image.as_mut()?;
         if self.mappings.is_unrecorded() {
             self.mappings.announce((system, self.pid), image, recorder);
         }
         Some(image)
+    }
+
+    /// Names the program of an image whose first stack was taken before its program was mapped.
+    fn name(&mut self, system: &System, recorder: &mut Recorder) {
+        let Some(exe) = &self.exe else { return };
+        let exe: Arc<str> = String::from_utf8_lossy(exe).into();
+        let link = system.started_as(&exe, &String::from_utf8_lossy(self.name_text()));
+        self.image.iter_mut().for_each(|image| image.set_program(exe.clone(), link.clone(), recorder));
+        self.is_named = true;
     }
 
     /// Its image, if the recording has it.

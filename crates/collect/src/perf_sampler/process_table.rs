@@ -248,6 +248,10 @@ impl ProcessTable {
         let is_started = |parent| parent == self.own && (!self.of_cpus || self.starting == Some(pid));
         let is_new =
             matches!(record.what, What::Fork { parent } if self.is_ours(parent) || is_started(parent));
+        // A thread that calls exec gets the id of the first one, which has ended by then.
+        if let What::Comm { exec: true, .. } = record.what {
+            self.ended.remove(&tid);
+        }
         if !is_new && (!self.is_ours(pid) || self.ended.contains(&tid)) {
             return;
         }

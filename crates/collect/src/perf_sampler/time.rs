@@ -95,6 +95,10 @@ pub(super) struct ThreadTime {
     slept: u64,
     /// Records were lost since the last reading: its difference is not the cost of switches.
     lost: bool,
+    /// Time since the last reading in which it is not known what the thread did.
+    unknown: u64,
+    /// CPU time that counts as waiting or sleep as well: records in between were lost.
+    surplus: u64,
 }
 
 impl ThreadTime {
@@ -117,6 +121,8 @@ impl ThreadTime {
             waited: 0,
             slept: 0,
             lost: false,
+            unknown: 0,
+            surplus: 0,
         }
     }
 
@@ -154,8 +160,15 @@ impl ThreadTime {
             Phase::Unknown => return,
         };
         self.lost = true;
+        self.unknown += over.min(*counted);
         *counted = counted.saturating_sub(over);
         (self.phase, self.entered) = (Phase::Unknown, self.since - over);
+    }
+
+    /// Records of some CPU were lost. The thread may have run there, whatever its own records say.
+    pub(super) fn note_loss(&mut self) {
+        self.lost = true;
+        self.learned = None;
     }
 
     /// Counts the current phase up to `at`.
@@ -170,7 +183,7 @@ impl ThreadTime {
                 self.preempted += passed;
             }
             Phase::Asleep => self.slept += passed,
-            Phase::Unknown => {}
+            Phase::Unknown => self.unknown += passed,
         }
     }
 
@@ -200,7 +213,9 @@ impl ThreadTime {
         if let Some(Reading { account: before, ran, preempted, switches }) = self.reading {
             let extra = account.ran.saturating_sub(before.ran) as i64 - (self.ran as i64 - ran as i64);
             self.extra += extra;
-            if !self.lost {
+            if self.lost {
+                self.surplus += extra.saturating_sub_unsigned(self.unknown).max(0) as u64;
+            } else {
                 let switches = self.switches - switches;
                 self.learned = Some((extra, switches));
                 self.switched_in_sleep += extra.min(switches.saturating_mul(MOST_PER_SWITCH) as i64);
@@ -208,7 +223,7 @@ impl ThreadTime {
                 self.waited_after_sleep += waited - (ended_waits as i64 - preempted as i64);
             }
         }
-        self.lost = false;
+        (self.lost, self.unknown) = (false, 0);
         let (ran, preempted, switches) = (self.ran, ended_waits, self.switches);
         self.reading = Some(Reading { account, ran, preempted, switches });
     }
@@ -246,11 +261,20 @@ impl ThreadTime {
     /// How much of what counts as sleep was none, ns: waits for a CPU, and switches.
     pub(super) fn awake_in_sleep(&self) -> u64 {
         let both = self.switched_in_sleep.max(0) + self.waited_after_sleep.max(0);
-        (both as u64).min(self.slept)
+        (both as u64).saturating_add(self.surplus_in_sleep()).min(self.slept)
     }
 
-    /// `time` of what counts as sleep is taken off. Except for the switches, it was a wait for a CPU.
+    /// What is left of the surplus when no wait is.
+    fn surplus_in_sleep(&self) -> u64 {
+        self.surplus.saturating_sub(self.waited)
+    }
+
+    /// `time` of what counts as sleep is taken off. Except for the surplus and the switches, it was a wait for a CPU.
     pub(super) fn shorten_sleep(&mut self, time: u64) {
+        let surplus = time.min(self.surplus_in_sleep());
+        self.surplus -= surplus;
+        self.slept = self.slept.saturating_sub(surplus);
+        let time = time - surplus;
         let switched = time.min(self.switched_in_sleep.max(0) as u64);
         let waited = time - switched;
         self.slept = self.slept.saturating_sub(time);
@@ -261,7 +285,9 @@ impl ThreadTime {
 
     /// Removes and returns the time in which it waited for a CPU.
     pub(super) fn take_waited(&mut self) -> u64 {
-        std::mem::take(&mut self.waited)
+        let surplus = self.surplus.min(self.waited);
+        self.surplus -= surplus;
+        std::mem::take(&mut self.waited) - surplus
     }
 
     /// Sleep that no stack has got yet.
@@ -277,7 +303,7 @@ impl ThreadTime {
     /// Forgets all time that was not assigned. Counting begins again at `at`.
     pub(super) fn begin_anew(&mut self, at: u64, cost: &SwitchCost) {
         self.advance(at);
-        (self.waited, self.slept) = (0, 0);
+        (self.waited, self.slept, self.surplus) = (0, 0, 0);
         (self.waited_after_sleep, self.switched_in_sleep) = (0, 0);
         self.assigned = self.clock(cost);
     }

@@ -2,7 +2,7 @@
 
    cpu TID NS         CPU time of a thread, at its end
    slept TID NS       how long a thread was in sleeping calls
-   part NAME FROM TO NS   a function: its offsets in the file, and the time spent in it */
+   part NAME FROM TO NS   a function: its addresses in the file, and the time spent in it */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -23,9 +23,14 @@ extern const char __executable_start[];
 /* A function in a section of its own: the linker knows where it begins and ends. */
 #define PLACED(name) __attribute__((noinline, noipa, section(#name "_code")))
 #define ENDS(name) extern const char __start_##name##_code[], __stop_##name##_code[]
-#define SAY(name, ns)                                                                     \
-    printf("part %s %ld %ld %lld\n", #name, (long)(__start_##name##_code - __executable_start), \
-           (long)(__stop_##name##_code - __executable_start), (long long)(ns))
+#ifdef __PIE__
+#define PLACE(address) ((long)((address) - __executable_start))
+#else
+#define PLACE(address) ((long)(address))
+#endif
+#define SAY(name, ns)                                                                             \
+    printf("part %s %ld %ld %lld\n", #name, PLACE(__start_##name##_code), PLACE(__stop_##name##_code), \
+           (long long)(ns))
 
 typedef int64_t ns_t;
 static volatile uint64_t sink;

@@ -65,11 +65,12 @@ impl ProcessTable {
     /// Records of one ring were lost.
     pub(super) fn lose(&mut self, source: Source, at: u64, n: u64) {
         if source.is_sample {
-            self.lost_samples += n;
+            self.lost_samples = self.lost_samples.saturating_add(n);
             return;
         }
-        self.lost += n;
+        self.lost = self.lost.saturating_add(n);
         self.lost_now = true;
+        self.threads.values_mut().for_each(|thread| thread.time.note_loss());
         if let Some(doubt) = self.on_cpus.lost(source.cpu, at) {
             self.doubt(doubt);
         }

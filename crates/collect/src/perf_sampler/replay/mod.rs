@@ -12,6 +12,7 @@
 
 mod altered;
 mod damaged;
+mod dump;
 mod facts;
 mod losses;
 mod play;

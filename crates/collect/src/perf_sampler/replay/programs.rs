@@ -36,7 +36,7 @@ const PIPELINE: &str = "seq 1 90000 | sort -rn | tr 1 2 | tail -n 3";
 pub(super) const ALL: &[Program] = &[
     of_cpus("spin", 2, &[HOST, "spin", "300"]),
     inherited("spin-inherited", 2, &[HOST, "spin", "300"]),
-    of_cpus("static", 4, &["FOLDER/replayed-static", "spin", "200"]),
+    of_cpus("static", 2, &["FOLDER/replayed-static", "spin", "200"]),
     of_cpus("storm", 2, STORM),
     inherited("storm-inherited", 2, STORM),
     of_cpus("execs", 2, &[HOST, "execs", "6"]),
@@ -50,8 +50,8 @@ pub(super) const ALL: &[Program] = &[
     of_cpus("killed", 4, &[HOST, "killed"]),
     of_cpus("children", 2, &[HOST, "children", "30"]),
     of_cpus("renames", 2, &[HOST, "renames", "100"]),
-    of_cpus("plugins", 4, &[HOST, "plugins", "FOLDER/one.so", "FOLDER/two.so"]),
-    Program { pause: Some(Duration::from_millis(150)), ..inherited("lost", 4, &[HOST, "switches", "8000"]) },
+    of_cpus("plugins", 1, &[HOST, "plugins", "FOLDER/one.so", "FOLDER/two.so"]),
+    Program { pause: Some(Duration::from_millis(200)), ..inherited("lost", 4, &[HOST, "switches", "5000"]) },
 ];
 
 /// Where the traces are.
@@ -92,7 +92,7 @@ pub(super) fn compile(into: &Path) {
         assert!(command.status().is_ok_and(|status| status.success()), "{source} does not compile");
     };
     compile("replayed", "replayed.c", &[]);
-    compile("replayed-static", "replayed.c", &["-static", "-Wl,--no-warnings"]);
+    compile("replayed-static", "replayed.c", &["-static", "-fno-pie", "-no-pie"]);
     compile("one.so", "replayed_plugin.c", &["-shared", "-fPIC", "-DPLUGIN=1"]);
     compile("two.so", "replayed_plugin.c", &["-shared", "-fPIC", "-DPLUGIN=2"]);
 }

@@ -27,7 +27,7 @@ pub(in crate::perf_sampler) struct Trace {
 
 /// How the sampler was set up.
 #[derive(Clone, Default)]
-pub(super) struct Setup {
+pub(in crate::perf_sampler) struct Setup {
     pub of_cpus: bool,
     /// Samples hold the event's count.
     pub counted: bool,
@@ -38,7 +38,7 @@ pub(super) struct Setup {
 
 /// A step of the sampler, and what it was told during it.
 #[derive(Clone)]
-pub(super) struct Chapter {
+pub(in crate::perf_sampler) struct Chapter {
     pub step: Step,
     /// Questions and the bytes of their answers, in order.
     pub answers: Vec<(String, Vec<u8>)>,
@@ -72,14 +72,14 @@ pub(in crate::perf_sampler) struct Taken {
 
 /// What the kernel said of the threads of a program at one moment.
 #[derive(Clone, Default)]
-pub(super) struct Snapshot {
+pub(in crate::perf_sampler) struct Snapshot {
     pub at: u64,
     pub threads: Vec<SeenThread>,
 }
 
 /// What the kernel said of one thread.
 #[derive(Clone)]
-pub(super) struct SeenThread {
+pub(in crate::perf_sampler) struct SeenThread {
     pub pid: u32,
     pub tid: u32,
     pub parent: u32,
@@ -90,7 +90,7 @@ pub(super) struct SeenThread {
 
 /// The bytes of a file that were read, in blocks.
 #[derive(Clone, Default)]
-pub(super) struct FileBytes {
+pub(in crate::perf_sampler) struct FileBytes {
     pub blocks: BTreeMap<u64, Vec<u8>>,
     pub eh_frame: Option<(u64, u64)>,
 }
