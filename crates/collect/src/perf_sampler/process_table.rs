@@ -317,10 +317,12 @@ impl ProcessTable {
 
     fn fork(&mut self, pid: u32, tid: u32, parent: u32, at: u64) {
         if pid != parent {
-            let process = match self.processes.get(&parent) {
+            let mut process = match self.processes.get(&parent) {
                 Some(parent) => parent.forked(pid, at),
                 None => Process::new(pid, parent, at),
             };
+            // What runs before the program's exec is this command.
+            process.forked |= self.starting == Some(pid);
             self.processes.insert(pid, process);
         }
         self.forks += 1;
@@ -402,7 +404,7 @@ impl ProcessTable {
     }
 
     fn rename(&mut self, pid: u32, tid: u32, at: u64, name: ThreadName, recorder: &mut Recorder) {
-        let Some(thread) = self.thread(pid, tid, Phase::Running, at) else { return };
+        let Some(thread) = self.thread(pid, tid, Phase::Unknown, at) else { return };
         thread.name = name;
         let (number, announced) = (thread.number, thread.announced);
         let Some(process) = self.processes.get_mut(&pid) else { return };

@@ -29,10 +29,12 @@ impl ProcessTable {
         if self.starting == Some(pid) {
             return;
         }
-        let is_lost = |phase| phase == Phase::Unknown;
-        if self.on_cpus.thread_on(cpu).is_none()
-            && self.threads.get(&tid).is_some_and(|thread| is_lost(thread.time.phase()))
-        {
+        // Its start, or the switch to it, is among lost records. That it runs now is certain.
+        let is_lost = match self.threads.get(&tid) {
+            Some(thread) => thread.time.phase() == Phase::Unknown && self.on_cpus.thread_on(cpu).is_none(),
+            None => true,
+        };
+        if is_lost {
             self.runs_on(cpu, tid, at);
             self.enter(pid, tid, Phase::Running, at);
         }

@@ -37,3 +37,55 @@ fn dump() {
         }
     }
 }
+#[test]
+#[ignore = "long: prints"]
+fn show() {
+    let name = std::env::var("DUMP").unwrap();
+    let trace = trace(&name);
+    let recorder = super::play::play(&trace, &super::play::Op::all(&trace), super::tape::Answers::AsGiven).recorder;
+    let facts = super::facts::Facts::of(&recorder);
+    println!("{:?}", trace.truth);
+    for p in &facts.processes {
+        println!("{} {} by {} {} - {:?} forked {}", p.pid, p.exe, p.parent, p.start, p.end, p.forked);
+        for t in &p.threads { println!("    {t:?}"); }
+    }
+    for (s, t) in &facts.stacks { println!("{t:?} {s:?}"); }
+    println!("{:?} {:?}", facts.remarks, recorder.recording().processes[0].counters);
+}
+#[test]
+#[ignore = "long: prints"]
+fn lossy() {
+    use super::*;
+    let name = std::env::var("DUMP").unwrap();
+    let trace = trace(&name);
+    let ops = play::Op::all(&trace);
+    let facts = |ops: &[play::Op<'_>]| facts::Facts::of(&play::play(&trace, ops, tape::Answers::OfTheMoment).recorder);
+    let whole = facts(&ops);
+    let mut random = stackglass_sampling::Random::new(5);
+    for part in [0.02, 0.2, 0.7] {
+        let (changed, n) = losses::with_losses(&ops, part, &mut random);
+        let f = facts(&changed);
+        println!("== {part} lost {n}: {} of {}", f.awake(), whole.awake());
+        let before = whole.awake_by_tid();
+        let mut shown = 0;
+        for (tid, time) in f.awake_by_tid() {
+            let b = before.get(&tid).copied().unwrap_or(0);
+            if time > b + 1_000_000 && shown < 4 {
+                shown += 1;
+                println!("tid {tid}: {time} not {b}");
+                for (p, t) in f.threads().filter(|(_, t)| t.tid == tid) { println!("   {} {t:?}", p.exe); }
+                for op in &changed {
+                    match op {
+                        play::Op::Begin { until } => println!("      drain {until}"),
+                        play::Op::Record(taken) => {
+                            let Some(r) = records::parse(taken.raw(), trace.setup.counted) else { continue };
+                            let w = match r.what { What::SwitchIn => "in".to_owned(), What::SwitchOut { preempted } => format!("out {preempted}"), What::Fork { parent } => format!("fork {parent}"), What::Exit => "exit".into(), What::Comm { .. } => "comm".into(), What::Lost(n) => format!("lost {n}"), What::Sample(_) => "sample".into(), _ => "-".into() };
+                            if r.tid == tid || matches!(r.what, What::Lost(_)) { println!("      {} cpu {} {} {} {w}", r.at, taken.cpu, r.pid, r.tid); }
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+}

@@ -20,7 +20,7 @@ fn lost(n: u64, next: &Taken) -> Taken {
 }
 
 /// The operations with runs of a CPU's thread records replaced by reports of their loss: a `part` of all records.
-fn with_losses<'a>(ops: &[Op<'a>], part: f64, random: &mut Random) -> (Vec<Op<'a>>, u64) {
+pub(super) fn with_losses<'a>(ops: &[Op<'a>], part: f64, random: &mut Random) -> (Vec<Op<'a>>, u64) {
     let (mut changed, mut all_lost) = (Vec::new(), 0);
     // By CPU: how many are still to be lost, and how many were.
     let mut runs = [(0u64, 0u64); 64];

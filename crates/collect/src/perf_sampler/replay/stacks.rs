@@ -87,7 +87,7 @@ fn stacks_are_whole() {
             }
         }
         // At the start of a program, its libraries are not mapped yet.
-        assert!(all > 10 && cut.len() <= 2, "{name}: {} of {all}: {cut:?}", cut.len());
+        assert!(all > 5 && cut.len() <= 2, "{name}: {} of {all}: {cut:?}", cut.len());
     }
 }
 
@@ -121,7 +121,7 @@ fn libraries_that_come_and_go_have_their_own_time() {
         let of_it = said(&trace, "library").filter(|words| words[0].ends_with(library));
         let said: u64 = of_it.map(|words| words[1].parse::<u64>().unwrap()).sum();
         let inside = samples(&recorder, State::Awake)
-            .filter(|(_, frames)| frames.first().is_some_and(|frame| frame.contains(library)));
+            .filter(|(_, frames)| frames.iter().any(|frame| frame.contains(library)));
         let recorded: u64 = inside.map(|(sample, _)| sample.time.0).sum();
         assert!(recorded.abs_diff(said) < said / 5, "{library}: {recorded} of {said}");
     }
