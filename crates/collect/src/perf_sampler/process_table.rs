@@ -261,7 +261,7 @@ impl ProcessTable {
             What::Exit if self.of_cpus && self.on_cpus.cpu_of(tid).is_some() => self.ending.push(tid),
             What::Exit => self.exit(tid, at, recorder),
             What::Comm { exec: true, name } => {
-                self.exec(pid, tid, at, name_of(name), recorder);
+                self.exec((pid, tid), Some(source.cpu), at, name_of(name), recorder);
                 self.runs_on(source.cpu, tid, at);
             }
             What::Comm { exec: false, name } => self.rename(pid, tid, at, name_of(name), recorder),
@@ -371,11 +371,25 @@ impl ProcessTable {
         }
     }
 
-    fn exec(&mut self, pid: u32, tid: u32, at: u64, name: ThreadName, recorder: &mut Recorder) {
+    /// A process has called exec, as a record of `cpu` says.
+    fn exec(
+        &mut self,
+        (pid, tid): (u32, u32),
+        cpu: Option<usize>,
+        at: u64,
+        name: ThreadName,
+        recorder: &mut Recorder,
+    ) {
         let mut others: Vec<u32> = self.threads.values().filter(|t| t.pid == pid).map(|t| t.tid).collect();
         others.sort_unstable();
         let mut carried = None;
         for other in others {
+            // The kernel ends all other threads first, on their CPUs.
+            if other != tid
+                && let Some(doubt) = self.on_cpus.ended_unseen(other, cpu)
+            {
+                self.doubt(doubt);
+            }
             let Some(mut thread) = self.threads.remove(&other) else { continue };
             let is_recorded = self.processes.get(&pid).is_some_and(Process::is_recorded);
             if other == tid && !is_recorded && !thread.has_hits() {

@@ -12,7 +12,8 @@ impl ProcessTable {
         if !std::mem::take(&mut self.lost_now) {
             return;
         }
-        let until = self.until;
+        // The last drain has no end.
+        let until = self.until.min(self.system.now());
         if self.of_cpus {
             self.find_lost_children(until);
         }
@@ -23,6 +24,9 @@ impl ProcessTable {
             let pid = thread.pid;
             let files = &mut thread.files;
             let (Some(stat), state) = (self.system.account(tid, files), self.system.state(tid, files)) else {
+                if let Some(doubt) = self.on_cpus.ended_unseen(tid, None) {
+                    self.doubt(doubt);
+                }
                 self.exit(tid, until, recorder);
                 continue;
             };
@@ -36,7 +40,7 @@ impl ProcessTable {
             self.sleepers.push(tid);
             let has_another_file = |process: &Process| process.has_another_file(&self.system);
             if pid == tid && self.processes.get(&pid).is_some_and(has_another_file) {
-                self.exec(pid, tid, until, name, recorder);
+                self.exec((pid, tid), None, until, name, recorder);
             }
             if let Some(process) = self.processes.get_mut(&pid) {
                 process.scan(&self.system, &mut self.files);

@@ -76,7 +76,8 @@ impl ProcessTable {
         }
     }
 
-    fn doubt(&mut self, doubt: Doubt) {
+    /// What a thread did since is not known.
+    pub(super) fn doubt(&mut self, doubt: Doubt) {
         if let Some(thread) = self.threads.get_mut(&doubt.tid) {
             thread.doubt(doubt.since);
         }

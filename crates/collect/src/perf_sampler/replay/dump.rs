@@ -59,12 +59,18 @@ fn lossy() {
     let name = std::env::var("DUMP").unwrap();
     let trace = trace(&name);
     let ops = play::Op::all(&trace);
-    let facts = |ops: &[play::Op<'_>]| facts::Facts::of(&play::play(&trace, ops, tape::Answers::OfTheMoment).recorder);
+    let facts = |ops: &[play::Op<'_>]| {
+        let r = play::play(&trace, ops, tape::Answers::OfTheMoment).recorder;
+        for s in &r.recording().samples {
+            if s.time.0 > 1 << 40 { println!("huge {s:?} {:?} {:?}", r.recording().threads[s.thread.0 as usize - 1], facts::frames(r.recording(), s)); }
+        }
+        facts::Facts::of(&r) };
     let whole = facts(&ops);
-    let mut random = stackglass_sampling::Random::new(5);
-    for part in [0.02, 0.2, 0.7] {
+    for (seed, part) in (0..60).flat_map(|s| [(s, 0.1), (s, 0.4)]) {
+    let mut random = stackglass_sampling::Random::new(seed);
         let (changed, n) = losses::with_losses(&ops, part, &mut random);
         let f = facts(&changed);
+        if f.awake() < whole.awake() * 22 / 20 { continue; }
         println!("== {part} lost {n}: {} of {}", f.awake(), whole.awake());
         let before = whole.awake_by_tid();
         let mut shown = 0;

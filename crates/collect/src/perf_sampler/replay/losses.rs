@@ -80,7 +80,7 @@ fn losses_never_add_cpu_time() {
         let ops = Op::all(&trace);
         let whole = Facts::of(&play(&trace, &ops, Answers::OfTheMoment).recorder);
         let counted = number(&trace, "cpu").max(whole.awake());
-        for part in [0.02, 0.2, 0.7] {
+        for part in [0.02, 0.1, 0.2, 0.4, 0.7] {
             let (changed, all_lost) = with_losses(&ops, part, &mut random);
             let replayed = play(&trace, &changed, Answers::OfTheMoment);
             let what = format!("{name}, {all_lost} records lost");
