@@ -261,7 +261,7 @@ impl ProcessTable {
             What::Exit if self.of_cpus && self.on_cpus.cpu_of(tid).is_some() => self.ending.push(tid),
             What::Exit => self.exit(tid, at, recorder),
             What::Comm { exec: true, name } => {
-                self.exec((pid, tid), Some(source.cpu), at, name_of(name), recorder);
+                self.exec((pid, tid), Some(source.cpu), Phase::Running, at, name_of(name), recorder);
                 self.runs_on(source.cpu, tid, at);
             }
             What::Comm { exec: false, name } => self.rename(pid, tid, at, name_of(name), recorder),
@@ -371,11 +371,12 @@ impl ProcessTable {
         }
     }
 
-    /// A process has called exec, as a record of `cpu` says.
+    /// A process has called exec, as a record of `cpu` says, or as is known from elsewhere.
     fn exec(
         &mut self,
         (pid, tid): (u32, u32),
         cpu: Option<usize>,
+        phase: Phase,
         at: u64,
         name: ThreadName,
         recorder: &mut Recorder,
@@ -410,11 +411,11 @@ impl ProcessTable {
             None => Process::new(pid, self.system.parent(pid), at).exec(at, name),
         };
         self.processes.insert(pid, process);
-        self.begin(pid, tid, Phase::Running, start);
+        self.begin(pid, tid, phase, start);
         if let (Some(new), Some(before)) = (self.threads.get_mut(&tid), carried) {
             new.time = before.time;
         }
-        self.enter(pid, tid, Phase::Running, at);
+        self.enter(pid, tid, phase, at);
     }
 
     fn rename(&mut self, pid: u32, tid: u32, at: u64, name: ThreadName, recorder: &mut Recorder) {
@@ -501,6 +502,7 @@ impl ProcessTable {
         for tid in std::mem::take(&mut self.ending) {
             self.exit(tid, self.until.min(now), recorder);
         }
+        self.end_unseen(now, recorder);
         if self.sampling {
             self.check_accounts();
         }

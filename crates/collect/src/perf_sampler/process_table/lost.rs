@@ -24,10 +24,7 @@ impl ProcessTable {
             let pid = thread.pid;
             let files = &mut thread.files;
             let (Some(stat), state) = (self.system.account(tid, files), self.system.state(tid, files)) else {
-                if let Some(doubt) = self.on_cpus.ended_unseen(tid, None) {
-                    self.doubt(doubt);
-                }
-                self.exit(tid, until, recorder);
+                self.exit_unseen(tid, until, recorder);
                 continue;
             };
             if thread.time.phase() != Phase::Running {
@@ -40,12 +37,34 @@ impl ProcessTable {
             self.sleepers.push(tid);
             let has_another_file = |process: &Process| process.has_another_file(&self.system);
             if pid == tid && self.processes.get(&pid).is_some_and(has_another_file) {
-                self.exec((pid, tid), None, until, name, recorder);
+                let is_asleep = matches!(state, ThreadState::Asleep(_));
+                let phase = if is_asleep { Phase::Asleep } else { Phase::Unknown };
+                self.exec((pid, tid), None, phase, until, name, recorder);
             }
             if let Some(process) = self.processes.get_mut(&pid) {
                 process.scan(&self.system, &mut self.files);
             }
         }
+    }
+
+    /// Ends threads that have ended without a record of it. The kernel reports a loss with the next record, and there may be none.
+    pub(super) fn end_unseen(&mut self, at: u64, recorder: &mut Recorder) {
+        let mut tids: Vec<u32> = self.threads.keys().copied().collect();
+        tids.sort_unstable();
+        for tid in tids {
+            let Some(thread) = self.threads.get_mut(&tid) else { continue };
+            if self.system.account(tid, &mut thread.files).is_none() {
+                self.exit_unseen(tid, at, recorder);
+            }
+        }
+    }
+
+    /// A thread has ended, and no record says when. What it did since the last record of its CPU is not known.
+    fn exit_unseen(&mut self, tid: u32, at: u64, recorder: &mut Recorder) {
+        if let Some(doubt) = self.on_cpus.ended_unseen(tid, None) {
+            self.doubt(doubt);
+        }
+        self.exit(tid, at, recorder);
     }
 
     /// Adds children whose start is among the lost records.

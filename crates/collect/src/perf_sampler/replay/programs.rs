@@ -51,7 +51,7 @@ pub(super) const ALL: &[Program] = &[
     of_cpus("children", 2, &[HOST, "children", "30"]),
     of_cpus("renames", 2, &[HOST, "renames", "100"]),
     of_cpus("plugins", 1, &[HOST, "plugins", "FOLDER/one.so", "FOLDER/two.so"]),
-    Program { pause: Some(Duration::from_millis(200)), ..inherited("lost", 4, &[HOST, "switches", "5000"]) },
+    Program { pause: Some(Duration::from_millis(400)), ..inherited("lost", 4, &[HOST, "switches", "8000"]) },
 ];
 
 /// Where the traces are.

@@ -87,6 +87,7 @@ fn take(program: &Program, folder: &Path) -> (Trace, Facts) {
     let used = cpu_of_children() - cpu;
     sampler.settle_all(&mut recorder);
     sampler.close(&mut recorder);
+    look(&tape, child.id());
     let mut output = String::new();
     child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
     let mut trace = tape.written().borrow().clone();
