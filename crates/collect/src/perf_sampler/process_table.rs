@@ -30,6 +30,9 @@ const SWITCH: u64 = 8_000;
 /// Fewer switches than this are no reason for a remark.
 const MANY_SWITCHES: u64 = 500;
 
+/// No clock shows a later moment, ns.
+const LATEST: u64 = 1 << 62;
+
 /// Drains over which the time between two is averaged.
 const MEAN_OF: f64 = 32.0;
 
@@ -210,7 +213,8 @@ impl ProcessTable {
 
     /// Applies one record.
     pub(super) fn apply(&mut self, source: Source, record: &Record<'_>, recorder: &mut Recorder) {
-        let Record { pid, tid, at, .. } = *record;
+        let Record { pid, tid, .. } = *record;
+        let at = record.at.min(LATEST);
         if let What::Lost(n) = record.what {
             return self.lose(source, at, n);
         }

@@ -99,6 +99,11 @@ pub(super) struct ThreadTime {
     unknown: u64,
     /// CPU time that counts as waiting or sleep as well: records in between were lost.
     surplus: u64,
+    /// Records were lost at some time.
+    doubted: bool,
+    /// When counting began, and all time that was given to stacks since, ns.
+    began: u64,
+    given: u64,
 }
 
 impl ThreadTime {
@@ -123,6 +128,9 @@ impl ThreadTime {
             lost: false,
             unknown: 0,
             surplus: 0,
+            doubted: false,
+            began: at,
+            given: 0,
         }
     }
 
@@ -159,15 +167,19 @@ impl ThreadTime {
             Phase::Asleep => &mut self.slept,
             Phase::Unknown => return,
         };
-        self.lost = true;
-        self.unknown += over.min(*counted);
+        (self.lost, self.doubted) = (true, true);
+        self.unknown += over;
+        // What was given to stacks is taken back from what comes next.
+        if self.phase != Phase::Running {
+            self.surplus += over.saturating_sub(*counted);
+        }
         *counted = counted.saturating_sub(over);
         (self.phase, self.entered) = (Phase::Unknown, self.since - over);
     }
 
     /// Records of some CPU were lost. The thread may have run there, whatever its own records say.
     pub(super) fn note_loss(&mut self) {
-        self.lost = true;
+        (self.lost, self.doubted) = (true, true);
         self.learned = None;
     }
 
@@ -251,6 +263,7 @@ impl ThreadTime {
     /// Gives `time` of the CPU time to stacks.
     pub(super) fn give(&mut self, time: u64) {
         self.assigned += time;
+        self.given += time;
     }
 
     /// All CPU time assigned to stacks.
@@ -283,11 +296,22 @@ impl ThreadTime {
         self.waited_after_sleep -= waited as i64;
     }
 
-    /// Removes and returns the time in which it waited for a CPU.
-    pub(super) fn take_waited(&mut self) -> u64 {
+    /// Removes and returns the time in which it waited for a CPU. After a loss, the next reading says first whether it did, unless this is
+    /// the `last` time.
+    pub(super) fn take_waited(&mut self, last: bool) -> u64 {
+        if self.lost && !last {
+            return 0;
+        }
         let surplus = self.surplus.min(self.waited);
         self.surplus -= surplus;
-        std::mem::take(&mut self.waited) - surplus
+        let mut waited = std::mem::take(&mut self.waited) - surplus;
+        if self.doubted {
+            // A thread has no more time than it has lived.
+            let left = (self.since - self.began).saturating_sub(self.given + self.slept);
+            waited = waited.min(left);
+        }
+        self.given += waited;
+        waited
     }
 
     /// Sleep that no stack has got yet.
@@ -298,6 +322,7 @@ impl ThreadTime {
     /// Gives `time` of the sleep to stacks.
     pub(super) fn give_slept(&mut self, time: u64) {
         self.slept = self.slept.saturating_sub(time);
+        self.given += time;
     }
 
     /// Forgets all time that was not assigned. Counting begins again at `at`.
@@ -306,6 +331,7 @@ impl ThreadTime {
         (self.waited, self.slept, self.surplus) = (0, 0, 0);
         (self.waited_after_sleep, self.switched_in_sleep) = (0, 0);
         self.assigned = self.clock(cost);
+        (self.began, self.given) = (self.since, 0);
     }
 
     /// The moment up to which time is counted.
@@ -340,7 +366,7 @@ mod tests {
         time.give(300);
         assert_eq!((time.pending(&cost), time.assigned()), (10, 300));
         time.give_slept(500);
-        assert_eq!((time.slept(), time.take_waited(), time.take_waited()), (100, 120, 0));
+        assert_eq!((time.slept(), time.take_waited(false), time.take_waited(false)), (100, 120, 0));
         time.begin_anew(3000, &cost);
         assert_eq!((time.pending(&cost), time.clock(&cost)), (0, 1280));
     }
@@ -361,7 +387,7 @@ mod tests {
         // Three switches have cost 50 ns.
         assert_eq!((time.awake_in_sleep(), time.slept(), time.clock(&cost)), (350, 9000, 2550));
         time.shorten_sleep(250);
-        assert_eq!((time.awake_in_sleep(), time.slept(), time.take_waited()), (100, 8750, 1700));
+        assert_eq!((time.awake_in_sleep(), time.slept(), time.take_waited(false)), (100, 8750, 1700));
         time.give_slept(8750);
         assert_eq!(time.awake_in_sleep(), 0, "no sleep is left to which it could belong");
         time.advance(13_500);
@@ -438,6 +464,30 @@ mod tests {
         // Nothing of what was certain is taken back.
         time.doubt(0);
         assert_eq!((time.clock(&cost), time.slept()), (7_000_000, 0));
+    }
+
+    #[test]
+    fn what_was_run_between_lost_records_is_no_wait() {
+        let (mut time, mut cost) = (ThreadTime::born(0), SwitchCost::default());
+        time.enter(Phase::Running, 1_000_000);
+        time.enter(Phase::Ready, 2_000_000);
+        // It has run from 3 to 6 ms, and the records of that are lost.
+        time.note_loss();
+        time.advance(7_000_000);
+        assert_eq!(time.take_waited(false), 0, "a reading is to come");
+        time.read(account(4_000_000), 7_000_000, &mut cost);
+        time.advance(8_000_000);
+        assert_eq!(time.clock(&cost), 4_000_000);
+        time.give(4_000_000);
+        assert_eq!(time.take_waited(false), 4_000_000);
+        // The same of a sleep.
+        time.enter(Phase::Asleep, 8_000_000);
+        time.note_loss();
+        time.read(account(5_000_000), 10_000_000, &mut cost);
+        time.advance(11_000_000);
+        assert_eq!((time.awake_in_sleep(), time.slept()), (1_000_000, 3_000_000));
+        time.shorten_sleep(1_000_000);
+        assert_eq!((time.slept(), time.take_waited(true), time.clock(&cost)), (2_000_000, 0, 5_000_000));
     }
 
     #[test]

@@ -15,6 +15,9 @@ use stackglass_profile::Recorder;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_wire::{Counter, cut};
 
+/// No stack stands for more, ns: half an hour.
+const LONGEST_PERIOD: u64 = 1 << 41;
+
 impl ProcessTable {
     pub(super) fn sample(
         &mut self,
@@ -49,7 +52,7 @@ impl ProcessTable {
             system, processes, threads, walking, files, drain, worth, has_deep_stacks, ..
         } = self;
         // The kernel keeps the first period of an event in its samples.
-        let period = self.period.unwrap_or((sample.period as f64 * *worth) as u64);
+        let period = self.period.unwrap_or((sample.period as f64 * *worth) as u64).min(LONGEST_PERIOD);
         let Some(thread) = threads.get_mut(&tid) else { return };
         let Some(process) = processes.get_mut(&thread.pid) else { return };
         let Walked { len, cut } = walk(system, process, thread, (at, *drain), sample, walking, files);

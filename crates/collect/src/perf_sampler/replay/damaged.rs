@@ -54,9 +54,8 @@ fn damaged_records_never_panic() {
         for case in 0..cases(6) {
             let mut random = Random::new(31 + case);
             let records = ops.iter().filter(|op| matches!(op, Op::Record(_))).count() as u64;
-            let changed = changed(&ops, |taken| {
-                (random.below(records) < DAMAGED).then(|| damaged(taken, &mut random))
-            });
+            let changed =
+                changed(&ops, |taken| (random.below(records) < DAMAGED).then(|| damaged(taken, &mut random)));
             let replayed = play(&trace, &changed, Answers::OfTheMoment);
             assert!(!replayed.recorder.is_full(), "{name}, case {case}");
         }

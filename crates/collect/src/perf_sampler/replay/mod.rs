@@ -12,7 +12,6 @@
 
 mod altered;
 mod damaged;
-mod dump;
 mod facts;
 mod losses;
 mod play;

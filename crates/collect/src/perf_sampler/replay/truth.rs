@@ -11,6 +11,12 @@ use std::collections::BTreeMap;
 /// By how much a time may differ, ns, besides a part of it.
 const SLACK: u64 = 500_000;
 
+/// How much CPU time of a thread may be missing, ns. What ran before the exec of the program is this command.
+fn slack_of(trace: &Trace, tid: u32) -> u64 {
+    let is_first = tid == number(trace, "program") as u32 && !trace.setup.of_cpus;
+    if is_first { 8 * SLACK } else { SLACK }
+}
+
 fn is_near(one: u64, other: u64, part: f64) -> bool {
     one.abs_diff(other) <= SLACK + (other as f64 * part) as u64
 }
@@ -60,8 +66,12 @@ fn cpu_time_is_the_kernels() {
         let facts = Facts::of(&replay(&trace));
         let (recorded, counted) = (facts.awake(), number(&trace, "cpu"));
         // Inherited events end with their thread, before the kernel has taken it apart, and begin with the exec of the program.
-        let part = if name == "lost" { 0.25 } else if trace.setup.of_cpus { 0.03 } else { 0.1 };
-        assert!(is_near(recorded, counted, part), "{name}: {recorded} ns, the kernel counts {counted}");
+        let missing =
+            if trace.setup.of_cpus { 0 } else { 100_000 * facts.threads().count() as u64 + 8 * SLACK };
+        let missing = if name == "lost" { counted / 4 } else { missing + counted / 30 + SLACK };
+        // What the host of a virtual machine takes is not in the kernel's count.
+        let most = counted + counted / 30 + 4 * SLACK;
+        assert!((counted - missing..most).contains(&recorded), "{name}: {recorded} ns of {counted}");
     }
 }
 
@@ -77,16 +87,16 @@ fn no_thread_has_less_time_than_the_kernels_account_said_or_than_it_said_itself(
         }
         for (tid, ran) in accounts {
             let recorded = recorded.get(&tid).copied().unwrap_or(0);
-            // What ran before the program's exec is this command.
-            let is_first = tid == number(&trace, "program") as u32 && !trace.setup.of_cpus;
-            let slack = if is_first { 6 * SLACK } else { SLACK };
+            let slack = slack_of(&trace, tid);
             assert!(recorded + slack + ran / 50 >= ran, "{name}: {tid} has {recorded} ns of {ran}");
         }
         for (tid, ran) in said_of_threads(&trace, "cpu") {
             let recorded = recorded.get(&tid).copied().unwrap_or(0);
             // What follows is the end of the thread; that of the first one is the end of the process.
-            eprintln!("{name} {tid} {recorded} {ran}");
-            assert!(is_near(recorded, ran, 0.03), "{name}: {tid} has {recorded} ns, it said {ran}");
+            let most = ran + ran / 30 + 6 * SLACK;
+            let slack = slack_of(&trace, tid);
+            let least = (ran - ran / 100).saturating_sub(if slack > SLACK { slack } else { SLACK / 10 });
+            assert!((least..most).contains(&recorded), "{name}: {tid} has {recorded} ns, it said {ran}");
         }
     }
 }
@@ -140,11 +150,9 @@ fn threads_that_live_briefly_are_all_seen() {
         let said = said(&trace, "cpu").count();
         assert_eq!((said, facts.processes.len()), (151, 1), "{name}");
         assert_eq!(facts.processes[0].threads.len(), said, "{name}");
-        let others = facts.processes[0].threads.iter().filter(|thread| thread.tid != program);
-        assert!(
-            others.into_iter().all(|thread| thread.awake >= 200_000 && thread.name == "replayed"),
-            "{name}"
-        );
+        for thread in facts.processes[0].threads.iter().filter(|thread| thread.tid != program) {
+            assert!(thread.awake >= 190_000 && thread.name == "replayed", "{name}: {thread:?}");
+        }
     }
 }
 
@@ -179,14 +187,7 @@ fn a_pipeline_has_its_programs_with_one_parent() {
         assert!(of_name[0].threads[0].awake > 0);
     }
     assert_eq!(images(&facts, "/dash").iter().filter(|shell| !shell.forked).count(), 1);
-    assert_eq!(
-        trace.truth("output"),
-        "90000\n9000\n900\n"
-            .replace('1', "2")
-            .as_str()
-            .lines()
-            .fold(String::new(), |_, _| trace.truth("output").to_owned())
-    );
+    assert_eq!(trace.truth("output"), "3\n2\n2\n");
 }
 
 #[test]
