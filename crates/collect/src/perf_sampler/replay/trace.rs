@@ -253,7 +253,7 @@ impl Stored for Trace {
             follow_children: fact()?,
         };
         let (truth, chapters) = Stored::get(from)?;
-        let found: Vec<(String, (Vec<u8>, Option<usize>))> = Stored::get(from)?;
-        Some(Trace { setup, truth, chapters, found: found.into_iter().collect(), files: Stored::get(from)? })
+        let found = Vec::get(from)?.into_iter().collect();
+        Some(Trace { setup, truth, chapters, found, files: Stored::get(from)? })
     }
 }
