@@ -121,9 +121,9 @@ impl StackMemory for OwnStack {
 
 /// The stack of another thread or process, copied in pieces into a buffer of the caller. The thread must not run
 /// meanwhile, or the caller must check the result.
-pub struct ProcessStack<'a> {
+pub struct ProcessStack<'a, Read = fn(i32, u64, &mut [u8]) -> usize> {
     pid: i32,
-    read: fn(i32, u64, &mut [u8]) -> usize,
+    read: Read,
     buffer: &'a mut [u8],
     at: u64,
     len: usize,
@@ -141,7 +141,14 @@ impl<'a> ProcessStack<'a> {
     }
 }
 
-impl StackMemory for ProcessStack<'_> {
+impl<'a, Read: Fn(i32, u64, &mut [u8]) -> usize> ProcessStack<'a, Read> {
+    /// A stack of a process whose memory `read` copies: so many bytes from an address on.
+    pub fn read_by(pid: i32, buffer: &'a mut [u8], read: Read) -> ProcessStack<'a, Read> {
+        ProcessStack { pid, read, buffer, at: 0, len: 0 }
+    }
+}
+
+impl<Read: Fn(i32, u64, &mut [u8]) -> usize> StackMemory for ProcessStack<'_, Read> {
     #[inline]
     fn read_u64(&mut self, address: u64) -> Option<u64> {
         let mut from = address.wrapping_sub(self.at);

@@ -6,9 +6,8 @@
 //! left different words there, at least in the variables of its loops. Comparing single words is not enough, because two
 //! functions that call each other alternately have frames of the same size. If anything differs, the stack is cut.
 
-use stackglass_procfs::clock::monotonic;
+use super::system::System;
 use stackglass_unwind::StackMemory;
-use stackglass_unwind::memory::read_process;
 
 /// Bytes that are copied at first.
 const LEAST: usize = 256 << 10;
@@ -54,7 +53,7 @@ pub(super) struct DeepStack {
 
 impl DeepStack {
     /// Copies the stack from `from` on, once in each drain. The stack begins at `sp`. False if this drain's copy suffices.
-    pub(super) fn refresh(&mut self, pid: u32, sp: u64, from: u64, drain: u64) -> bool {
+    pub(super) fn refresh(&mut self, system: &System, pid: u32, (sp, from): (u64, u64), drain: u64) -> bool {
         let again = self.now.drain == drain;
         if again && self.now.start <= from {
             return false;
@@ -65,10 +64,11 @@ impl DeepStack {
         let start = from.saturating_sub(BELOW).max(sp) & !7;
         self.wanted = self.wanted.clamp(LEAST, MOST);
         self.now.bytes.resize(self.wanted + BELOW as usize, 0);
-        let began = monotonic();
-        let n = read_process(pid as i32, start, &mut self.now.bytes);
+        let began = system.now();
+        let n = system.read_memory(pid, start, &mut self.now.bytes);
         self.now.bytes.truncate(n);
-        (self.now.drain, self.now.began, self.now.ended, self.now.start) = (drain, began, monotonic(), start);
+        (self.now.drain, self.now.began, self.now.ended, self.now.start) =
+            (drain, began, system.now(), start);
         true
     }
 }
@@ -172,16 +172,17 @@ mod tests {
         let mut stack: Vec<u64> = (0..64 << 10).collect();
         let at = stack.as_ptr().addr() as u64;
         let top: Vec<u8> = stack[..100].iter().flat_map(|word| word.to_le_bytes()).collect();
-        let me = std::process::id();
+        let (me, system) = (std::process::id(), System::default());
+        let monotonic = || system.now();
         let mut deep = DeepStack::default();
         assert_eq!(read(&mut deep, at, &top, 5, &[99]), (vec![Some(99)], true));
         assert_eq!(read(&mut deep, at, &top, 5, &[100]).0, [None]);
-        assert!(deep.refresh(me, at, at + 800, 1));
+        assert!(deep.refresh(&system, me, (at, at + 800), 1));
         let first = monotonic();
         assert_eq!(read(&mut deep, at, &top, first, &[100]).0, [None], "one copy is not enough");
         stack[300] = 7;
         std::hint::black_box(&stack);
-        assert!(deep.refresh(me, at, at + 800, 2));
+        assert!(deep.refresh(&system, me, (at, at + 800), 2));
         assert_eq!(read(&mut deep, at, &top, first, &[100, 250]), (vec![Some(100), Some(250)], true));
         assert!(!read(&mut deep, at, &top, first, &[100, 400]).1, "something between has changed");
         assert_eq!(read(&mut deep, at, &top, 5, &[100]).0, [None], "the first copy is younger");
@@ -190,7 +191,7 @@ mod tests {
         other[790] ^= 1;
         assert!(!read(&mut deep, at, &other, first, &[100]).1, "the sample was taken on other frames");
         // Within one drain a copy serves all samples.
-        assert!(!deep.refresh(me, at, at + 1600, 2));
+        assert!(!deep.refresh(&system, me, (at, at + 1600), 2));
         assert_eq!(read(&mut deep, at, &top, first, &[1 << 40]).0, [None]);
     }
 }

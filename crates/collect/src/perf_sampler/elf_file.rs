@@ -5,6 +5,7 @@
 //! because a mapped file that is truncated raises SIGBUS.
 
 use super::file_copy::FileCopy;
+use super::system::{OpenedFile, System};
 use object::{Endianness, Object, ObjectSection};
 use stackglass_procfs::PageCache;
 use stackglass_unwind::modules::ProgramHeader;
@@ -25,6 +26,7 @@ const PT_LOAD: u32 = 1;
 /// An open file.
 pub(super) struct ElfFile {
     bytes: Bytes,
+    opened: OpenedFile,
     loads: Vec<Load>,
     headers: Vec<ProgramHeader>,
     /// `.eh_frame`, if no table points to it (statically linked programs).
@@ -64,11 +66,11 @@ struct Load {
 
 impl ElfFile {
     /// Opens a file. `None` if it cannot be read or is no 64-bit ELF file.
-    pub(super) fn open(path: &Path) -> Option<ElfFile> {
+    pub(super) fn open(system: &System, path: &Path) -> Option<ElfFile> {
         // Never a device or a pipe, because opening one may have effects or block.
         let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         let file = File::open(path).ok()?;
-        ElfFile::read(Bytes::File(file), (meta.ino(), meta.dev()))
+        ElfFile::read(Bytes::File(file), system.opened_file(), (meta.ino(), meta.dev()))
     }
 
     /// Closes the file and reads its copy from here on, if there may be one. `path` is where it was found.
@@ -90,19 +92,32 @@ impl ElfFile {
     }
 
     /// The kernel's own library (vdso), which is the same in each process.
-    pub(super) fn vdso() -> Option<ElfFile> {
+    pub(super) fn vdso(system: &System) -> Option<ElfFile> {
         const LEN: usize = 8192;
         // SAFETY: no pointers.
         let at = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
         let mut bytes = vec![0; LEN];
         let n = stackglass_unwind::memory::read_own(at, &mut bytes);
         bytes.truncate(n);
-        ElfFile::read(Bytes::Memory(bytes), (0, 0))
+        ElfFile::read(Bytes::Memory(bytes), system.opened_file(), (0, 0))
     }
 
-    fn read(bytes: Bytes, (inode, device): (u64, u64)) -> Option<ElfFile> {
+    /// A file of a trace, which no file system has.
+    #[cfg(test)]
+    pub(super) fn of_trace(opened: OpenedFile) -> Option<ElfFile> {
+        ElfFile::read(Bytes::Memory(Vec::new()), opened, (0, 0))
+    }
+
+    /// The file in the trace that is being written.
+    #[cfg(test)]
+    pub(super) fn opened(&self) -> &OpenedFile {
+        &self.opened
+    }
+
+    fn read(bytes: Bytes, opened: OpenedFile, (inode, device): (u64, u64)) -> Option<ElfFile> {
         let mut file = ElfFile {
             bytes,
+            opened,
             loads: Vec::new(),
             headers: Vec::new(),
             eh_frame: None,
@@ -169,7 +184,7 @@ impl ElfFile {
         /// `PT_GNU_EH_FRAME`.
         const TABLE: u32 = 0x6474_e550;
         if !self.headers.iter().any(|header| header.kind == TABLE) {
-            self.eh_frame = self.eh_frame_section();
+            self.eh_frame = self.opened.eh_frame(|| self.eh_frame_section());
         }
     }
 
@@ -197,6 +212,10 @@ impl ElfFile {
     }
 
     fn read_offset(&self, offset: u64, into: &mut [u8]) -> usize {
+        self.opened.read(offset, into, |offset, into| self.read_bytes(offset, into))
+    }
+
+    fn read_bytes(&self, offset: u64, into: &mut [u8]) -> usize {
         let file = match &self.bytes {
             Bytes::Memory(bytes) => {
                 let Some(from) = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)) else {
@@ -219,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_file_describes_itself_as_the_memory_of_its_process_does() {
-        let file = ElfFile::open(&std::env::current_exe().unwrap()).unwrap();
+        let file = ElfFile::open(&System::default(), &std::env::current_exe().unwrap()).unwrap();
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let line = maps.lines().find(|line| line.contains("r-xp")).unwrap();
         let mut fields = line.split_ascii_whitespace();
@@ -239,10 +258,11 @@ mod tests {
 
     #[test]
     fn what_is_no_program_is_none() {
-        assert!(ElfFile::open(Path::new("/etc/passwd")).is_none());
-        assert!(ElfFile::open(Path::new("/dev/zero")).is_none());
-        assert!(ElfFile::open(Path::new("/no/such/file")).is_none());
-        let vdso = ElfFile::vdso().unwrap();
+        let system = System::default();
+        for path in ["/etc/passwd", "/dev/zero", "/no/such/file"] {
+            assert!(ElfFile::open(&system, Path::new(path)).is_none());
+        }
+        let vdso = ElfFile::vdso(&system).unwrap();
         assert!(!vdso.module(0).unwrap().eh_frame_hdr().is_empty());
     }
 }

@@ -123,6 +123,18 @@ impl Events {
         }
     }
 
+    /// Opens inherited events, where events of the CPUs would be allowed.
+    #[cfg(test)]
+    pub(super) fn open_inherited(plan: Plan) -> io::Result<Events> {
+        Events::inherited(plan, true, &online())
+    }
+
+    /// Whether samples hold the event's count.
+    #[cfg(test)]
+    pub(super) fn are_counted(&self) -> bool {
+        self.scope.counted()
+    }
+
     fn inherited(plan: Plan, counts_kernel: bool, cpus: &[u32]) -> io::Result<Events> {
         let open =
             |keeps_events| Events::open_with(plan, counts_kernel, Scope::Inherited { keeps_events }, cpus);

@@ -5,6 +5,7 @@
 //! the inode number if it has no build id.
 
 use super::elf_file::ElfFile;
+use super::system::System;
 use foldhash::HashMap;
 use stackglass_perf::records::Mmap;
 use std::ffi::OsStr;
@@ -33,6 +34,7 @@ pub(super) struct Found {
 /// The table of files.
 #[derive(Default)]
 pub(super) struct Files {
+    system: System,
     known: HashMap<Key, Found>,
 }
 
@@ -40,18 +42,37 @@ pub(super) struct Files {
 type Key = (Box<[u8]>, Box<[u8]>, u64);
 
 impl Files {
+    /// Files of this system.
+    pub(super) fn new(system: System) -> Files {
+        Files { system, known: HashMap::default() }
+    }
+
     /// The file that process `pid` has mapped.
     pub(super) fn lookup(&mut self, pid: u32, map: &Mmap<'_>) -> Found {
         let key: Key = (map.path.into(), map.build_id.into(), map.inode);
         if let Some(found) = self.known.get(&key) {
             return found.clone();
         }
-        let found = find(pid, map);
+        let found = self.find(pid, map);
         if self.known.len() >= MOST {
             self.known.clear();
         }
         self.known.insert(key, found.clone());
         found
+    }
+
+    #[cfg(not(test))]
+    fn find(&self, pid: u32, map: &Mmap<'_>) -> Found {
+        find(&self.system, pid, map)
+    }
+
+    #[cfg(test)]
+    fn find(&self, pid: u32, map: &Mmap<'_>) -> Found {
+        let live = || find(&self.system, pid, map);
+        match self.system.tape() {
+            Some(tape) => super::replay::find_file(tape, map, live),
+            None => live(),
+        }
     }
 }
 
@@ -76,15 +97,17 @@ fn register(path: &[u8], file: &ElfFile) {
     }
 }
 
-fn find(pid: u32, map: &Mmap<'_>) -> Found {
+fn find(system: &System, pid: u32, map: &Mmap<'_>) -> Found {
     if map.path == VDSO {
-        return Found { file: ElfFile::vdso().map(Rc::new), path: VDSO.into() };
+        return Found { file: ElfFile::vdso(system).map(Rc::new), path: VDSO.into() };
     }
     let path = map.path.strip_suffix(DELETED).unwrap_or(map.path);
     let deleted = path.len() != map.path.len();
     let candidates = candidates(pid, path, map);
     for (index, candidate) in candidates.iter().enumerate().skip(usize::from(deleted)) {
-        let Some(mut file) = ElfFile::open(candidate).filter(|file| is_same(file, map)) else { continue };
+        let Some(mut file) = ElfFile::open(system, candidate).filter(|file| is_same(file, map)) else {
+            continue;
+        };
         file.close(candidate);
         file.find_eh_frame();
         // The kernel's links end with the process, and are no names.
@@ -131,7 +154,7 @@ mod tests {
     fn only_the_file_that_was_mapped_is_taken() {
         let exe = std::env::current_exe().unwrap();
         let path = exe.as_os_str().as_bytes();
-        let file = ElfFile::open(&exe).unwrap();
+        let file = ElfFile::open(&System::default(), &exe).unwrap();
         let id = file.module(0).unwrap().build_id().to_vec();
         let me = std::process::id();
         let lookup = |build_id: &[u8], inode: u64, path: &[u8]| {

@@ -5,12 +5,12 @@
 
 use super::elf_file::ElfFile;
 use super::files::Files;
+use super::system::System;
 use crate::recording::EventTranslator;
 use foldhash::{HashMap, HashSet};
 use stackglass_perf::records::Mmap;
 use stackglass_profile::Recorder;
 use stackglass_profile::address_space::MappedRange;
-use stackglass_unwind::memory::read_process;
 use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
 use stackglass_unwind::{Module, ModuleMemory, Registers, RuleTable, Scratch, StackMemory, Walk, Walker};
 use stackglass_wire::ModuleId;
@@ -57,6 +57,7 @@ struct ModuleSet {
 
 /// Reads code and unwind rules from files, and from the process for code made at run time.
 struct Sources {
+    system: System,
     pid: u32,
     /// By the first address of the module.
     files: Vec<(u64, Rc<ElfFile>, u64)>,
@@ -87,7 +88,7 @@ impl Sources {
 
     /// Reads code of no file from the process, or as it was read before.
     fn read_made(&self, address: u64, into: &mut [u8]) -> usize {
-        let read = read_process(self.pid as i32, address, into);
+        let read = self.system.read_memory(self.pid, address, into);
         let wanted = into.len();
         let Ok(mut made) = self.made.try_borrow_mut() else { return read };
         if read > 0 {
@@ -165,13 +166,13 @@ impl Mappings {
     /// Walks a stack of process `pid` into `frames`. `None` without memory.
     pub(super) fn walk(
         &mut self,
-        pid: u32,
+        process: (&System, u32),
         registers: &Registers,
         stack: &mut impl StackMemory,
         scratch: &mut Scratch,
         frames: &mut [u64],
     ) -> Option<Walk> {
-        self.refresh(pid)?;
+        self.refresh(process)?;
         let module_set = self.module_set.as_ref()?;
         let mut walker =
             Walker { modules: &module_set.list, table: None, memory: &module_set.sources, scratch };
@@ -179,12 +180,13 @@ impl Mappings {
     }
 
     /// Makes the list again if mappings have changed.
-    fn refresh(&mut self, pid: u32) -> Option<()> {
+    fn refresh(&mut self, (system, pid): (&System, u32)) -> Option<()> {
         if self.module_set.is_some() && !self.changed {
             return Some(());
         }
         let mut list = OwnedModuleList::new()?;
-        let mut sources = Sources { pid, files: Vec::new(), made: RefCell::default() };
+        let mut sources =
+            Sources { system: system.clone(), pid, files: Vec::new(), made: RefCell::default() };
         if let Some(ModuleSet { sources: old, .. }) = &self.module_set {
             sources.made = RefCell::new(old.made.take());
         }
@@ -232,8 +234,13 @@ impl Mappings {
     }
 
     /// Adds modules that came or went to the recording.
-    pub(super) fn announce(&mut self, pid: u32, translator: &mut EventTranslator, recorder: &mut Recorder) {
-        if self.refresh(pid).is_none() {
+    pub(super) fn announce(
+        &mut self,
+        process: (&System, u32),
+        translator: &mut EventTranslator,
+        recorder: &mut Recorder,
+    ) {
+        if self.refresh(process).is_none() {
             return;
         }
         self.unrecorded = false;
@@ -291,7 +298,7 @@ mod tests {
         mappings.insert(1, &anonymous(0x2000, 0x1000), &mut files);
         let ranges: Vec<(u64, u64)> = mappings.mapped.iter().map(|m| (m.start, m.end)).collect();
         assert_eq!(ranges, [(0x1000, 0x2000), (0x2000, 0x3000), (0x3000, 0x4000)]);
-        mappings.refresh(1).unwrap();
+        mappings.refresh((&System::default(), 1)).unwrap();
         assert_eq!(mappings.module_set.as_ref().unwrap().list.iter().count(), 1, "they touch");
         assert!(mappings.holds(0x3fff) && !mappings.holds(0x4000) && !mappings.holds(0xfff));
         mappings.insert(1, &anonymous(u64::MAX - 5, 100), &mut files);

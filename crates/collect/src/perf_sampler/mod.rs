@@ -22,9 +22,12 @@ mod period;
 mod phase_shift;
 mod process;
 mod process_table;
+#[cfg(test)]
+mod replay;
 mod sleepers;
 mod sleeps;
 mod stack;
+mod system;
 mod thread;
 mod time;
 mod walking;
@@ -34,12 +37,12 @@ use events::{Events, Plan};
 use period::PeriodChoice;
 use phase_shift::PhaseShift;
 use process_table::ProcessTable;
-use stackglass_procfs::clock::monotonic;
 use stackglass_profile::{Nanos, Recorder};
 use stackglass_sampling::Random;
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
+use system::System;
 
 /// Records younger than this, ns, wait for the next drain, because CPUs write them in parallel.
 const UNORDERED: u64 = 300_000;
@@ -54,6 +57,7 @@ const DEEP: Duration = Duration::from_millis(15);
 
 /// Samples one program and its children.
 pub(crate) struct PerfSampler {
+    system: System,
     events: Events,
     processes: ProcessTable,
     settled: u64,
@@ -72,18 +76,29 @@ impl PerfSampler {
     /// # Errors
     /// If perf events are refused.
     pub(crate) fn prepare(delay: Duration, follow_children: bool, at_once: bool) -> io::Result<PerfSampler> {
-        let (delay, now) = (delay.as_nanos() as u64, monotonic());
+        PerfSampler::with(System::default(), Events::open, (delay, follow_children, at_once))
+    }
+
+    /// The same with events that are opened otherwise.
+    fn with(
+        system: System,
+        open: impl FnOnce(Plan) -> io::Result<Events>,
+        (delay, follow_children, at_once): (Duration, bool, bool),
+    ) -> io::Result<PerfSampler> {
+        let (delay, now) = (delay.as_nanos() as u64, system.now());
         let mut random = Random::new(now);
         let mut periods = PeriodChoice::new(delay, now);
         let cpu_periods = CpuPeriods::first(delay, &mut random);
         let inherited_period = periods.first(&mut random);
-        let events = Events::open(Plan { delay, periods: cpu_periods, inherited_period, at_once })?;
+        let events = open(Plan { delay, periods: cpu_periods, inherited_period, at_once })?;
         let cpu_periods =
             events.are_of_cpus().then(|| CpuPeriods::new(delay, cpu_periods, events.cpus(), now));
-        let processes =
-            ProcessTable::new(!events.counts_kernel, at_once, follow_children, events.are_of_cpus());
+        let (user_only, of_cpus) = (!events.counts_kernel, events.are_of_cpus());
+        #[cfg(test)]
+        system.note(|tape| tape.opened(&events, (user_only, at_once, follow_children)));
+        let processes = ProcessTable::new(system.clone(), user_only, at_once, follow_children, of_cpus);
         let phase_shift = PhaseShift::new(delay, now);
-        Ok(PerfSampler { events, processes, settled: now, phase_shift, random, periods, cpu_periods })
+        Ok(PerfSampler { system, events, processes, settled: now, phase_shift, random, periods, cpu_periods })
     }
 
     /// The program is about to be started.
@@ -111,16 +126,16 @@ impl PerfSampler {
         let pause = mean.mul_f64(self.random.between(spread));
         let change = match &self.cpu_periods {
             Some(cpu_periods) => cpu_periods.first_change(),
-            None => self.phase_shift.until_next(monotonic()),
+            None => self.phase_shift.until_next(self.system.now()),
         };
         change.map_or(pause, |change| pause.min(change))
     }
 
     /// Reads all records since the last call.
     pub(crate) fn drain(&mut self, recorder: &mut Recorder) {
-        self.drain_until(monotonic() - UNORDERED, recorder);
-        let PerfSampler { events, processes, phase_shift, random, periods, cpu_periods, .. } = self;
-        let now = monotonic();
+        self.drain_until(self.system.now() - UNORDERED, recorder);
+        let PerfSampler { system, events, processes, phase_shift, random, periods, cpu_periods, .. } = self;
+        let now = system.now();
         if let Some(cpu_periods) = cpu_periods {
             return cpu_periods.renew(now, events, random);
         }
@@ -129,17 +144,30 @@ impl PerfSampler {
         if let Some(period) = periods.next(processes.forks(), now, random).or(varied) {
             events.set_period(period);
         }
-        processes.set_period_worth(phase_shift.period_worth(now));
+        let worth = phase_shift.period_worth(now);
+        #[cfg(test)]
+        system.note(|tape| tape.step(replay::Step::PeriodWorth(worth)));
+        processes.set_period_worth(worth);
     }
 
     fn drain_until(&mut self, until: u64, recorder: &mut Recorder) {
         let PerfSampler { events, processes, cpu_periods, .. } = self;
+        #[cfg(test)]
+        self.system.note(|tape| tape.step(replay::Step::Drain { until, records: Vec::new() }));
         processes.begin_drain(until);
         let mut sinks = (&mut *processes, cpu_periods, &mut *recorder);
         events.drain(
             until,
             &mut sinks,
-            |(processes, ..), source, raw| processes.wants(source, raw),
+            |(processes, _cpu_periods, _), source, raw| {
+                let wanted = processes.wants(source, raw);
+                #[cfg(test)]
+                self.system.note(|tape| {
+                    let worth = _cpu_periods.as_ref().map(|periods| periods.worth(source.cpu, source.at));
+                    tape.record(source, raw, wanted, worth);
+                });
+                wanted
+            },
             |(processes, cpu_periods, recorder), source, record| {
                 if let Some(cpu_periods) = cpu_periods {
                     cpu_periods.used(source.cpu, source.at);
@@ -154,16 +182,20 @@ impl PerfSampler {
 
     /// Assigns all time so far to stacks, so that the recording can be shown or written.
     pub(crate) fn settle(&mut self, recorder: &mut Recorder) {
-        let now = monotonic();
+        let now = self.system.now();
         let all = now.saturating_sub(self.settled) >= SETTLE_ALL;
         if all {
             self.settled = now;
         }
+        #[cfg(test)]
+        self.system.note(|tape| tape.step(replay::Step::Settle { all }));
         self.processes.settle(all, recorder);
     }
 
     /// The same for all threads, also idle ones.
     pub(crate) fn settle_all(&mut self, recorder: &mut Recorder) {
+        #[cfg(test)]
+        self.system.note(|tape| tape.step(replay::Step::Settle { all: true }));
         self.processes.settle(true, recorder);
     }
 
@@ -171,7 +203,10 @@ impl PerfSampler {
     pub(crate) fn set_sampling(&mut self, on: bool, recorder: &mut Recorder) {
         self.drain(recorder);
         self.events.set_sampling(on);
-        self.processes.set_sampling(on, monotonic(), recorder);
+        let now = self.system.now();
+        #[cfg(test)]
+        self.system.note(|tape| tape.step(replay::Step::Sampling { on, now }));
+        self.processes.set_sampling(on, now, recorder);
     }
 
     /// Forgets all samples, but no process or thread.
@@ -189,6 +224,8 @@ impl PerfSampler {
     pub(crate) fn close(mut self, recorder: &mut Recorder) -> Nanos {
         self.events.set_sampling(false);
         self.drain_until(u64::MAX, recorder);
+        #[cfg(test)]
+        self.system.note(|tape| tape.step(replay::Step::Close));
         self.processes.close(recorder);
         Nanos(0)
     }

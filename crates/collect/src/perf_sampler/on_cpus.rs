@@ -97,6 +97,14 @@ impl OnCpus {
         self.cpus.iter_mut().filter(|cpu| cpu.thread == Some(tid)).for_each(|cpu| cpu.thread = None);
     }
 
+    /// A thread has ended, and no record says so. If it had a CPU, other than the one where this is known from, that is in doubt.
+    pub(super) fn ended_unseen(&mut self, tid: u32, known_from: Option<usize>) -> Option<Doubt> {
+        let cpu = self.cpu_of(tid).filter(|cpu| Some(*cpu) != known_from)?;
+        let cpu = &mut self.cpus[cpu];
+        cpu.thread = None;
+        Some(Doubt { tid, since: cpu.last })
+    }
+
     /// The CPU that a thread has.
     pub(super) fn cpu_of(&self, tid: u32) -> Option<usize> {
         self.cpus.iter().position(|cpu| cpu.thread == Some(tid))
@@ -245,6 +253,10 @@ mod tests {
         assert_eq!(on.switched_out(1, None, 60), (Some(3), None));
         on.switched_in(1, Some(3), 70);
         assert_eq!(on.switched_out(1, Some(4), 80), (None, Some(Doubt { tid: 3, since: 70 })));
+        on.switched_in(1, Some(6), 85);
+        assert_eq!((on.ended_unseen(6, Some(1)), on.thread_on(1)), (None, Some(6)));
+        assert_eq!(on.ended_unseen(6, Some(0)), Some(Doubt { tid: 6, since: 85 }));
+        assert_eq!((on.ended_unseen(6, None), on.thread_on(1)), (None, None));
         on.switched_in(0, Some(5), 90);
         assert_eq!(on.lost(0, 95), Some(Doubt { tid: 5, since: 90 }));
         assert_eq!(on.lost(7, 95), None);

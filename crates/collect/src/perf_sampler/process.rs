@@ -4,12 +4,10 @@
 //! to the image that follows.
 
 use super::mappings::Mappings;
+use super::system::System;
 use crate::recording::EventTranslator;
-use stackglass_attach::frozen::is_own_copy;
 use stackglass_perf::records::Mmap;
-use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::maps::Line;
-use stackglass_procfs::process as proc_files;
 use stackglass_profile::{Nanos, Process as RecordedProcess, Recorder};
 use stackglass_wire::ThreadName;
 use std::os::unix::ffi::OsStrExt;
@@ -34,6 +32,8 @@ pub(super) struct Process {
     /// The program's file, if it is known.
     exe: Option<Vec<u8>>,
     translator: Option<EventTranslator>,
+    /// The recording has the path of its program.
+    is_named: bool,
     /// When its arguments were read.
     described: u64,
     /// The recording was full, or this is a frozen copy, which never runs.
@@ -59,6 +59,7 @@ impl Process {
             last_number: 0,
             exe: None,
             translator: None,
+            is_named: false,
             described: 0,
             refused: false,
             scanned: 0,
@@ -114,24 +115,43 @@ impl Process {
     }
 
     /// The translator of its events, with its current modules; created if needed. `None` if the recording is full.
-    pub(super) fn translator(&mut self, recorder: &mut Recorder) -> Option<&mut EventTranslator> {
+    pub(super) fn translator(
+        &mut self,
+        system: &System,
+        recorder: &mut Recorder,
+    ) -> Option<&mut EventTranslator> {
         if self.translator.is_none() {
-            self.refused |= self.forked && is_own_copy(self.pid, self.start);
+            self.refused |= self.forked && system.is_own_copy(self.pid, self.start);
             if self.refused || recorder.is_full() {
                 return None;
             }
-            let process = self.describe();
-            let link = proc_files::started_as(&process.exe, &String::from_utf8_lossy(self.name_text()));
+            let process = self.describe(system);
+            self.is_named = process.exe.starts_with('/');
+            let link = system.started_as(&process.exe, &String::from_utf8_lossy(self.name_text()));
             self.translator = EventTranslator::from_process(process, link, recorder);
-            self.described = monotonic();
+            self.described = system.now();
             self.refused = self.translator.is_none();
-            self.mappings.announce(self.pid, self.translator.as_mut()?, recorder);
+            self.mappings.announce((system, self.pid), self.translator.as_mut()?, recorder);
+        }
+        if !self.is_named {
+            self.name(system, recorder);
         }
         let translator = self.translator.as_mut()?;
         if self.mappings.is_unrecorded() {
-            self.mappings.announce(self.pid, translator, recorder);
+            self.mappings.announce((system, self.pid), translator, recorder);
         }
         Some(translator)
+    }
+
+    /// Names the program of an image whose first stack was taken before its program was mapped.
+    fn name(&mut self, system: &System, recorder: &mut Recorder) {
+        let Some(exe) = &self.exe else { return };
+        let exe: Arc<str> = String::from_utf8_lossy(exe).into();
+        let link = system.started_as(&exe, &String::from_utf8_lossy(self.name_text()));
+        self.translator
+            .iter_mut()
+            .for_each(|translator| translator.set_program(exe.clone(), link.clone(), recorder));
+        self.is_named = true;
     }
 
     /// The translator of its events, if the recording has the image.
@@ -154,10 +174,10 @@ impl Process {
     }
 
     /// Whether it runs another file than the known one, which means that it has called exec.
-    pub(super) fn has_another_file(&self) -> bool {
+    pub(super) fn has_another_file(&self, system: &System) -> bool {
         // Folders may have other names in the root folder of the process.
         let last = |path: &[u8]| path.rsplit(|b| *b == b'/').next().map(<[u8]>::to_vec);
-        let link = proc_files::executable(self.pid);
+        let link = system.executable(self.pid);
         let link = link.as_os_str().as_bytes();
         let known = self.exe.as_ref().map(|exe| exe.strip_suffix(b" (deleted)").unwrap_or(exe));
         known.is_some_and(|exe| !link.is_empty() && last(exe) != last(link))
@@ -167,13 +187,13 @@ impl Process {
         &self.name[..self.name.iter().position(|b| *b == 0).unwrap_or(self.name.len())]
     }
 
-    fn describe(&self) -> RecordedProcess {
+    fn describe(&self, system: &System) -> RecordedProcess {
         let exe = self.exe.clone().unwrap_or_default();
         // The process may have called exec since, or may have ended. Its arguments are right only if the file is the same.
-        let link = proc_files::executable(self.pid);
+        let link = system.executable(self.pid);
         let same = link.as_os_str().as_bytes() == exe || exe.is_empty();
         let arguments = match same && !link.as_os_str().is_empty() {
-            true => proc_files::arguments(self.pid),
+            true => system.arguments(self.pid),
             false => Vec::new(),
         };
         let path = if exe.is_empty() { link.as_os_str().as_bytes().to_vec() } else { exe };
@@ -194,19 +214,20 @@ impl Process {
     }
 
     /// Reads all mappings, because a walk met code in none, unless that was done a moment ago. Whether there are new ones.
-    pub(super) fn scan(&mut self, now: u64, files: &mut super::files::Files) -> bool {
+    pub(super) fn scan(&mut self, system: &System, files: &mut super::files::Files) -> bool {
+        let now = system.now();
         if now < self.scanned + SCAN_EVERY + self.scan_cost * 20 {
             return false;
         }
         self.scanned = now;
-        let Ok(text) = std::fs::read(format!("/proc/{}/maps", self.pid)) else { return false };
+        let Some(text) = system.maps(self.pid) else { return false };
         let mut changed = false;
         for line in text.split(|b| *b == b'\n') {
             let Some(map) = executable(line).filter(|map| !self.mappings.holds(map.start)) else { continue };
             self.mappings.insert(self.pid, &map, files);
             changed = true;
         }
-        self.scan_cost = monotonic().saturating_sub(now);
+        self.scan_cost = system.now().saturating_sub(now);
         changed
     }
 }
@@ -254,8 +275,10 @@ mod tests {
         let (mut process, mut files) = (Process::new(std::process::id(), 1, 0), Default::default());
         let me = (own_mappings_are_found_by_a_scan as *const ()).addr() as u64;
         assert!(!process.mappings.holds(me));
-        assert!(process.scan(1 << 40, &mut files) && process.mappings.holds(me));
-        assert!(!process.scan(1 << 41, &mut files), "nothing new");
+        let system = System::default();
+        assert!(process.scan(&system, &mut files) && process.mappings.holds(me));
+        (process.scanned, process.scan_cost) = (0, 0);
+        assert!(!process.scan(&system, &mut files), "nothing new");
         let child = process.forked(77, 5);
         assert!(child.forked && child.parent == process.pid && child.mappings.holds(me));
         assert!(!process.exec(6, [0; 16]).mappings.holds(me));

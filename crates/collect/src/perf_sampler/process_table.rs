@@ -1,5 +1,6 @@
 //! The table of all processes and threads of a recording, updated from the kernel's records.
 
+mod lives;
 mod lost;
 mod running;
 mod samples;
@@ -11,13 +12,13 @@ use super::files::Files;
 use super::on_cpus::OnCpus;
 use super::phase_shift::Threads;
 use super::process::Process;
+use super::system::System;
 use super::thread::{Sink, Thread};
-use super::time::{Phase, SwitchCost, ThreadTime};
+use super::time::{Phase, SwitchCost};
 use super::walking::Walking;
 use foldhash::{HashMap, HashSet};
 use stackglass_perf::records::{self, Record, What};
 use stackglass_perf::ring::Raw;
-use stackglass_procfs::clock::monotonic;
 use stackglass_profile::Recorder;
 use stackglass_wire::{Counter, Event, ThreadId, ThreadName};
 use std::collections::BTreeMap;
@@ -29,6 +30,9 @@ const NO_PROCESS: u32 = u32::MAX;
 const SWITCH: u64 = 8_000;
 /// Fewer switches than this are no reason for a remark.
 const MANY_SWITCHES: u64 = 500;
+
+/// No clock shows a later moment, ns.
+const LATEST: u64 = 1 << 62;
 
 /// Drains over which the time between two is averaged.
 const MEAN_OF: f64 = 32.0;
@@ -44,6 +48,7 @@ fn some_of(tids: &[u32], drain: u64) -> impl Iterator<Item = u32> {
 
 /// The table.
 pub(super) struct ProcessTable {
+    system: System,
     processes: HashMap<u32, Process>,
     threads: HashMap<u32, Thread>,
     /// Ids of threads that ran since they were settled.
@@ -102,13 +107,19 @@ pub(super) struct ProcessTable {
 
 impl ProcessTable {
     /// Nothing known yet.
-    pub(super) fn new(user_only: bool, sampling: bool, follow_children: bool, of_cpus: bool) -> ProcessTable {
+    pub(super) fn new(
+        system: System,
+        user_only: bool,
+        sampling: bool,
+        follow_children: bool,
+        of_cpus: bool,
+    ) -> ProcessTable {
         ProcessTable {
             processes: HashMap::default(),
             threads: HashMap::default(),
             moved: Vec::new(),
             sleepers: Vec::new(),
-            files: Files::default(),
+            files: Files::new(system.clone()),
             walking: Walking::default(),
             cost: SwitchCost::default(),
             user_only,
@@ -118,7 +129,8 @@ impl ProcessTable {
             drain: 0,
             until: 0,
             between_drains: super::SLEEPS.as_nanos() as f64,
-            own: std::process::id(),
+            own: system.own_id(),
+            system,
             of_cpus,
             on_cpus: OnCpus::default(),
             ending: Vec::new(),
@@ -207,7 +219,8 @@ impl ProcessTable {
 
     /// Applies one record.
     pub(super) fn apply(&mut self, source: Source, record: &Record<'_>, recorder: &mut Recorder) {
-        let Record { pid, tid, at, .. } = *record;
+        let Record { pid, tid, .. } = *record;
+        let at = record.at.min(LATEST);
         if let What::Lost(n) = record.what {
             return self.lose(source, at, n);
         }
@@ -245,6 +258,10 @@ impl ProcessTable {
         let is_started = |parent| parent == self.own && (!self.of_cpus || self.starting == Some(pid));
         let is_new =
             matches!(record.what, What::Fork { parent } if self.is_ours(parent) || is_started(parent));
+        // A thread that calls exec gets the id of the first one, which has ended by then.
+        if let What::Comm { exec: true, .. } = record.what {
+            self.ended.remove(&tid);
+        }
         if !is_new && (!self.is_ours(pid) || self.ended.contains(&tid)) {
             return;
         }
@@ -254,7 +271,7 @@ impl ProcessTable {
             What::Exit if self.of_cpus && self.on_cpus.cpu_of(tid).is_some() => self.ending.push(tid),
             What::Exit => self.exit(tid, at, recorder),
             What::Comm { exec: true, name } => {
-                self.exec(pid, tid, at, name_of(name), recorder);
+                self.exec((pid, tid), Some(source.cpu), Phase::Running, at, name_of(name), recorder);
                 self.runs_on(source.cpu, tid, at);
             }
             What::Comm { exec: false, name } => self.rename(pid, tid, at, name_of(name), recorder),
@@ -298,7 +315,7 @@ impl ProcessTable {
         let process = self.processes.entry(pid).or_insert_with(|| {
             let mut process = Process::new(pid, 0, at);
             // Its records were lost.
-            process.scan(monotonic(), &mut self.files);
+            process.scan(&self.system, &mut self.files);
             process
         });
         process.threads += 1;
@@ -306,103 +323,6 @@ impl ProcessTable {
         let mut thread = Thread::new((pid, tid), number, at, phase, self.of_cpus);
         thread.name = process.name;
         self.threads.insert(tid, thread);
-    }
-
-    fn fork(&mut self, pid: u32, tid: u32, parent: u32, at: u64) {
-        if pid != parent {
-            let process = match self.processes.get(&parent) {
-                Some(parent) => parent.forked(pid, at),
-                None => Process::new(pid, parent, at),
-            };
-            self.processes.insert(pid, process);
-        }
-        self.forks += 1;
-        self.ended.remove(&tid);
-        self.threads.remove(&tid);
-        self.begin(pid, tid, Phase::Ready, at);
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.time = ThreadTime::born(at);
-        }
-    }
-
-    fn exit(&mut self, tid: u32, at: u64, recorder: &mut Recorder) {
-        self.on_cpus.forget(tid);
-        let Some(mut thread) = self.threads.remove(&tid) else { return };
-        if self.of_cpus {
-            self.ended.insert(tid);
-        }
-        self.end(&mut thread, at, recorder);
-        let Some(process) = self.processes.get_mut(&thread.pid) else { return };
-        process.threads = process.threads.saturating_sub(1);
-        if process.threads == 0 {
-            process.end(at, recorder);
-            self.processes.remove(&thread.pid);
-        }
-    }
-
-    /// Ends a thread.
-    fn end(&mut self, thread: &mut Thread, at: u64, recorder: &mut Recorder) {
-        let ProcessTable { processes, sampling, .. } = self;
-        let Some(process) = processes.get_mut(&thread.pid) else { return };
-        if !*sampling {
-            return;
-        }
-        let mut settling = Settling {
-            cost: &self.cost,
-            user_only: self.user_only,
-            lost: self.lost_samples > 0,
-            between_drains: self.between_drains as u64,
-            alike: self.of_cpus.then_some(&mut self.alike),
-        };
-        settling.settle(thread, process, at, true, recorder);
-        let (thread_id, at, cpu) = (thread.number, thread.time.until(), thread.time.assigned());
-        if let Some(translator) = process.existing_translator() {
-            translator.apply(&Event::ThreadEnd { thread: thread_id, at, cpu, flags: 0 }, recorder);
-        }
-    }
-
-    fn exec(&mut self, pid: u32, tid: u32, at: u64, name: ThreadName, recorder: &mut Recorder) {
-        let others: Vec<u32> = self.threads.values().filter(|t| t.pid == pid).map(|t| t.tid).collect();
-        let mut carried = None;
-        for other in others {
-            let Some(mut thread) = self.threads.remove(&other) else { continue };
-            let is_recorded = self.processes.get(&pid).is_some_and(Process::is_recorded);
-            if other == tid && !is_recorded && !thread.has_hits() {
-                // The image before is not in the recording: its time belongs to this one.
-                carried = Some(thread);
-            } else {
-                self.end(&mut thread, at, recorder);
-            }
-        }
-        let start = carried.as_ref().map_or(at, |thread| thread.began);
-        self.starting.take_if(|starting| *starting == pid);
-        let process = match self.processes.get_mut(&pid) {
-            Some(before) => {
-                before.end(at, recorder);
-                before.forget_arguments_since(at, recorder);
-                before.exec(start, name)
-            }
-            None => Process::new(pid, parent_of(pid), at).exec(at, name),
-        };
-        self.processes.insert(pid, process);
-        self.begin(pid, tid, Phase::Running, start);
-        if let (Some(new), Some(before)) = (self.threads.get_mut(&tid), carried) {
-            new.time = before.time;
-        }
-        self.enter(pid, tid, Phase::Running, at);
-    }
-
-    fn rename(&mut self, pid: u32, tid: u32, at: u64, name: ThreadName, recorder: &mut Recorder) {
-        let Some(thread) = self.thread(pid, tid, Phase::Running, at) else { return };
-        thread.name = name;
-        let (number, announced) = (thread.number, thread.announced);
-        let Some(process) = self.processes.get_mut(&pid) else { return };
-        if pid == tid {
-            process.name = name;
-        }
-        if announced && let Some(translator) = process.existing_translator() {
-            translator.apply(&Event::ThreadRename { thread: number, at, name }, recorder);
-        }
     }
 
     /// Gives all time so far to stacks, for threads that have moved or for `all`.
@@ -414,6 +334,7 @@ impl ProcessTable {
         self.check_accounts();
         let ProcessTable { processes, threads, moved, .. } = self;
         let mut settling = Settling {
+            system: &self.system,
             cost: &self.cost,
             user_only: self.user_only,
             lost: self.lost_samples > 0,
@@ -427,12 +348,16 @@ impl ProcessTable {
                 settling.settle(thread, process, until, false, recorder);
             }
         };
+        // In the order of their ids, so that the same records give the same recording.
+        let mut settled = std::mem::take(moved);
         if all {
-            threads.values_mut().for_each(&mut one);
-        } else {
-            moved.iter().filter_map(|tid| threads.get_mut(tid).map(&mut one)).count();
+            settled.clear();
+            settled.extend(threads.keys().copied());
+            settled.sort_unstable();
         }
-        moved.clear();
+        settled.iter().filter_map(|tid| threads.get_mut(tid).map(&mut one)).count();
+        settled.clear();
+        *moved = settled;
         self.alike.values_mut().for_each(|alike| alike.settle(false, recorder));
         self.refresh(recorder);
     }
@@ -467,22 +392,26 @@ impl ProcessTable {
 
     /// Ends the recording. Threads that live on have no end.
     pub(super) fn close(&mut self, recorder: &mut Recorder) {
-        let now = monotonic();
+        let now = self.system.now();
         for tid in std::mem::take(&mut self.ending) {
             self.exit(tid, self.until.min(now), recorder);
         }
+        self.end_unseen(now, recorder);
         if self.sampling {
             self.check_accounts();
         }
         let ProcessTable { processes, threads, .. } = self;
         let mut settling = Settling {
+            system: &self.system,
             cost: &self.cost,
             user_only: self.user_only,
             lost: self.lost_samples > 0,
             between_drains: self.between_drains as u64,
             alike: self.of_cpus.then_some(&mut self.alike),
         };
-        for mut thread in std::mem::take(threads).into_values().filter(|_| self.sampling) {
+        let mut threads: Vec<Thread> = std::mem::take(threads).into_values().collect();
+        threads.sort_unstable_by_key(|thread| thread.tid);
+        for mut thread in threads.into_iter().filter(|_| self.sampling) {
             if let Some(process) = processes.get_mut(&thread.pid) {
                 settling.settle(&mut thread, process, now, true, recorder);
             }
@@ -541,6 +470,7 @@ fn announce(thread: &mut Thread, translator: &mut crate::EventTranslator, record
 
 /// What settling a thread needs besides the thread.
 struct Settling<'a> {
+    system: &'a System,
     cost: &'a SwitchCost,
     user_only: bool,
     lost: bool,
@@ -562,7 +492,7 @@ impl Settling<'_> {
         if process.forked && !process.is_recorded() && !thread.has_hits() && !last {
             return;
         }
-        let Some(translator) = process.translator(recorder) else { return };
+        let Some(translator) = process.translator(self.system, recorder) else { return };
         announce(thread, translator, recorder);
         let Some(no_stack) = translator.intern(&[], recorder) else { return };
         let Some(number) = translator.thread(thread.number) else { return };
@@ -584,8 +514,4 @@ fn name_of(text: &[u8]) -> ThreadName {
     let len = text.len().min(15);
     name[..len].copy_from_slice(&text[..len]);
     name
-}
-
-fn parent_of(pid: u32) -> u32 {
-    stackglass_procfs::Status::read(pid).map_or(0, |status| status.parent)
 }

@@ -5,38 +5,41 @@
 
 use super::files::Files;
 use super::process::Process;
+use super::system::System;
 use super::thread::Thread;
 use super::time::SwitchCost;
 use super::walking::{FETCH, Walked, Walking};
 use stackglass_proc_text::ThreadState;
-use stackglass_procfs::clock::monotonic;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers};
 
 /// Walks the stack of a sleeping thread into the frames of `walking`, and says when it slept there. `None` if the thread does not
 /// sleep, or woke up meanwhile.
 pub(super) fn read(
+    system: &System,
     process: &mut Process,
     thread: &mut Thread,
     walking: &mut Walking,
     files: &mut Files,
     cost: &mut SwitchCost,
 ) -> Option<(Walked, u64)> {
-    let account = thread.files.stat()?;
-    let at = monotonic();
-    let ThreadState::Asleep(sleep) = thread.files.state() else { return None };
+    let tid = thread.tid;
+    let account = system.account(tid, &mut thread.files)?;
+    let at = system.now();
+    let ThreadState::Asleep(sleep) = system.state(tid, &mut thread.files) else { return None };
     let Walking { scratch, frames, fetched } = walking;
     let registers = Registers::new(sleep.place.pc, sleep.place.sp, None);
-    let mut read = || {
-        let mut stack = ProcessStack::new(process.pid as i32, &mut fetched[..FETCH]);
-        process.mappings.walk(process.pid, &registers, &mut stack, scratch, frames)
+    let mut read = |process: &mut Process| {
+        let pid = process.pid;
+        let fetch = |_, address, into: &mut [u8]| system.read_memory(pid, address, into);
+        let mut stack = ProcessStack::read_by(pid as i32, &mut fetched[..FETCH], fetch);
+        process.mappings.walk((system, pid), &registers, &mut stack, scratch, frames)
     };
-    let mut walk = read()?;
-    if walk.end == End::Cut(Cut::NoModule) && process.scan(monotonic(), files) {
-        let mut stack = ProcessStack::new(process.pid as i32, &mut fetched[..FETCH]);
-        walk = process.mappings.walk(process.pid, &registers, &mut stack, scratch, frames)?;
+    let mut walk = read(process)?;
+    if walk.end == End::Cut(Cut::NoModule) && process.scan(system, files) {
+        walk = read(process)?;
     }
-    if thread.files.stat() != Some(account) {
+    if system.account(tid, &mut thread.files) != Some(account) {
         return None;
     }
     thread.time.read(account, at, cost);

@@ -252,7 +252,7 @@ impl Thread {
     fn settle_waited(&mut self, at: u64, last: bool, sink: &mut Sink<'_>) {
         let stack = self.last_awake.or(self.sleeps.last());
         if let Some(stack) = stack.or(last.then_some(Stack { id: sink.no_stack, cut: cut::SHORT })) {
-            let waited = self.time.take_waited();
+            let waited = self.time.take_waited(last);
             if waited > 0 {
                 sink.add(stack, at, waited, State::Waiting, 0);
             }

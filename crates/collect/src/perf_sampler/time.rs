@@ -95,6 +95,15 @@ pub(super) struct ThreadTime {
     slept: u64,
     /// Records were lost since the last reading: its difference is not the cost of switches.
     lost: bool,
+    /// Time since the last reading in which it is not known what the thread did.
+    unknown: u64,
+    /// CPU time that counts as waiting or sleep as well: records in between were lost.
+    surplus: u64,
+    /// Records were lost at some time.
+    doubted: bool,
+    /// When counting began, and all time that was given to stacks since, ns.
+    began: u64,
+    given: u64,
 }
 
 impl ThreadTime {
@@ -117,6 +126,11 @@ impl ThreadTime {
             waited: 0,
             slept: 0,
             lost: false,
+            unknown: 0,
+            surplus: 0,
+            doubted: false,
+            began: at,
+            given: 0,
         }
     }
 
@@ -153,9 +167,20 @@ impl ThreadTime {
             Phase::Asleep => &mut self.slept,
             Phase::Unknown => return,
         };
-        self.lost = true;
+        (self.lost, self.doubted) = (true, true);
+        self.unknown += over;
+        // What was given to stacks is taken back from what comes next.
+        if self.phase != Phase::Running {
+            self.surplus += over.saturating_sub(*counted);
+        }
         *counted = counted.saturating_sub(over);
         (self.phase, self.entered) = (Phase::Unknown, self.since - over);
+    }
+
+    /// Records of some CPU were lost. The thread may have run there, whatever its own records say.
+    pub(super) fn note_loss(&mut self) {
+        (self.lost, self.doubted) = (true, true);
+        self.learned = None;
     }
 
     /// Counts the current phase up to `at`.
@@ -170,7 +195,7 @@ impl ThreadTime {
                 self.preempted += passed;
             }
             Phase::Asleep => self.slept += passed,
-            Phase::Unknown => {}
+            Phase::Unknown => self.unknown += passed,
         }
     }
 
@@ -200,7 +225,9 @@ impl ThreadTime {
         if let Some(Reading { account: before, ran, preempted, switches }) = self.reading {
             let extra = account.ran.saturating_sub(before.ran) as i64 - (self.ran as i64 - ran as i64);
             self.extra += extra;
-            if !self.lost {
+            if self.lost {
+                self.surplus += extra.saturating_sub_unsigned(self.unknown).max(0) as u64;
+            } else {
                 let switches = self.switches - switches;
                 self.learned = Some((extra, switches));
                 self.switched_in_sleep += extra.min(switches.saturating_mul(MOST_PER_SWITCH) as i64);
@@ -208,7 +235,7 @@ impl ThreadTime {
                 self.waited_after_sleep += waited - (ended_waits as i64 - preempted as i64);
             }
         }
-        self.lost = false;
+        (self.lost, self.unknown) = (false, 0);
         let (ran, preempted, switches) = (self.ran, ended_waits, self.switches);
         self.reading = Some(Reading { account, ran, preempted, switches });
     }
@@ -236,6 +263,7 @@ impl ThreadTime {
     /// Gives `time` of the CPU time to stacks.
     pub(super) fn give(&mut self, time: u64) {
         self.assigned += time;
+        self.given += time;
     }
 
     /// All CPU time assigned to stacks.
@@ -246,11 +274,20 @@ impl ThreadTime {
     /// How much of what counts as sleep was none, ns: waits for a CPU, and switches.
     pub(super) fn awake_in_sleep(&self) -> u64 {
         let both = self.switched_in_sleep.max(0) + self.waited_after_sleep.max(0);
-        (both as u64).min(self.slept)
+        (both as u64).saturating_add(self.surplus_in_sleep()).min(self.slept)
     }
 
-    /// `time` of what counts as sleep is taken off. Except for the switches, it was a wait for a CPU.
+    /// What is left of the surplus when no wait is.
+    fn surplus_in_sleep(&self) -> u64 {
+        self.surplus.saturating_sub(self.waited)
+    }
+
+    /// `time` of what counts as sleep is taken off. Except for the surplus and the switches, it was a wait for a CPU.
     pub(super) fn shorten_sleep(&mut self, time: u64) {
+        let surplus = time.min(self.surplus_in_sleep());
+        self.surplus -= surplus;
+        self.slept = self.slept.saturating_sub(surplus);
+        let time = time - surplus;
         let switched = time.min(self.switched_in_sleep.max(0) as u64);
         let waited = time - switched;
         self.slept = self.slept.saturating_sub(time);
@@ -259,9 +296,22 @@ impl ThreadTime {
         self.waited_after_sleep -= waited as i64;
     }
 
-    /// Removes and returns the time in which it waited for a CPU.
-    pub(super) fn take_waited(&mut self) -> u64 {
-        std::mem::take(&mut self.waited)
+    /// Removes and returns the time in which it waited for a CPU. After a loss, the next reading says first whether it did, unless this is
+    /// the `last` time.
+    pub(super) fn take_waited(&mut self, last: bool) -> u64 {
+        if self.lost && !last {
+            return 0;
+        }
+        let surplus = self.surplus.min(self.waited);
+        self.surplus -= surplus;
+        let mut waited = std::mem::take(&mut self.waited) - surplus;
+        if self.doubted {
+            // A thread has no more time than it has lived.
+            let left = (self.since - self.began).saturating_sub(self.given + self.slept);
+            waited = waited.min(left);
+        }
+        self.given += waited;
+        waited
     }
 
     /// Sleep that no stack has got yet.
@@ -272,14 +322,16 @@ impl ThreadTime {
     /// Gives `time` of the sleep to stacks.
     pub(super) fn give_slept(&mut self, time: u64) {
         self.slept = self.slept.saturating_sub(time);
+        self.given += time;
     }
 
     /// Forgets all time that was not assigned. Counting begins again at `at`.
     pub(super) fn begin_anew(&mut self, at: u64, cost: &SwitchCost) {
         self.advance(at);
-        (self.waited, self.slept) = (0, 0);
+        (self.waited, self.slept, self.surplus) = (0, 0, 0);
         (self.waited_after_sleep, self.switched_in_sleep) = (0, 0);
         self.assigned = self.clock(cost);
+        (self.began, self.given) = (self.since, 0);
     }
 
     /// The moment up to which time is counted.
@@ -314,7 +366,7 @@ mod tests {
         time.give(300);
         assert_eq!((time.pending(&cost), time.assigned()), (10, 300));
         time.give_slept(500);
-        assert_eq!((time.slept(), time.take_waited(), time.take_waited()), (100, 120, 0));
+        assert_eq!((time.slept(), time.take_waited(false), time.take_waited(false)), (100, 120, 0));
         time.begin_anew(3000, &cost);
         assert_eq!((time.pending(&cost), time.clock(&cost)), (0, 1280));
     }
@@ -335,7 +387,7 @@ mod tests {
         // Three switches have cost 50 ns.
         assert_eq!((time.awake_in_sleep(), time.slept(), time.clock(&cost)), (350, 9000, 2550));
         time.shorten_sleep(250);
-        assert_eq!((time.awake_in_sleep(), time.slept(), time.take_waited()), (100, 8750, 1700));
+        assert_eq!((time.awake_in_sleep(), time.slept(), time.take_waited(false)), (100, 8750, 1700));
         time.give_slept(8750);
         assert_eq!(time.awake_in_sleep(), 0, "no sleep is left to which it could belong");
         time.advance(13_500);
@@ -412,6 +464,30 @@ mod tests {
         // Nothing of what was certain is taken back.
         time.doubt(0);
         assert_eq!((time.clock(&cost), time.slept()), (7_000_000, 0));
+    }
+
+    #[test]
+    fn what_was_run_between_lost_records_is_no_wait() {
+        let (mut time, mut cost) = (ThreadTime::born(0), SwitchCost::default());
+        time.enter(Phase::Running, 1_000_000);
+        time.enter(Phase::Ready, 2_000_000);
+        // It has run from 3 to 6 ms, and the records of that are lost.
+        time.note_loss();
+        time.advance(7_000_000);
+        assert_eq!(time.take_waited(false), 0, "a reading is to come");
+        time.read(account(4_000_000), 7_000_000, &mut cost);
+        time.advance(8_000_000);
+        assert_eq!(time.clock(&cost), 4_000_000);
+        time.give(4_000_000);
+        assert_eq!(time.take_waited(false), 4_000_000);
+        // The same of a sleep.
+        time.enter(Phase::Asleep, 8_000_000);
+        time.note_loss();
+        time.read(account(5_000_000), 10_000_000, &mut cost);
+        time.advance(11_000_000);
+        assert_eq!((time.awake_in_sleep(), time.slept()), (1_000_000, 3_000_000));
+        time.shorten_sleep(1_000_000);
+        assert_eq!((time.slept(), time.take_waited(true), time.clock(&cost)), (2_000_000, 0, 5_000_000));
     }
 
     #[test]

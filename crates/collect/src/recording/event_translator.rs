@@ -100,6 +100,13 @@ impl EventTranslator {
         })
     }
 
+    /// Names its program, which was not known before, and the link by which it was started.
+    #[cfg(feature = "launch")]
+    pub(crate) fn set_program(&mut self, exe: Arc<str>, link: Option<Arc<str>>, recorder: &mut Recorder) {
+        recorder.process_mut(self.index).exe = link.clone().unwrap_or_else(|| Arc::clone(&exe));
+        self.link = link.map(|link| (exe, link));
+    }
+
     /// Its index in the recording's list of processes.
     pub fn index(&self) -> ProcessIndex {
         self.index

@@ -3,7 +3,6 @@
 use super::HeapText;
 use crate::answers::HeapPath;
 use stackglass_profile::sanitize;
-use stackglass_report::Style;
 use stackglass_report::columns::{cut_left, cut_right, pad_left, width, wrap};
 use stackglass_report::numbers::grouped;
 use stackglass_report::style::{Line, Paint};

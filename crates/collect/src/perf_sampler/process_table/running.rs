@@ -4,7 +4,6 @@ use super::super::events::Source;
 use super::super::on_cpus::Doubt;
 use super::super::time::Phase;
 use super::{ProcessTable, has_id, some_of};
-use stackglass_procfs::clock::monotonic;
 use stackglass_profile::Recorder;
 
 impl ProcessTable {
@@ -66,17 +65,19 @@ impl ProcessTable {
     /// Records of one ring were lost.
     pub(super) fn lose(&mut self, source: Source, at: u64, n: u64) {
         if source.is_sample {
-            self.lost_samples += n;
+            self.lost_samples = self.lost_samples.saturating_add(n);
             return;
         }
-        self.lost += n;
+        self.lost = self.lost.saturating_add(n);
         self.lost_now = true;
+        self.threads.values_mut().for_each(|thread| thread.time.note_loss());
         if let Some(doubt) = self.on_cpus.lost(source.cpu, at) {
             self.doubt(doubt);
         }
     }
 
-    fn doubt(&mut self, doubt: Doubt) {
+    /// What a thread did since is not known.
+    pub(super) fn doubt(&mut self, doubt: Doubt) {
         if let Some(thread) = self.threads.get_mut(&doubt.tid) {
             thread.doubt(doubt.since);
         }
@@ -93,19 +94,18 @@ impl ProcessTable {
     /// its CPU: the switch may be among lost records.
     pub(super) fn check_accounts(&mut self) {
         for cpu in 0..self.on_cpus.cpus() {
-            let Some(thread) = self.on_cpus.thread_on(cpu).and_then(|tid| self.threads.get_mut(&tid)) else {
-                continue;
-            };
-            if let Some(stat) = thread.files.stat() {
+            let Some(tid) = self.on_cpus.thread_on(cpu) else { continue };
+            let Some(thread) = self.threads.get_mut(&tid) else { continue };
+            if let Some(stat) = self.system.account(tid, &mut thread.files) {
                 thread.time.bound(stat.ran, &self.cost);
             }
         }
         for tid in some_of(&self.moved, self.drain) {
             let Some(thread) = self.threads.get_mut(&tid) else { continue };
             if thread.time.phase() == Phase::Ready
-                && let Some(stat) = thread.files.stat()
+                && let Some(stat) = self.system.account(tid, &mut thread.files)
             {
-                thread.time.read(stat, monotonic(), &mut self.cost);
+                thread.time.read(stat, self.system.now(), &mut self.cost);
             }
         }
     }

@@ -5,15 +5,18 @@ use super::super::events::DUMP;
 use super::super::files::Files;
 use super::super::process::Process;
 use super::super::stack::Stack;
+use super::super::system::System;
 use super::super::thread::Thread;
 use super::super::time::Phase;
 use super::super::walking::{Walked, Walking};
 use super::{ProcessTable, announce};
 use stackglass_perf::records::Sample;
-use stackglass_procfs::clock::monotonic;
 use stackglass_profile::Recorder;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_wire::{Counter, cut};
+
+/// No stack stands for more, ns: half an hour.
+const LONGEST_PERIOD: u64 = 1 << 41;
 
 impl ProcessTable {
     pub(super) fn sample(
@@ -29,10 +32,12 @@ impl ProcessTable {
         if self.starting == Some(pid) {
             return;
         }
-        let is_lost = |phase| phase == Phase::Unknown;
-        if self.on_cpus.thread_on(cpu).is_none()
-            && self.threads.get(&tid).is_some_and(|thread| is_lost(thread.time.phase()))
-        {
+        // Its start, or the switch to it, is among lost records. That it runs now is certain.
+        let is_lost = match self.threads.get(&tid) {
+            Some(thread) => thread.time.phase() == Phase::Unknown && self.on_cpus.thread_on(cpu).is_none(),
+            None => true,
+        };
+        if is_lost {
             self.runs_on(cpu, tid, at);
             self.enter(pid, tid, Phase::Running, at);
         }
@@ -43,14 +48,16 @@ impl ProcessTable {
 
     /// Adds a stack to a thread in the table.
     fn push_stack(&mut self, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
-        let ProcessTable { processes, threads, walking, files, drain, worth, has_deep_stacks, .. } = self;
+        let ProcessTable {
+            system, processes, threads, walking, files, drain, worth, has_deep_stacks, ..
+        } = self;
         // The kernel keeps the first period of an event in its samples.
-        let period = self.period.unwrap_or((sample.period as f64 * *worth) as u64);
+        let period = self.period.unwrap_or((sample.period as f64 * *worth) as u64).min(LONGEST_PERIOD);
         let Some(thread) = threads.get_mut(&tid) else { return };
         let Some(process) = processes.get_mut(&thread.pid) else { return };
-        let Walked { len, cut } = walk(process, thread, at, *drain, sample, walking, files);
+        let Walked { len, cut } = walk(system, process, thread, (at, *drain), sample, walking, files);
         *has_deep_stacks |= thread.deep.is_some();
-        let Some(translator) = process.translator(recorder) else { return };
+        let Some(translator) = process.translator(system, recorder) else { return };
         let Some(id) = translator.intern(&walking.frames[..len], recorder) else { return };
         announce(thread, translator, recorder);
         thread.hit(Stack { id, cut }, at, sample.in_user_code, period);
@@ -66,10 +73,10 @@ impl ProcessTable {
 
 /// Walks the stack of a sample into the frames of `walking`.
 fn walk(
+    system: &System,
     process: &mut Process,
     thread: &mut Thread,
-    at: u64,
-    drain: u64,
+    (at, drain): (u64, u64),
     sample: &Sample<'_>,
     walking: &mut Walking,
     files: &mut Files,
@@ -82,20 +89,24 @@ fn walk(
     let Walking { scratch, frames, .. } = walking;
     for _ in 0..3 {
         let mut stack = SampledStack::new(registers.sp(), sample.stack, at, thread.deep.as_deref_mut());
-        let Some(walk) = process.mappings.walk(pid, registers, &mut stack, scratch, frames) else { break };
+        let Some(walk) = process.mappings.walk((system, pid), registers, &mut stack, scratch, frames) else {
+            break;
+        };
         let passed_top = stack.passed_top && walk.end == End::Cut(Cut::UnreadableStack);
         if !stack.is_proven() {
             // The copied part is right in any case.
             let mut stack = SampledStack::new(registers.sp(), sample.stack, at, None);
-            let len =
-                process.mappings.walk(pid, registers, &mut stack, scratch, frames).map_or(0, |walk| walk.len);
+            let len = process
+                .mappings
+                .walk((system, pid), registers, &mut stack, scratch, frames)
+                .map_or(0, |walk| walk.len);
             return Walked { len, cut: cut::DEEP };
         }
         let again = if walk.end == End::Cut(Cut::NoModule) {
-            process.scan(monotonic(), files)
+            process.scan(system, files)
         } else if passed_top {
             let end = registers.sp().saturating_add(sample.stack.len() as u64);
-            thread.deep.get_or_insert_default().refresh(pid, registers.sp(), end, drain)
+            thread.deep.get_or_insert_default().refresh(system, pid, (registers.sp(), end), drain)
         } else {
             false
         };

@@ -21,15 +21,15 @@ impl ProcessTable {
         sleepers.dedup();
         self.has_read_sleepers = !sleepers.is_empty();
         for tid in some_of(&sleepers, self.drain) {
-            let ProcessTable { processes, threads, walking, files, cost, .. } = self;
+            let ProcessTable { system, processes, threads, walking, files, cost, .. } = self;
             let Some(thread) = threads.get_mut(&tid) else { continue };
             let Some(process) = processes.get_mut(&thread.pid) else { continue };
             if thread.time.phase() != Phase::Asleep {
                 continue;
             }
-            let walked = sleepers::read(process, thread, walking, files, cost);
+            let walked = sleepers::read(system, process, thread, walking, files, cost);
             let Some((Walked { len, cut }, at)) = walked else { continue };
-            let Some(translator) = process.translator(recorder) else { continue };
+            let Some(translator) = process.translator(system, recorder) else { continue };
             let Some(id) = translator.intern(&walking.frames[..len], recorder) else { continue };
             announce(thread, translator, recorder);
             thread.asleep_on(Stack { id, cut }, at);
