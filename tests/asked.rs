@@ -1,6 +1,8 @@
 //! A peek sends no signal to a program, not even to one that answers peeks itself, unless the user asks for it or perf events are
 //! refused. A program that the signal may harm never gets it.
 
+#![allow(unsafe_code, reason = "sends signals")]
+
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use whole_programs::{Folder, Language, host, stackglass};
@@ -79,6 +81,53 @@ fn a_program_that_waits_for_the_signal_gets_none() {
     assert_eq!(refused.status.code(), Some(125));
     assert!(text(&refused.stderr).contains("blocks SIGUSR1"), "{}", text(&refused.stderr));
     assert_eq!(program.end(), ("waits: 0 signals\n".to_owned(), Some(0)));
+}
+
+/// Threads that have been woken from a wait for the signal and have no CPU yet look as if they computed.
+#[test]
+fn a_program_that_waits_for_the_signal_gets_none_on_a_busy_machine() {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut busy: Vec<Child> = (0..4 * cpus)
+        .map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("there is a shell"))
+        .collect();
+    let program = Program::asked("waits");
+    for _ in 0..20 {
+        program.peek(true, &[]);
+    }
+    for loops in &mut busy {
+        loops.kill().expect("it runs");
+        loops.wait().expect("it ends");
+    }
+    assert_eq!(program.end(), ("waits: 0 signals\n".to_owned(), Some(0)));
+}
+
+/// Before its handler is there, the signal would end the program.
+#[test]
+fn a_request_that_comes_while_the_program_starts_is_no_harm() {
+    for round in 0..20 {
+        let mut command = Command::new(stackglass());
+        command.args([
+            "run",
+            "--",
+            "sh",
+            "-c",
+            "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done",
+        ]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let started = command.spawn().expect("the command can be started");
+        let id = started.id() as i32;
+        let begun = Instant::now();
+        let children = format!("/proc/{id}/task/{id}/children");
+        while std::fs::read_to_string(&children).unwrap_or_default().is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it does not start");
+        }
+        std::thread::sleep(Duration::from_micros(300 * round));
+        // SAFETY: two numbers; the child was not reaped, so its id is valid.
+        unsafe { libc::kill(id, libc::SIGUSR1) };
+        let output = started.wait_with_output().expect("it ends");
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), &*text(&output.stdout)), (Some(0), "done\n"), "{round}: {said}");
+    }
 }
 
 #[test]

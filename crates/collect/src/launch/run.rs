@@ -17,6 +17,7 @@ use crate::peeks::handler;
 use crate::recording::Observer;
 use crate::session::Session;
 use crate::session::signals::Signals;
+use stackglass_procfs::Status;
 use stackglass_profile::{AllocationSampling, End};
 use stackglass_wire::SessionState;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -27,6 +28,9 @@ use std::time::{Duration, Instant};
 const CALM: Duration = Duration::from_millis(100);
 /// The same during a peek, or if the kernel does not report the end of the program.
 const BUSY: Duration = Duration::from_millis(10);
+
+/// Time in which a program that has started must have its handler. Until then, SIGUSR1 would end it.
+const START: Duration = Duration::from_secs(2);
 
 /// Starts the program and answers peeks until it ends. Of a recording's options, allocations alone count: they are then known to heap
 /// snapshots.
@@ -61,6 +65,9 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
         start::start(options, &session, library.as_ref().map(Library::path), signals.mask_before())
             .map_err(|error| LaunchError::Start { program: options.program.name.clone(), error })?;
 
+    let begun = Instant::now();
+    let answers = obstacle.is_none() && library.is_some();
+    let mut early = None;
     let end_descriptor = child.end_descriptor();
     let mut peeks = OutsidePeeks::new(options.peek_defaults());
     loop {
@@ -68,11 +75,15 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
             peeks.finish(observer);
             return Ok(end);
         }
-        let pause = if peeks.is_busy() || end_descriptor.is_none() { BUSY } else { CALM };
-        if let Some(signal) = next_signal(&signals, end_descriptor.as_ref(), &mut child, pause) {
-            let is_request = signal.number == handler::SIGNAL
-                && !child.has_started(signal.sender)
-                && handler::carries_our_handler(child.pid());
+        let is_busy = peeks.is_busy() || early.is_some() || end_descriptor.is_none();
+        let pause = if is_busy { BUSY } else { CALM };
+        let received = next_signal(&signals, end_descriptor.as_ref(), &mut child, pause);
+        for signal in [early.take(), received].into_iter().flatten() {
+            let asks = signal.number == handler::SIGNAL && !child.has_started(signal.sender);
+            if asks && answers && begun.elapsed() < START && has_no_handler(child.pid()) {
+                early = Some(signal);
+                continue;
+            }
             match signal.number {
                 libc::SIGUSR2 => {
                     observer.note("nothing is recorded under `stackglass run`: there is nothing to save");
@@ -82,7 +93,7 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
                 _ => {}
             }
             // In the program, the signal would interrupt a call.
-            match is_request {
+            match asks && handler::carries_our_handler(child.pid()) {
                 true => peeks.receive(child.pid(), 1),
                 false => pass_on(signal, &child, &signals),
             }
@@ -93,6 +104,12 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
         peeks.advance(observer);
         on_request::turn_off_if_abandoned(session.page());
     }
+}
+
+/// Whether a process neither handles nor ignores SIGUSR1.
+fn has_no_handler(pid: u32) -> bool {
+    let acts = |status: Status| (status.caught | status.ignored) >> (handler::SIGNAL - 1) & 1 == 0;
+    Status::read(pid).is_some_and(acts)
 }
 
 /// The next signal; waits at most `pause`, or until the program has ended.

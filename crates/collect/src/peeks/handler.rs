@@ -3,6 +3,7 @@
 //! A signal without a handler would kill the program. So two conditions must hold: the mapping that our handler
 //! creates (forked children do not have it), and the kernel's list of caught signals.
 
+use foldhash::HashMap;
 use stackglass_procfs::{Status, threads};
 use stackglass_wire::{PEEK_MARK, confinement};
 use std::time::Duration;
@@ -30,6 +31,9 @@ pub enum NotAsked {
     /// A thread blocks the signal, as programs do that read it by sigwaitinfo(2) or a descriptor.
     #[error("a thread of it blocks SIGUSR1, which it may wait for itself")]
     Blocked,
+    /// Threads run, and it cannot be seen whether they wait for the signal.
+    #[error("it cannot be seen whether a thread of it waits for SIGUSR1: its threads hardly get a CPU")]
+    Uncertain,
     /// A filter may end a program at the return from its handler.
     #[error("a seccomp filter confines it, which may not allow the return from a signal handler")]
     Confined,
@@ -48,24 +52,63 @@ pub fn may_be_asked(pid: u32) -> Result<(), NotAsked> {
     }
     // What confines the first process as well is the filter of a container, which allows the return.
     let of_container = confinement(&fs::read("/proc/1/status").unwrap_or_default());
-    for check in 0..CHECKS {
+    let mut seen: HashMap<u32, SeenThread> = HashMap::default();
+    for check in 0..MOST_CHECKS {
         if check > 0 {
-            std::thread::sleep(BETWEEN);
+            std::thread::sleep(if check < CHECKS { BETWEEN } else { BETWEEN_MORE });
         }
         let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Err(NotAsked::NoHandler) };
         let tids = tasks.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let mut are_certain = true;
         for tid in tids.filter(|tid| !threads::is_ours(pid, *tid)) {
-            let waits = waits_for_signals(pid, tid);
+            let before = CallOfThread::read(pid, tid);
             let Ok(text) = fs::read(format!("/proc/{pid}/task/{tid}/status")) else { continue };
             if ![0, of_container].contains(&confinement(&text)) {
                 return Err(NotAsked::Confined);
             }
-            if waits || blocks(tid) || waits_for_signals(pid, tid) {
+            if before == CallOfThread::WaitsForSignals || blocks(tid) {
                 return Err(NotAsked::Blocked);
             }
+            let thread = seen.entry(tid).or_default();
+            let is_certain = thread.observe(pid, tid);
+            match CallOfThread::read(pid, tid) {
+                CallOfThread::WaitsForSignals => return Err(NotAsked::Blocked),
+                CallOfThread::Other if before == CallOfThread::Other => {}
+                _ => are_certain &= is_certain,
+            }
+        }
+        if are_certain && check + 1 >= CHECKS {
+            return Ok(());
         }
     }
-    Ok(())
+    Err(NotAsked::Uncertain)
+}
+
+/// What was seen of a thread that is not asleep in a call. Its mask may be the one that sigtimedwait(2) sets while it waits: until a thread
+/// that was woken there gets a CPU, the kernel shows no call and no blocked signal. So the thread must have run twice without a
+/// sleep, before and after its mask is read.
+#[derive(Default)]
+struct SeenThread {
+    /// How often it went to sleep, and how long it ran.
+    last: Option<(u64, u64)>,
+    /// In how many checks in a row it had run since the one before, without a sleep.
+    runs: u32,
+}
+
+impl SeenThread {
+    /// Whether its mask is known to be its own.
+    fn observe(&mut self, pid: u32, tid: u32) -> bool {
+        let sleeps = Status::read(tid).map(|status| status.voluntary_switches);
+        let now = sleeps.zip(threads::Files::new(pid, tid).stat().map(|stat| stat.ran));
+        match (self.last, now) {
+            (Some((sleeps, ran)), Some((sleeps_now, ran_now))) if sleeps == sleeps_now => {
+                self.runs += u32::from(ran_now > ran);
+            }
+            _ => self.runs = 0,
+        }
+        self.last = now;
+        self.runs >= 2
+    }
 }
 
 /// Whether a thread blocks the signal. For a moment, every thread blocks all signals: in our own handler, and while it creates
@@ -89,11 +132,30 @@ const MOMENT: Duration = Duration::from_micros(200);
 /// Checks of a program before it is asked, and the time between two: a thread may block the signal now and then.
 const CHECKS: u32 = 3;
 const BETWEEN: Duration = Duration::from_millis(1);
+/// Checks while masks of threads that run are uncertain, and the time between two: a tick of the kernel's account.
+const MOST_CHECKS: u32 = 60;
+const BETWEEN_MORE: Duration = Duration::from_millis(5);
 
-/// Whether a thread is in sigwaitinfo(2) or the like: the kernel does not count what it waits for as blocked meanwhile.
-fn waits_for_signals(pid: u32, tid: u32) -> bool {
-    let call = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
-    call.split(' ').next().and_then(|number| number.parse().ok()) == Some(libc::SYS_rt_sigtimedwait)
+/// Where a thread is.
+#[derive(PartialEq, Eq)]
+enum CallOfThread {
+    /// It sleeps in sigwaitinfo(2) or the like: the kernel does not count what it waits for as blocked meanwhile.
+    WaitsForSignals,
+    /// It sleeps in another call, or for a page.
+    Other,
+    /// It runs, or is ready to run.
+    Running,
+}
+
+impl CallOfThread {
+    fn read(pid: u32, tid: u32) -> CallOfThread {
+        let call = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
+        match call.split(' ').next().and_then(|number| number.parse::<i64>().ok()) {
+            Some(libc::SYS_rt_sigtimedwait) => CallOfThread::WaitsForSignals,
+            Some(_) => CallOfThread::Other,
+            None => CallOfThread::Running,
+        }
+    }
 }
 
 /// Requests a peek, if the program [may be asked](may_be_asked).
