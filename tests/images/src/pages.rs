@@ -49,7 +49,7 @@ impl Pages {
 
     /// A word of its unchanged pages; 0 if there is none.
     pub fn word(&self, address: u64) -> u64 {
-        let at = address as usize % PAGE & !7;
+        let at = (address as usize % PAGE) & !7;
         let page = self.pages.get(&(address - address % PAGE as u64));
         page.map_or(0, |page| u64::from_le_bytes(std::array::from_fn(|byte| page[at + byte])))
     }
