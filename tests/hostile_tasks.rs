@@ -158,6 +158,7 @@ fn image(pid: u32, memory: &Corrupt) -> CoreImage {
     let thread = Thread { tid: pid, name: String::new(), registers: None };
     CoreImage {
         pid,
+        executable: String::new(),
         mappings: memory.mappings.to_vec(),
         threads: vec![thread],
         memory: Box::new(memory.clone()),

@@ -119,6 +119,7 @@ impl Host {
         let memory = Changed { pages: Arc::clone(&self.pages), changes, read: Arc::clone(read) };
         CoreImage {
             pid: self.pid,
+            executable: String::new(),
             mappings: self.mappings.clone(),
             threads: vec![thread],
             memory: Box::new(memory),

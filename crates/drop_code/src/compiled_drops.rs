@@ -43,7 +43,8 @@ fn releases(
     let code = code.assemble(CODE).expect("the code can be assembled");
     let value = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let memory = Box::new(Bytes(vec![(VALUE, value), (CODE, code)]));
-    let image = CoreImage { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory };
+    let image =
+        CoreImage { pid: 1, executable: String::new(), mappings: Vec::new(), threads: Vec::new(), memory };
     let pages = Pages::new(&image);
     let code = Code {
         pages: &pages,

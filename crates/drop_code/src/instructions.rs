@@ -390,8 +390,13 @@ mod tests {
 
     /// Executes code with `rax`, `rcx` and `rdx` set, and returns the machine's registers and flags.
     fn run(code: &[u8], registers: [Option<u64>; 3]) -> ([Option<u64>; 3], Flags, Step<Flow>) {
-        let image =
-            CoreImage { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory: Box::new(Nothing) };
+        let image = CoreImage {
+            pid: 1,
+            executable: String::new(),
+            mappings: Vec::new(),
+            threads: Vec::new(),
+            memory: Box::new(Nothing),
+        };
         let pages = Pages::new(&image);
         let mut machine = Machine::new(&pages, None);
         for (number, value) in registers.into_iter().enumerate() {

@@ -238,8 +238,13 @@ mod tests {
 
     #[test]
     fn written_bytes_lie_over_the_process() {
-        let image =
-            CoreImage { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory: Box::new(Counted) };
+        let image = CoreImage {
+            pid: 1,
+            executable: String::new(),
+            mappings: Vec::new(),
+            threads: Vec::new(),
+            memory: Box::new(Counted),
+        };
         let pages = Pages::new(&image);
         let mut machine = Machine::new(&pages, None);
         assert_eq!(machine.load(0x1006, 4), Ok(Some(0x0908_0706)));

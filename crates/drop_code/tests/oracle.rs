@@ -253,6 +253,7 @@ fn the_processor_agrees() {
             }
             let image = CoreImage {
                 pid: 1,
+                executable: String::new(),
                 mappings: Vec::new(),
                 threads: Vec::new(),
                 memory: Box::new(Bytes(middle - 32, before)),

@@ -7,7 +7,7 @@
 //! - [`allocation_groups`]: from the tables in which a program counts its allocations to groups.
 //! - [`linked_crate`]: which programs link the crate `stackglass`.
 //!
-//! A process is frozen by the crate `attach`, and becomes a core image (`core_image`). A program reads itself by a forked child
+//! A process is frozen by the crate `attach`, and becomes a core image ([`core_image`]). A program reads itself by a forked child
 //! (`forked_child`), or its own memory by the kernel. Nothing here knows how a recording is made or written.
 //!
 //! What comes from a process is hostile input: numbers are checked before they are used, and addresses before they are read.
@@ -15,7 +15,7 @@
 #![allow(unsafe_code, reason = "system calls, and tables in copied memory")]
 
 pub mod allocation_groups;
-mod core_image;
+pub mod core_image;
 mod forked_child;
 #[cfg(feature = "heap")]
 pub mod heap;

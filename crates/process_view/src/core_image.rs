@@ -72,6 +72,8 @@ pub struct Thread {
 pub struct CoreImage {
     /// Id of the process of which this is a copy.
     pub pid: u32,
+    /// The path of its program, empty if it is not known.
+    pub executable: String,
     /// Its mappings by address.
     pub mappings: Vec<Mapping>,
     /// Its threads; the first has the process id.

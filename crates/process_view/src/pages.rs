@@ -113,7 +113,13 @@ mod tests {
     fn pages_in_use_stay_and_the_number_of_others_is_bounded() {
         let reads = Arc::new(AtomicUsize::new(0));
         let memory = Box::new(Numbered(reads.clone()));
-        let image = CoreImage { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory };
+        let image = CoreImage {
+            pid: 1,
+            executable: String::new(),
+            mappings: Vec::new(),
+            threads: Vec::new(),
+            memory,
+        };
         let pages = Pages::new(&image);
         for number in 0..20 * MOST as u64 {
             assert_eq!(pages.number(number * PAGE + 8, 1), Some(u128::from(number as u8)));

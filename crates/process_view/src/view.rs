@@ -13,8 +13,6 @@ use stackglass_symbols::Options;
 pub struct ProcessView<'a> {
     /// Its memory and registers.
     pub image: &'a CoreImage,
-    /// The path of its program.
-    executable: String,
     /// The program and its libraries; the program is first.
     pub modules: Vec<LoadedModule>,
 }
@@ -32,14 +30,13 @@ pub struct Threads {
 impl<'a> ProcessView<'a> {
     /// Finds the modules of a process.
     pub fn open(image: &'a CoreImage) -> ProcessView<'a> {
-        let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
-        let modules = modules::find(image, &executable);
-        ProcessView { image, executable, modules }
+        ProcessView { image, modules: modules::find(image, &image.executable) }
     }
 
     /// The file name of its program.
     pub fn program(&self) -> &str {
-        self.executable.rsplit('/').next().unwrap_or(&self.executable)
+        let path = &self.image.executable;
+        path.rsplit('/').next().unwrap_or(path)
     }
 
     /// The modules by paths that find their files from this process, in the order of [`ProcessView::modules`].

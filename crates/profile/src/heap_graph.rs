@@ -201,7 +201,7 @@ pub trait HeapGraphSink {
         let _ = stack;
     }
 
-    /// Adds the next node. Its `id` identifies it across snapshots of one process: half of its address for blocks.
+    /// Adds the next node. Its `id` identifies it across snapshots of one process: its address for blocks.
     ///
     /// # Errors
     /// If it cannot be written.

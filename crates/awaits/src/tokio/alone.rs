@@ -121,7 +121,13 @@ mod tests {
 
     fn is_only(words: BTreeMap<u64, u64>) -> bool {
         let memory = Box::new(Words(words));
-        let image = CoreImage { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory };
+        let image = CoreImage {
+            pid: 1,
+            executable: String::new(),
+            mappings: Vec::new(),
+            threads: Vec::new(),
+            memory,
+        };
         Alone::new(&Pages::new(&image)).is_only(TASK, SCHEDULER)
     }
 

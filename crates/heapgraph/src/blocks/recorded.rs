@@ -188,7 +188,13 @@ mod tests {
             path: String::new(),
         };
         let mappings = mapped.iter().map(mapping).collect();
-        let image = CoreImage { pid: 1, mappings, threads: Vec::new(), memory: Box::new(NoMemory) };
+        let image = CoreImage {
+            pid: 1,
+            executable: String::new(),
+            mappings,
+            threads: Vec::new(),
+            memory: Box::new(NoMemory),
+        };
         let is_mapping = |counter| counter == 2;
         let mut list =
             Found { blocks: Blocks::default(), mapping: None, image: &image, is_mapping: &is_mapping };

@@ -14,7 +14,13 @@ impl Memory for Nothing {
 }
 
 fn image() -> CoreImage {
-    CoreImage { pid: 1, mappings: Vec::new(), threads: Vec::new(), memory: Box::new(Nothing) }
+    CoreImage {
+        pid: 1,
+        executable: String::new(),
+        mappings: Vec::new(),
+        threads: Vec::new(),
+        memory: Box::new(Nothing),
+    }
 }
 
 /// Types under construction.

@@ -132,7 +132,7 @@ fn block(blocks: &BTreeMap<u64, u64>, address: u64) -> Option<u64> {
 fn image(pid: u32) -> CoreImage {
     let mappings = maps::read(pid).unwrap();
     let memory = Box::new(ProcessMemory(File::open(format!("/proc/{pid}/mem")).unwrap()));
-    CoreImage { pid, mappings, threads: Vec::new(), memory }
+    CoreImage { pid, executable: String::new(), mappings, threads: Vec::new(), memory }
 }
 
 fn name(reference: &Reference<'_>) -> String {

@@ -269,6 +269,7 @@ impl MadeUp {
         };
         CoreImage {
             pid: u32::MAX,
+            executable: String::new(),
             mappings,
             threads: LOCALS.map(thread).to_vec(),
             memory: Box::new(self.clone()),

@@ -107,6 +107,7 @@ impl Process {
         assert_eq!(threads.len(), ids.len());
         CoreImage {
             pid: self.pid(),
+            executable: stackglass_procfs::process::executable(self.pid()).display().to_string(),
             mappings: maps::read(self.pid()).unwrap(),
             threads,
             memory: Box::new(ProcessMemory::open(self.pid())),

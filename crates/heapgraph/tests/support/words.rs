@@ -35,5 +35,5 @@ pub fn mapping(range: Range<u64>, accessible: bool) -> Mapping {
 /// A process with these words in its memory.
 pub fn image(mappings: &[Mapping], threads: Vec<Thread>, words: &[(u64, u64)]) -> CoreImage {
     let memory = Box::new(Words(words.iter().copied().collect()));
-    CoreImage { pid: 1, mappings: mappings.to_vec(), threads, memory }
+    CoreImage { pid: 1, executable: String::new(), mappings: mappings.to_vec(), threads, memory }
 }

@@ -29,7 +29,7 @@ impl Memory for FrozenMemory {
 }
 
 /// The core image of a process. Its memory can be read as long as that value lives.
-pub(crate) fn from_frozen(process: &FrozenProcess) -> CoreImage {
+pub fn from_frozen(process: &FrozenProcess) -> CoreImage {
     let thread = |thread: &FrozenThread| Thread {
         tid: thread.tid,
         name: thread.name.clone(),
@@ -44,6 +44,7 @@ pub(crate) fn from_frozen(process: &FrozenProcess) -> CoreImage {
     mappings.sort_by_key(|mapping| mapping.range.start);
     CoreImage {
         pid: process.pid(),
+        executable: stackglass_procfs::process::executable(process.pid()).display().to_string(),
         mappings,
         threads: process.threads().iter().map(thread).collect(),
         memory: Box::new(FrozenMemory { memory: process.memory().clone(), not_copied }),

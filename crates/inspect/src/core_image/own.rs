@@ -45,7 +45,8 @@ pub(crate) fn image() -> io::Result<CoreImage> {
     }
     let pid = std::process::id();
     let mappings = stackglass_procfs::maps::read(pid)?;
-    Ok(CoreImage { pid, mappings, threads: Vec::new(), memory: Box::new(OwnMemory) })
+    let executable = stackglass_procfs::process::executable(pid).display().to_string();
+    Ok(CoreImage { pid, executable, mappings, threads: Vec::new(), memory: Box::new(OwnMemory) })
 }
 
 #[cfg(test)]

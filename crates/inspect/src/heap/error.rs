@@ -26,3 +26,10 @@ pub enum HeapError {
     #[error(transparent)]
     Output(#[from] HeapSnapshotError),
 }
+
+/// A sink in memory never fails.
+impl From<std::convert::Infallible> for HeapError {
+    fn from(never: std::convert::Infallible) -> HeapError {
+        match never {}
+    }
+}

@@ -30,7 +30,7 @@ pub const MOST_FRAMES: usize = 24;
 
 /// What a graph contains.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Written {
+pub struct Written {
     /// Sums.
     pub totals: Totals,
     /// Which blocks something holds, by stack.
@@ -39,11 +39,11 @@ pub(super) struct Written {
     pub remarks: Vec<String>,
 }
 
-/// Writes the graph of a frozen process to a sink.
+/// Writes the graph of a core image to a sink: of a frozen process, or of a stored one.
 ///
 /// # Errors
 /// [`HeapError`].
-pub(super) fn write<S: HeapGraphSink>(
+pub fn write<S: HeapGraphSink>(
     image: &CoreImage,
     options: &TakeOptions,
     site_frames: SiteFrames<'_>,

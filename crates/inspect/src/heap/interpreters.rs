@@ -9,8 +9,8 @@ const WITH_MALLOC: [&[u8]; 2] = [b"malloc", b"malloc_debug"];
 /// A remark for the user, if Python runs in the process and its objects are no blocks.
 pub(super) fn remark(pid: u32, modules: &[LoadedModule]) -> Option<String> {
     let is_python = modules.iter().any(|module| is_python(file_name(&module.path)));
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    (is_python && !objects_are_blocks(&environment)).then(|| {
+    let environment = || std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    (is_python && !objects_are_blocks(&environment())).then(|| {
         "Python's objects lie in its own allocator: `PYTHONMALLOC=malloc` in the environment of the program shows each".into()
     })
 }

@@ -15,6 +15,6 @@ mod recorded;
 mod take;
 
 pub use error::HeapError;
-pub use graph::{MOST_FRAMES, SiteFrames};
+pub use graph::{MOST_FRAMES, SiteFrames, Written, write as write_graph};
 pub use options::TakeOptions;
 pub use take::{Taken, save, take};

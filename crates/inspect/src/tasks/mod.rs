@@ -20,4 +20,4 @@ pub use error::TasksError;
 pub use live::{LiveTasks, may_have_tasks};
 pub use own::{OwnTasksError, read_own};
 pub use own_waits::{AwaitStacks, NoAwaitStacks};
-pub use read::{TasksOptions, read};
+pub use read::{TasksOptions, of_image, read};

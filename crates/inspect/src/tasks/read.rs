@@ -8,6 +8,7 @@ use crate::core_image;
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::{Poll, Process, WrappedTask};
 use stackglass_layouts::Wanted;
+use stackglass_process_view::core_image::CoreImage;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::{ProcessView, Threads};
 use stackglass_profile::task_dump::{TaskDump, TaskState};
@@ -54,10 +55,11 @@ pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
         pool.read_into(&mut wrapped);
     }
     let wrapped: Vec<WrappedTask> = wrapped.into_values().collect();
-    let Dumped { mut dump, modules, files, mut polled, polls } = dump(&process, &wrapped, options);
+    let image = core_image::from_frozen(&process);
+    let Dumped { mut dump, modules, files, mut polled, polls } = dump(&image, &wrapped, &options.symbols);
     check_complete(&process, pid)?;
     let mut pause = if options.stop { start.elapsed() } else { process.pause().whole };
-    drop(process);
+    drop((image, process));
     pause += long_poll::check_again(pid, &modules, &mut polled, &polls);
     dump.pause = Nanos(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
     if !polled.is_empty() {
@@ -77,20 +79,19 @@ struct Dumped {
     polls: Vec<(usize, Poll)>,
 }
 
-fn dump(process: &FrozenProcess, wrapped: &[WrappedTask], options: &TasksOptions) -> Dumped {
-    let image = core_image::from_frozen(process);
-    let view = ProcessView::open(&image);
+/// The tasks of a core image, such as a stored one. Threads that poll tasks have no stacks, and nothing is known of tasks that only
+/// the program has named.
+pub fn of_image(image: &CoreImage, options: &Options) -> TaskDump {
+    dump(image, &[], options).dump
+}
+
+fn dump(image: &CoreImage, wrapped: &[WrappedTask], options: &Options) -> Dumped {
+    let view = ProcessView::open(image);
     let files = view.files();
     let Threads { frames, tids, .. } = view.threads();
-    let (layouts, locals) = view.layouts_and_locals(&files, &options.symbols, &frames, Wanted::Coroutines);
-    let read = Process {
-        image: &image,
-        modules: &view.modules,
-        layouts: &layouts,
-        locals: &locals,
-        tids: &tids,
-        wrapped,
-    };
+    let (layouts, locals) = view.layouts_and_locals(&files, options, &frames, Wanted::Coroutines);
+    let read =
+        Process { image, modules: &view.modules, layouts: &layouts, locals: &locals, tids: &tids, wrapped };
     let (mut dump, found) = stackglass_awaits::tasks_and_polls(&read, &frames);
     dump.program = view.program().to_owned();
     let polled = |poll: &Poll| PolledTask {
