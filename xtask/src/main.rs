@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test          formatting, lints, docs, licences, all tests, a stress of 20 s (10 minutes at most)
+cargo xtask test          formatting, lints, docs, licences, all tests, a stress of 20 s (25 minutes on two CPUs)
 cargo xtask test --full   the same with the long tests and many more random cases
 cargo xtask test STEP …   only these steps; `cargo xtask test list` names them
 cargo xtask bench         measure every row of bench/RESULTS.md, peers included (about 40 minutes)
