@@ -104,7 +104,7 @@ impl ElfFile {
 
     /// A file of a trace, which no file system has.
     #[cfg(test)]
-    pub(super) fn of_trace(opened: OpenedFile) -> Option<ElfFile> {
+    pub(super) fn from_trace(opened: OpenedFile) -> Option<ElfFile> {
         ElfFile::read(Bytes::Memory(Vec::new()), opened, (0, 0))
     }
 

@@ -185,7 +185,7 @@ impl OpenedFile {
 #[cfg(test)]
 impl OpenedFile {
     /// A file of a trace.
-    pub(super) fn of(taped: TapedFile) -> OpenedFile {
+    pub(super) fn from_taped(taped: TapedFile) -> OpenedFile {
         OpenedFile { taped: Some(taped) }
     }
 

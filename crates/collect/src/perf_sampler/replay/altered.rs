@@ -57,7 +57,7 @@ fn drained_at<'a>(trace: &'a Trace, moments: &[u64], settles: impl Fn(usize) -> 
 
 /// What each thread ran, waited and slept, by process, thread and start.
 fn times(replayed: &Replayed) -> BTreeMap<(u32, u32, u64), [u64; 3]> {
-    let facts = Facts::of(&replayed.recorder);
+    let facts = Facts::from_recorder(&replayed.recorder);
     let time = |thread: &super::facts::ThreadFacts| [thread.awake, thread.waiting, thread.asleep];
     facts.threads().map(|(process, thread)| ((process.pid, thread.tid, thread.start), time(thread))).collect()
 }
@@ -106,7 +106,7 @@ fn fewer_drains_change_times_by_what_accounts_add() {
         };
         let ran = |step: usize| -> u64 {
             let ops = drained_at(&trace, &at_each(step), |index| (index % 4 == 0).then_some(false));
-            Facts::of(&play(&trace, &ops, Answers::OfTheMoment).recorder).awake()
+            Facts::from_recorder(&play(&trace, &ops, Answers::OfTheMoment).recorder).awake()
         };
         let usual = ran(1);
         for step in [2, 3, 7] {
@@ -130,7 +130,7 @@ fn a_recording_that_begins_late_has_no_time_from_before() {
         ops.insert(1, off);
         ops.insert(at + 2, on);
         let replayed = play(&trace, &ops, Answers::NoThreads);
-        let facts = Facts::of(&replayed.recorder);
+        let facts = Facts::from_recorder(&replayed.recorder);
         let rest = super::facts::number(&trace, "ended") - middle;
         for (_, thread) in facts.threads() {
             assert!(thread.time() <= rest, "{name}: {thread:?}, sampled for {rest} ns");

@@ -47,7 +47,7 @@ impl ThreadFacts {
 }
 
 impl Facts {
-    pub(super) fn of(recorder: &Recorder) -> Facts {
+    pub(super) fn from_recorder(recorder: &Recorder) -> Facts {
         let recording = recorder.recording();
         let of_image = |index: usize, process: &stackglass_profile::Process| ProcessFacts {
             pid: process.pid,

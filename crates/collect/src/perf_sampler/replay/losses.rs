@@ -53,7 +53,7 @@ pub(super) fn with_losses<'a>(ops: &[Op<'a>], part: f64, random: &mut Random) ->
 
 /// No thread has more time than there was, and all together no more CPU time than the CPUs had.
 pub(super) fn assert_bounded(trace: &Trace, replayed: &Replayed, what: &str) {
-    let facts = Facts::of(&replayed.recorder);
+    let facts = Facts::from_recorder(&replayed.recorder);
     let wall = number(trace, "ended") - number(trace, "began");
     for (_, thread) in facts.threads() {
         assert!(thread.time() <= wall + wall / 50, "{what}: {thread:?} in {wall} ns");
@@ -65,7 +65,7 @@ pub(super) fn assert_bounded(trace: &Trace, replayed: &Replayed, what: &str) {
 fn what_the_kernel_lost_is_reported_and_no_time_is_made_up() {
     let trace = trace("lost");
     let recorder = replay(&trace);
-    let facts = Facts::of(&recorder);
+    let facts = Facts::from_recorder(&recorder);
     assert!(facts.remarks.iter().any(|remark| remark.contains("records of what threads did were lost")));
     assert!(facts.remarks.iter().all(|remark| !remark.contains("stacks were lost")), "{:?}", facts.remarks);
     let (recorded, counted) = (facts.awake(), number(&trace, "cpu"));
@@ -79,14 +79,14 @@ fn losses_never_add_cpu_time() {
     let mut random = Random::new(11);
     for (name, trace) in traces() {
         let ops = Op::all(&trace);
-        let whole = Facts::of(&play(&trace, &ops, Answers::OfTheMoment).recorder);
+        let whole = Facts::from_recorder(&play(&trace, &ops, Answers::OfTheMoment).recorder);
         let counted = number(&trace, "cpu").max(whole.awake());
         for part in [0.02, 0.1, 0.2, 0.4, 0.7] {
             let (changed, all_lost) = with_losses(&ops, part, &mut random);
             let replayed = play(&trace, &changed, Answers::OfTheMoment);
             let what = format!("{name}, {all_lost} records lost");
             assert_bounded(&trace, &replayed, &what);
-            let facts = Facts::of(&replayed.recorder);
+            let facts = Facts::from_recorder(&replayed.recorder);
             // What switches cost is less certain then.
             let more = if name == "lost" { counted / 5 } else { counted / 10 };
             assert!(facts.awake() <= counted + more, "{what}: {} of {counted}", facts.awake());

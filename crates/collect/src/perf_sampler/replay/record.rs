@@ -45,7 +45,7 @@ fn traces_are_taken() {
         let trace = Rc::new(Trace::unpack(&packed).unwrap());
         let replayed = play::play(&trace, &Op::all(&trace), Answers::AsGiven);
         assert_eq!(replayed.unknown, Vec::<String>::new(), "{}", program.name);
-        live.assert_equal(&Facts::of(&replayed.recorder), program.name);
+        live.assert_equal(&Facts::from_recorder(&replayed.recorder), program.name);
         eprintln!("{}: {} bytes, {} chapters", program.name, packed.len(), trace.chapters.len());
         if store.is_some() {
             std::fs::write(programs::folder().join(program.name).with_extension("trace"), packed).unwrap();
@@ -103,7 +103,7 @@ fn take(program: &Program, folder: &Path) -> (Trace, Facts) {
     ];
     trace.truth = truth.map(|(name, value)| (name.to_owned(), value)).to_vec();
     keep_what_is_used(&mut trace);
-    (trace, Facts::of(&recorder))
+    (trace, Facts::from_recorder(&recorder))
 }
 
 /// Waits until a drain is due.

@@ -21,7 +21,7 @@ struct Part {
 }
 
 impl Part {
-    fn of(trace: &Trace, name: &str) -> Part {
+    fn from_trace(trace: &Trace, name: &str) -> Part {
         let words = said(trace, "part").find(|words| words[0] == name).unwrap();
         let number = |index: usize| words[index].parse().unwrap();
         Part { range: number(1)..number(2), said: number(3) }
@@ -53,7 +53,7 @@ fn functions_have_their_parts_of_cpu_time() {
     for (name, tolerance) in [("spin", 0.1), ("spin-inherited", 0.1), ("static", 0.15)] {
         let trace = trace(name);
         let recorder = replay(&trace);
-        let (first, second) = (Part::of(&trace, "first"), Part::of(&trace, "second"));
+        let (first, second) = (Part::from_trace(&trace, "first"), Part::from_trace(&trace, "second"));
         let recorded = (first.time(&recorder, State::Awake), second.time(&recorder, State::Awake));
         assert_share(name, recorded, (first.said, second.said), tolerance);
         // Together they are nearly all of it.
@@ -66,7 +66,7 @@ fn functions_have_their_parts_of_sleep() {
     for name in ["sleeps", "sleeps-inherited"] {
         let trace = trace(name);
         let recorder = replay(&trace);
-        let (long, short) = (Part::of(&trace, "nap_long"), Part::of(&trace, "nap_short"));
+        let (long, short) = (Part::from_trace(&trace, "nap_long"), Part::from_trace(&trace, "nap_short"));
         let recorded = (long.time(&recorder, State::Asleep), short.time(&recorder, State::Asleep));
         assert_share(name, recorded, (long.said, short.said), 0.05);
         let (recorded, said) = (recorded.0 + recorded.1, long.said + short.said);
@@ -95,7 +95,7 @@ fn stacks_are_whole() {
 fn stacks_deeper_than_samples_are_whole() {
     let trace = trace("deep");
     let recorder = replay(&trace);
-    let descend = Part::of(&trace, "descend");
+    let descend = Part::from_trace(&trace, "descend");
     let levels = descend.said as usize;
     let (mut whole, mut cut) = (0, 0);
     for (sample, frames) in samples(&recorder, State::Awake).filter(|(sample, _)| sample.hits > 0) {

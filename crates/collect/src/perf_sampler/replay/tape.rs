@@ -111,7 +111,7 @@ impl Tape {
             return;
         }
         let mut trace = self.written().borrow_mut();
-        let taken = Taken::of(source, raw, worth, trace.setup.counted);
+        let taken = Taken::from_record(source, raw, worth, trace.setup.counted);
         let Some(Chapter { step: Step::Drain { records, .. }, .. }) = trace.chapters.last_mut() else {
             panic!("records are read in drains");
         };
@@ -307,7 +307,7 @@ pub(in crate::perf_sampler) fn find_file(
             };
             let file = number.and_then(|number| {
                 let mut file =
-                    ElfFile::of_trace(OpenedFile::of(TapedFile { tape: Rc::clone(tape), number }))?;
+                    ElfFile::from_trace(OpenedFile::from_taped(TapedFile { tape: Rc::clone(tape), number }))?;
                 file.find_eh_frame();
                 Some(Rc::new(file))
             });

@@ -116,7 +116,7 @@ impl Trace {
 
 impl Taken {
     /// A record that a ring holds now. What the kernel has not written is zero here: there lie the bytes of older records.
-    pub(super) fn of(source: Source, raw: Raw<'_>, worth: Option<u64>, counted: bool) -> Taken {
+    pub(super) fn from_record(source: Source, raw: Raw<'_>, worth: Option<u64>, counted: bool) -> Taken {
         let mut body = raw.body.to_vec();
         if raw.kind == PERF_RECORD_SAMPLE
             && let Some(unused) = unused_room(&body, counted)

@@ -23,15 +23,15 @@ fn is_near(one: u64, other: u64, part: f64) -> bool {
 
 fn facts(name: &str) -> (std::rc::Rc<Trace>, Facts) {
     let trace = trace(name);
-    let facts = Facts::of(&replay(&trace));
+    let facts = Facts::from_recorder(&replay(&trace));
     (trace, facts)
 }
 
 #[test]
 fn the_same_bytes_give_the_same_recording() {
     for (name, trace) in traces() {
-        let once = Facts::of(&replay(&trace));
-        once.assert_equal(&Facts::of(&replay(&trace)), name);
+        let once = Facts::from_recorder(&replay(&trace));
+        once.assert_equal(&Facts::from_recorder(&replay(&trace)), name);
         assert!(once.awake() > 0, "{name}");
     }
 }
@@ -39,7 +39,7 @@ fn the_same_bytes_give_the_same_recording() {
 #[test]
 fn lives_are_in_order_and_have_no_more_time_than_they_last() {
     for (name, trace) in traces() {
-        let facts = Facts::of(&replay(&trace));
+        let facts = Facts::from_recorder(&replay(&trace));
         let (began, ended) = (number(&trace, "began"), number(&trace, "ended"));
         for process in &facts.processes {
             let end = process.end.unwrap_or_else(|| panic!("{name}: {process:?} has no end"));
@@ -63,7 +63,7 @@ fn lives_are_in_order_and_have_no_more_time_than_they_last() {
 #[test]
 fn cpu_time_is_the_kernels() {
     for (name, trace) in traces() {
-        let facts = Facts::of(&replay(&trace));
+        let facts = Facts::from_recorder(&replay(&trace));
         let (recorded, counted) = (facts.awake(), number(&trace, "cpu"));
         // Inherited events end with their thread, before the kernel has taken it apart, and begin with the exec of the program.
         let missing =
@@ -78,7 +78,7 @@ fn cpu_time_is_the_kernels() {
 #[test]
 fn no_thread_has_less_time_than_the_kernels_account_said_or_than_it_said_itself() {
     for (name, trace) in traces().filter(|(name, _)| *name != "lost") {
-        let recorded = Facts::of(&replay(&trace)).awake_by_tid();
+        let recorded = Facts::from_recorder(&replay(&trace)).awake_by_tid();
         let mut accounts: BTreeMap<u32, u64> = BTreeMap::new();
         for thread in trace.chapters.iter().flat_map(|chapter| &chapter.after.threads) {
             if let Some(account) = Option::<SchedStat>::get(&mut &thread.answers[0][..]).flatten() {
