@@ -14,9 +14,6 @@ pub fn tests(extent: Extent) -> Result<Tally> {
     let tools = Tools::with_tests()?;
     let mut nextest = cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "slow"]);
     nextest.args(["--hide-progress-bar", "--final-status-level", "flaky"]);
-    // Most tests wait for programs.
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    nextest.args(["--test-threads", &(2 * cpus).to_string()]);
     nextest.env("AWAITS_BIN", &tools.awaits);
     nextest.env("STACKGLASS_BIN", &tools.stackglass).env("WORKLOADS_BIN", &tools.workloads);
     if extent == Extent::Full {
