@@ -138,9 +138,10 @@ fn a_closed_terminal_ends_the_program_as_it_does_alone() {
 #[test]
 fn a_closed_terminal_ends_the_program_after_its_recording_as_well() {
     let place = Place::new();
-    let script = "trap 'exit 7' HUP; for i in $(seq 400); do sleep 0.05; done";
+    let script = "trap 'exit 7' HUP; echo > ready; for i in $(seq 400); do sleep 0.05; done";
     let arguments = ["record", "--duration", "100ms", "--", "sh", "-c", script];
     let (terminal, mut child) = Terminal::unread(place.stackglass(arguments));
+    place.await_file("ready");
     let path = place.file("sh.glass");
     wait_until("a complete recording", || {
         stackglass_files::read(&path).is_ok_and(|(_, completeness)| completeness.is_complete())
