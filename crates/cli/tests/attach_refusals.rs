@@ -101,6 +101,22 @@ fn a_closed_stdout_is_a_failure() {
 }
 
 #[test]
+fn who_comes_while_another_traces_waits() {
+    let (place, target) = (Place::new(), Target::start_workload());
+    let start = || {
+        let mut command = place.stackglass_without_perf(["peek", "--driver", "ptrace", "--duration", "2s"]);
+        command.arg(target.pid()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let first = start();
+    wait_until("the first to trace", || !target.is_untouched());
+    let later = start().wait_with_output().unwrap();
+    assert!(later.status.success(), "{}", text(&later.stderr));
+    assert!(text(&later.stderr).contains("your peek follows"), "{}", text(&later.stderr));
+    assert!(text(&later.stdout).contains("In short, of each thread's time"), "{}", text(&later.stdout));
+    assert!(first.wait_with_output().unwrap().status.success());
+}
+
+#[test]
 fn two_who_trace_take_turns() {
     let (place, target) = (Place::new(), Target::start_workload());
     let start = || {

@@ -166,7 +166,11 @@ fn attach_when_free(
     options: &OutsidePeek,
     client: &mut dyn PeekClient,
 ) -> Result<Option<(Attached, String)>, Refusal> {
-    access::check(options.pid, options.driver.unwrap_or(Driver::Perf))?;
+    match access::check(options.pid, options.driver.unwrap_or(Driver::Perf)) {
+        // That may be another Stackglass: the lock of the tracer tells.
+        Ok(()) | Err(Refusal::Traced { .. }) => {}
+        Err(refusal) => return Err(refusal),
+    }
     let choice = choice::choose_for_peek(options.pid, options.driver)?;
     let mut waits = false;
     loop {

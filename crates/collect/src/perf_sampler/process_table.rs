@@ -325,15 +325,9 @@ impl ProcessTable {
         self.threads.insert(tid, thread);
     }
 
-    /// Gives all time so far to stacks, for threads that have moved or for `all`.
-    pub(super) fn settle(&mut self, all: bool, recorder: &mut Recorder) {
-        let until = self.until;
-        if !self.sampling {
-            return;
-        }
-        self.check_accounts();
-        let ProcessTable { processes, threads, moved, .. } = self;
-        let mut settling = Settling {
+    /// Processes and threads, and what settling needs besides them.
+    fn settled(&mut self) -> Settled<'_> {
+        let settling = Settling {
             system: &self.system,
             cost: &self.cost,
             user_only: self.user_only,
@@ -341,6 +335,22 @@ impl ProcessTable {
             between_drains: self.between_drains as u64,
             alike: self.of_cpus.then_some(&mut self.alike),
         };
+        Settled {
+            processes: &mut self.processes,
+            threads: &mut self.threads,
+            moved: &mut self.moved,
+            settling,
+        }
+    }
+
+    /// Gives all time so far to stacks, for threads that have moved or for `all`.
+    pub(super) fn settle(&mut self, all: bool, recorder: &mut Recorder) {
+        let until = self.until;
+        if !self.sampling {
+            return;
+        }
+        self.check_accounts();
+        let Settled { processes, threads, moved, mut settling } = self.settled();
         let mut one = |thread: &mut Thread| {
             if let Some(process) = processes.get_mut(&thread.pid)
                 && (all || thread.has_moved())
@@ -400,18 +410,11 @@ impl ProcessTable {
         if self.sampling {
             self.check_accounts();
         }
-        let ProcessTable { processes, threads, .. } = self;
-        let mut settling = Settling {
-            system: &self.system,
-            cost: &self.cost,
-            user_only: self.user_only,
-            lost: self.lost_samples > 0,
-            between_drains: self.between_drains as u64,
-            alike: self.of_cpus.then_some(&mut self.alike),
-        };
+        let sampling = self.sampling;
+        let Settled { processes, threads, mut settling, .. } = self.settled();
         let mut threads: Vec<Thread> = std::mem::take(threads).into_values().collect();
         threads.sort_unstable_by_key(|thread| thread.tid);
-        for mut thread in threads.into_iter().filter(|_| self.sampling) {
+        for mut thread in threads.into_iter().filter(|_| sampling) {
             if let Some(process) = processes.get_mut(&thread.pid) {
                 settling.settle(&mut thread, process, now, true, recorder);
             }
@@ -466,6 +469,14 @@ fn announce(thread: &mut Thread, translator: &mut crate::EventTranslator, record
         let Thread { number, tid, began, name, .. } = *thread;
         translator.apply(&Event::ThreadStart { thread: number, tid, at: began, name }, recorder);
     }
+}
+
+/// The parts of the table that settling changes.
+struct Settled<'a> {
+    processes: &'a mut HashMap<u32, Process>,
+    threads: &'a mut HashMap<u32, Thread>,
+    moved: &'a mut Vec<u32>,
+    settling: Settling<'a>,
 }
 
 /// What settling a thread needs besides the thread.

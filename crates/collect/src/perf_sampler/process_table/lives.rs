@@ -3,7 +3,7 @@
 use super::super::process::Process;
 use super::super::thread::Thread;
 use super::super::time::{Phase, ThreadTime};
-use super::{ProcessTable, Settling};
+use super::{ProcessTable, Settled};
 use stackglass_profile::Recorder;
 use stackglass_wire::{Event, ThreadName};
 
@@ -44,19 +44,12 @@ impl ProcessTable {
 
     /// Ends a thread.
     fn end(&mut self, thread: &mut Thread, at: u64, recorder: &mut Recorder) {
-        let ProcessTable { processes, sampling, .. } = self;
+        let sampling = self.sampling;
+        let Settled { processes, mut settling, .. } = self.settled();
         let Some(process) = processes.get_mut(&thread.pid) else { return };
-        if !*sampling {
+        if !sampling {
             return;
         }
-        let mut settling = Settling {
-            system: &self.system,
-            cost: &self.cost,
-            user_only: self.user_only,
-            lost: self.lost_samples > 0,
-            between_drains: self.between_drains as u64,
-            alike: self.of_cpus.then_some(&mut self.alike),
-        };
         settling.settle(thread, process, at, true, recorder);
         let (thread_id, at, cpu) = (thread.number, thread.time.until(), thread.time.assigned());
         if let Some(translator) = process.existing_translator() {
