@@ -14,7 +14,7 @@ const USAGE: &str = "truth WHAT FILE
   bursts FILE ACCOUNT       functions of the line of JSON that a workload `burst-…` printed
   threads FILE              every thread
   sleepers FILE             time asleep by place
-  info FILE                totals, processes and counters";
+  about FILE                totals, processes and counters";
 
 const PROGRAM: &str = "workloads";
 

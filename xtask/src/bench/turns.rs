@@ -12,7 +12,7 @@ use anyhow::Result;
 
 /// The way without a profiler.
 pub const PLAIN: &str = "plain";
-/// The way with the same events, whose records nobody reads.
+/// The way with inherited events, whose records nobody reads.
 pub const FLOOR: &str = "floor";
 
 /// One way to run the same work: its name and the words that come before the program's.
@@ -41,7 +41,7 @@ pub fn ways(setup: &Setup) -> Vec<Way> {
     ways
 }
 
-/// The same, and the floor: a C program that opens the events of `record` and throws the records away.
+/// The same, and the floor: a C program that opens inherited events, as `record` does without rights, and throws the records away.
 ///
 /// # Errors
 /// If it cannot be compiled.

@@ -43,7 +43,7 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| word.to_string()).collect()
 }
 
-/// One busy thread for about six seconds.
+/// One busy thread for about four seconds.
 pub fn busy(setup: &Setup) -> Result<Vec<Figure>> {
     let program = setup.workload(&["fib", "--work", setup.either("18", "6")]);
     let bounds: &[_] = &[("samply", 0.6)];
