@@ -29,7 +29,7 @@ fn whole(setup: &Setup, program: &[String], turns: usize, measures: &[Measure<'_
     let ways = ways_and_floor(setup)?;
     // The first run of all fills the page cache.
     setup.run(program)?;
-    let rounds = rounds(setup, &ways, None, program, turns)?;
+    let rounds = rounds(setup, &ways, program, turns)?;
     let mut figures = Vec::new();
     for (what, added, bounds) in measures {
         figures.extend(compare(what, &ways, &rounds, added, bounds));
