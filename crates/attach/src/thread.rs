@@ -1,9 +1,9 @@
 //! One thread that is tracked.
 
-use super::deep_stack::DeepStack;
 use super::interrupted_call::{PutBack, RepeatedCall};
 use super::perf_events::Event as PerfEvent;
 use super::sampling_period::SamplingPeriod;
+use stackglass_perf::deep_stack::DeepStack;
 use stackglass_proc_text::{SchedStat, SleepPlace};
 use stackglass_procfs::threads::Files;
 use stackglass_sampling::{PollInterval, ThreadTime};
