@@ -110,6 +110,7 @@ fn tasks_that_block_their_worker_are_named() {
 }
 
 #[test]
+#[ignore = "long: three programs, some seconds each"]
 fn a_blocked_current_thread_runtime() {
     for (kind, own) in [("sleeps", "block_sleep"), ("loops", "block_loop"), ("locks", "block_lock")] {
         let host = Host::start(kind);
@@ -127,14 +128,24 @@ fn a_blocked_current_thread_runtime() {
     }
 }
 
-#[test]
-fn tasks_that_never_rest_do_not_block() {
+fn never_blocks(times: u32) {
     for kind in ["yields", "short", "woken"] {
         let host = Host::start(kind);
-        for _ in 0..5 {
+        for _ in 0..times {
             host.blocking(&[]);
         }
     }
+}
+
+#[test]
+fn tasks_that_never_rest_do_not_block() {
+    never_blocks(1);
+}
+
+#[test]
+#[ignore = "long: thirty readings"]
+fn tasks_that_never_rest_never_block() {
+    never_blocks(10);
 }
 
 #[test]

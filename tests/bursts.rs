@@ -38,6 +38,7 @@ fn judged(program: &[&str], beside: bool) -> Judgement {
 }
 
 #[test]
+#[ignore = "long: shares of wall time"]
 fn short_bursts_between_sleeps() {
     holds(&["burst-sleep", "--burst", "60", "--pause", "300", "--work", "15000"], false);
 }
@@ -48,6 +49,7 @@ fn two_processes_that_answer_each_other() {
 }
 
 #[test]
+#[ignore = "long: shares of wall time"]
 fn bursts_by_a_timer_beside_busy_neighbours() {
     holds(&["burst-timer", "--burst", "400", "--pause", "1000", "--work", "3000"], true);
 }

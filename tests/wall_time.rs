@@ -163,6 +163,7 @@ fn tasks_wait_in_their_lines_for_their_parts_of_the_time() {
 
 /// Each task counts with its own time: many that live shortly, all at once, weigh as much as one that lives long.
 #[test]
+#[ignore = "long: shares of wall time"]
 fn a_crowd_of_tasks_has_the_time_of_all_of_them() {
     let outcome = Record::new(awaits()).args(["crowd", "10"]).flag("--walltime").run();
     assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
@@ -200,6 +201,7 @@ fn a_crowd_of_tasks_has_the_time_of_all_of_them() {
 }
 
 #[test]
+#[ignore = "long: shares of wall time"]
 fn tasks_that_never_rest_have_possible_stacks() {
     let running =
         Record::new(awaits()).args(["busy", "4"]).flag("--walltime").flag("--duration").flag("15s").start();
@@ -283,6 +285,7 @@ fn threads_without_tasks_have_their_parts_of_the_time() {
 
 /// Most brief sleeps fall between two reads. Each belongs to the function that sleeps so long, whatever the user may sample.
 #[test]
+#[ignore = "long: shares of wall time"]
 fn brief_sleeps_have_their_parts_of_the_time() {
     let ordinary = ["setpriv", "--bounding-set=-perfmon,-sys_admin,-sys_ptrace"];
     for before in [&[][..], &ordinary] {
@@ -317,6 +320,7 @@ fn brief_sleeps_have_their_parts_of_the_time() {
 /// A task snapshot must not begin the time-outs of sleeping threads anew. Other load makes timers late as well, so the best of several
 /// tries counts.
 #[test]
+#[ignore = "long: shares of wall time"]
 fn timers_are_not_late() {
     const TRIES: usize = 8;
     let late = |outcome: &Outcome| -> f64 {
@@ -391,6 +395,7 @@ fn sampled(host: &Host, name: &str) -> BTreeMap<String, (BTreeSet<u64>, u32, f64
 }
 
 #[test]
+#[ignore = "long: shares of wall time"]
 fn named_tasks_of_other_executors() {
     let host = Host::start_program(&awaits().with_file_name("awaits-wrapped"), &["executors"]);
     let found = sampled(&host, "smol_first");
@@ -425,6 +430,7 @@ fn named_tasks_of_other_executors() {
 }
 
 #[test]
+#[ignore = "long: shares of wall time"]
 fn a_named_task_of_tokio_counts_once() {
     let host = Host::start_program(&awaits().with_file_name("awaits-wrapped"), &["wrapped-many", "300"]);
     // More tasks than one snapshot has.
