@@ -20,14 +20,14 @@ fn word(layouts: &Layouts, id: TypeId) -> Option<u64> {
 pub(super) fn atomic(compiler: &mut Compiler<'_>, layout: &Layout) -> Option<Compiled> {
     let layouts = compiler.layouts;
     let (at, data) = named(layouts, layout, "data")?;
-    let target = argument(layout, "T")?;
+    let target = argument(layout, "T").filter(|target| layouts.get(*target).size > 1);
     let slot = Slot {
         name: "".into(),
         base: 0,
         pointer: at.checked_add(word(layouts, data)?)?,
         hold: Hold::Refers,
-        // Slices have a length before them, which their name does not tell.
-        contains: (layouts.get(target).size > 1).then_some(BlockType::One(target)),
+        // Slices have a length before them, which their type does not tell.
+        contains: target.map(BlockType::One),
         text: false,
         kind: Kind::AnyTag,
     };
