@@ -1,6 +1,6 @@
 //! Programs that work in short bursts: the recorded time of each function is that of its thread's clock.
 //!
-//! The checks and bounds are those of `cargo xtask bench bursts`, which runs more shapes, eight times each.
+//! `truth::bursts` has the checks and bounds.
 
 use truth::bursts::Judgement;
 use truth::{NamedStacks, bursts};

@@ -1,6 +1,6 @@
 // The floor of `record`: opens the events that Stackglass opens, runs a program, and throws the records away.
 // Nothing that samples this program in this way can cost less. Usage: floor inherited|per-cpu PROGRAM [ARGUMENT ...]
-// The settings are those of crates/collect/src/outside/events.rs: two events for each CPU, a period of 1 ms of CPU time,
+// The settings are those of crates/collect/src/perf_sampler/events.rs: two events for each CPU, a period of 1 ms of CPU time,
 // registers and 63 KiB of stack in each sample, and rings of the same sizes.
 #define _GNU_SOURCE
 #include <errno.h>

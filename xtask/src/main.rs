@@ -17,7 +17,7 @@ const HELP: &str = "\
 cargo xtask test          formatting, lints, docs, licences, all tests, a stress of 20 s (25 minutes on two CPUs)
 cargo xtask test --full   the same with the long tests and many more random cases
 cargo xtask test STEP …   only these steps; `cargo xtask test list` names them
-cargo xtask bench         measure every row of bench/RESULTS.md, peers included (about 40 minutes)
+cargo xtask bench         measure every row of bench/RESULTS.md, peers included
 cargo xtask bench ROW …   only these rows; `cargo xtask bench list` names them
     --quick               fewer rounds, shorter runs: for a first look, not for RESULTS.md
     --peers FOLDER        folder of the peers (default: target/peers)

@@ -7,7 +7,7 @@
 
 use crate::NamedStacks;
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Largest deviation in sigma.
@@ -154,31 +154,13 @@ impl Judgement {
         }
         faults
     }
-
-    /// As JSON.
-    pub fn json(&self) -> Value {
-        let functions: Vec<Value> = self
-            .functions
-            .iter()
-            .map(|function| {
-                json!({
-                    "function": function.name, "shown_ns": function.shown_ns, "true_ns": function.true_ns,
-                    "hits": function.hits, "expected": function.expected, "ratio": function.ratio(),
-                    "sigma_of_hits": function.sigma_of_hits(), "sigma_of_time": function.sigma_of_time(),
-                })
-            })
-            .collect();
-        json!({
-            "functions": functions, "without_stacks": self.without_stacks, "unseen_ns": self.unseen_ns,
-            "faults": self.faults(),
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Seen;
+    use serde_json::json;
 
     fn named(stacks: &[(&[&str], bool, u64, u64)]) -> NamedStacks {
         let mut named = NamedStacks::default();

@@ -39,8 +39,6 @@ fn part(name: &str) -> Part {
         _ if name.contains("chain_root") => Part::Root,
         _ if name.contains("chain_leaf") => Part::Leaf,
         _ if name.contains("spin_rounds") || name.contains("inlined_round") => Part::Spin,
-        // pprof-rs gives inlined functions without their path.
-        "rotate_left" | "wrapping_mul" | "next" | "spec_next" => Part::Core,
         _ if name.starts_with("core::") || name.starts_with("<core::") || name.starts_with("<u64>::") => {
             Part::Core
         }

@@ -1,19 +1,15 @@
 //! Checks stacks, shares and times in recordings of known programs.
 //!
-//! * [`NamedStacks`]: stacks as lists of function names, from a recording or from the output of a peer, so that the same
-//!   checks apply to all.
+//! * [`NamedStacks`]: stacks of a recording as lists of function names.
 //! * [`chain`]: exactness of the stacks of the workload `chain`.
 //! * [`shares`]: hits and time of named functions.
 //! * [`bursts`]: time and hits of functions, compared with the program's own account.
 //! * [`threads`]: time and hits of each thread.
-//! * [`sleepers`]: stacks of sleeping threads.
 
 pub mod bursts;
 pub mod chain;
-pub mod folded;
 pub mod named;
 pub mod shares;
-pub mod sleepers;
 pub mod threads;
 
 pub use named::{NamedStacks, Seen};

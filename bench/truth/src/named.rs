@@ -1,4 +1,4 @@
-//! Stacks as lists of names, from any profiler.
+//! Stacks as lists of names.
 
 use stackglass_profile::{Recording, StackId};
 use std::collections::HashMap;

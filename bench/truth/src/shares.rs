@@ -1,7 +1,6 @@
 //! Hits and time of functions by name, each stack counted once for each function in it.
 
 use crate::NamedStacks;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Hits and time of a function.
@@ -36,12 +35,4 @@ pub fn by_function(named: &NamedStacks, prefix: &str) -> BTreeMap<String, Share>
         }
     }
     shares
-}
-
-/// As JSON: one object by function name.
-pub fn json(shares: &BTreeMap<String, Share>) -> Value {
-    shares
-        .iter()
-        .map(|(name, share)| (name.clone(), json!({"hits": share.hits, "time_ns": share.time})))
-        .collect()
 }

@@ -11,21 +11,16 @@ use workloads::options::Options;
 use workloads::report::Report;
 use workloads::{
     allocate, beside, bursts, chain, churn, deep, fib, handed_over, heaps, hostile, live_graph, measured,
-    parked, shares, sleepers, small_objects, text_tree, threads, variants, waiters,
+    parked, small_objects, text_tree, threads, waiters,
 };
 
 /// Name, description, and the function that runs it.
 type Workload = (&'static str, &'static str, fn(&Options, &mut Report));
 
 const WORKLOADS: &[Workload] = &[
-    ("empty", "does nothing", |_, _| ()),
     ("chain", "one thread below --depth known callers (20)", chain::run),
-    ("shares", "functions whose shares of the CPU time are known", shares::run),
-    ("variants", "ten functions, one of them --slower PERCENT", variants::run),
-    ("mix", "four threads: cpu, sleeper, holder and waiter of a mutex", threads::mix),
     ("busy", "--threads threads that compute (6)", threads::busy),
     ("parked", "--threads threads that wait (1000) and one that computes", parked::run),
-    ("sleepers", "--threads threads (100) that loop over every way to wait", sleepers::run),
     ("deep", "--depth calls deep (100000) on a large stack", deep::run),
     ("allocate", "--threads threads (4) that allocate and free as fast as they can", allocate::run),
     ("text-tree", "a text becomes a tree, a copy and a text, --work times", text_tree::run),
@@ -39,9 +34,7 @@ const WORKLOADS: &[Workload] = &[
     ("forks", "--work forked children (200) that live on for a while", churn::forks),
     ("hostile", "all of this and more at once", hostile::run),
     ("burst-sleep", "bursts of --burst US (60), a sleep of --pause US (300) after each", bursts::sleep),
-    ("burst-mixed", "bursts and sleeps of all lengths", bursts::mixed),
     ("burst-timer", "a burst at each expiry of a timer", bursts::timer),
-    ("burst-pipe", "two threads that burst in turn, over pipes", bursts::pipe),
     ("burst-socket", "two processes that burst in turn, over sockets", bursts::socket),
     ("fib", "Fibonacci numbers by recursion, --work of them (1)", fib::run),
     ("waiters", "--threads processes (20) that only wait for --seconds", waiters::run),
@@ -64,11 +57,6 @@ fn main() -> ExitCode {
         return usage(&format!("there is no workload {:?}", options.name));
     };
     let mut report = Report::new(name);
-    #[cfg(feature = "pprof")]
-    let guard = options
-        .pprof
-        .as_ref()
-        .map(|_| pprof::ProfilerGuardBuilder::default().frequency(options.hz).build().expect("pprof starts"));
     #[cfg(any(feature = "stackglass", feature = "dhat"))]
     let _recording = match options.allocs.as_deref().map(allocator::start).transpose() {
         Ok(recording) => recording,
@@ -78,30 +66,8 @@ fn main() -> ExitCode {
     run(&options, &mut report);
     before.until_now(&mut report);
     report.number("rss_kib", resident_kib());
-    #[cfg(feature = "pprof")]
-    if let (Some(guard), Some(path)) = (guard, &options.pprof) {
-        write_folded(&guard, path);
-    }
     println!("{report}");
     ExitCode::SUCCESS
-}
-
-/// Writes the stacks of pprof-rs, one in each line: `root;…;leaf count`.
-#[cfg(feature = "pprof")]
-fn write_folded(guard: &pprof::ProfilerGuard<'_>, path: &str) {
-    use std::io::Write;
-    let profile = guard.report().build().expect("pprof reports");
-    let mut out = std::io::BufWriter::new(std::fs::File::create(path).expect("the file can be made"));
-    for (stack, count) in &profile.data {
-        let names: Vec<String> = stack
-            .frames
-            .iter()
-            .rev()
-            .flat_map(|frame| frame.iter().rev())
-            .map(|frame| frame.name())
-            .collect();
-        writeln!(out, "{} {count}", names.join(";")).expect("the file can be written");
-    }
 }
 
 fn usage(message: &str) -> ExitCode {

@@ -15,18 +15,10 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Seed of every random choice.
     pub seed: u64,
-    /// Percentage by which one function is slower.
-    pub slower: Option<u64>,
     /// Length of a burst, us.
     pub burst: Option<u64>,
     /// Wait after a burst, us.
     pub pause: Option<u64>,
-    /// Samples per second for a built-in profiler.
-    #[cfg(feature = "pprof")]
-    pub hz: i32,
-    /// Profile with pprof-rs and write folded stacks here.
-    #[cfg(feature = "pprof")]
-    pub pprof: Option<String>,
     /// What the built-in profiler of allocations starts with.
     #[cfg(any(feature = "stackglass", feature = "dhat"))]
     pub allocs: Option<String>,
@@ -43,13 +35,8 @@ impl Options {
             depth: None,
             threads: None,
             seed: 1,
-            slower: None,
             burst: None,
             pause: None,
-            #[cfg(feature = "pprof")]
-            hz: 1000,
-            #[cfg(feature = "pprof")]
-            pprof: None,
             #[cfg(any(feature = "stackglass", feature = "dhat"))]
             allocs: None,
         };
@@ -59,14 +46,9 @@ impl Options {
                 "--work" => options.work = Some(number(flag, value)?),
                 "--depth" => options.depth = Some(number(flag, value)?),
                 "--threads" => options.threads = Some(number(flag, value)?),
-                "--slower" => options.slower = Some(number(flag, value)?),
                 "--burst" => options.burst = Some(number(flag, value)?),
                 "--pause" => options.pause = Some(number(flag, value)?),
                 "--seed" => options.seed = number(flag, value)?,
-                #[cfg(feature = "pprof")]
-                "--hz" => options.hz = number(flag, value)?,
-                #[cfg(feature = "pprof")]
-                "--pprof" => options.pprof = Some(value.clone()),
                 #[cfg(any(feature = "stackglass", feature = "dhat"))]
                 "--allocs" => options.allocs = Some(value.clone()),
                 _ => return Err(format!("unknown flag {flag}")),

@@ -15,7 +15,6 @@ mod calls;
 pub mod choice;
 mod clock;
 mod deadlock;
-mod deep_stack;
 mod detach_for_copy;
 pub mod driver;
 pub mod frozen;

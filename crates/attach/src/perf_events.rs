@@ -9,10 +9,11 @@ use stackglass_perf::attributes::{
     self, Attributes, PERF_COUNT_SW_TASK_CLOCK, PERF_TYPE_SOFTWARE, flags, sample,
 };
 use stackglass_perf::breakpoint;
+use stackglass_perf::deep_stack::{DeepStack, SampledStack};
 use stackglass_perf::records::{ABI_64, PERF_RECORD_SAMPLE};
 use stackglass_perf::registers;
 use stackglass_perf::ring::Ring;
-use stackglass_unwind::{Registers, StackMemory};
+use stackglass_unwind::Registers;
 use std::io;
 
 /// Bytes of stack that the kernel copies.
@@ -126,8 +127,6 @@ fn sampling(stack: usize) -> Attributes {
 pub struct Dump {
     at: u64,
     bytes: Vec<u8>,
-    /// An address beyond its end was read.
-    pub passed_end: bool,
 }
 
 impl Dump {
@@ -149,16 +148,10 @@ impl Dump {
     pub fn end(&self) -> u64 {
         self.at + self.bytes.len() as u64
     }
-}
 
-impl StackMemory for Dump {
-    fn read_u64(&mut self, address: u64) -> Option<u64> {
-        let from = usize::try_from(address.wrapping_sub(self.at)).ok()?;
-        let Some(bytes) = self.bytes.get(from..from.checked_add(8)?) else {
-            self.passed_end |= from < self.bytes.len() + (1 << 30);
-            return None;
-        };
-        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    /// The stack of a sample that was `taken` at this moment: the copy, and what is `beyond` it.
+    pub fn stack<'a>(&'a self, taken: u64, beyond: Option<&'a mut DeepStack>) -> SampledStack<'a> {
+        SampledStack::new(self.at, &self.bytes, taken, beyond)
     }
 }
 
@@ -181,13 +174,14 @@ fn parse(record: &[u8], stack: &mut Dump) -> Option<Sample> {
     };
     stack.bytes.clear();
     stack.bytes.extend_from_slice(bytes.get(..real.min(size))?);
-    (stack.at, stack.passed_end) = (registers.sp(), false);
+    stack.at = registers.sp();
     Some(Sample { at, ran, registers })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stackglass_unwind::StackMemory;
 
     fn record(stack: &[u64], real: u64) -> Vec<u8> {
         let mut words = vec![77, 88, ABI_64];
@@ -207,10 +201,11 @@ mod tests {
             (sample.registers.pc(), sample.registers.sp(), sample.registers.rbp()),
             (1008, 1007, Some(1006))
         );
-        assert_eq!((dump.read_u64(1007), dump.read_u64(1015)), (Some(5), Some(6)));
-        assert!(!dump.passed_end);
-        assert_eq!(dump.read_u64(1023), None, "that was not copied");
-        assert!(dump.passed_end);
+        let mut stack = dump.stack(77, None);
+        assert_eq!((stack.read_u64(1007), stack.read_u64(1015)), (Some(5), Some(6)));
+        assert!(!stack.passed_top);
+        assert_eq!(stack.read_u64(1023), None, "that was not copied");
+        assert!(stack.passed_top);
         let whole = record(&[5, 6, 7], 24);
         for len in 0..whole.len() {
             assert!(parse(&whole[..len], &mut dump).is_none(), "{len}");

@@ -16,7 +16,7 @@ use super::thread::{KernelSampling, StopRequest, WakeUp};
 use super::trace_reports::read_samples;
 use stackglass_proc_text::{SchedStat, Sleep, SleepPlace, ThreadState};
 use stackglass_procfs::Status;
-use stackglass_sampling::{LastStack, Observation, Stack, Step};
+use stackglass_sampling::{LastStack, Observation, PollInterval, Stack, Step};
 use stackglass_unwind::Registers;
 use stackglass_wire::{Counter, cut};
 use std::io;
@@ -24,9 +24,9 @@ use std::io;
 /// A stop that was not reported for so long is checked, ns.
 const STOP_DUE: u64 = 10_000_000;
 
-/// Looks at a thread at a tick that began at `now`. A sleeping thread is looked at again after at most `longest` ticks. False
+/// Looks at a thread at a tick that began at `now`. A sleeping thread is looked at again after at most `longest`. False
 /// if the thread is gone.
-pub(crate) fn poll(process: &mut SampledProcess, index: usize, now: u64, longest: u64) -> bool {
+pub(crate) fn poll(process: &mut SampledProcess, index: usize, now: u64, longest: PollInterval) -> bool {
     let tick = process.tick;
     let thread = &mut process.threads[index];
     thread.due = tick + 1;
@@ -54,7 +54,7 @@ pub(crate) fn poll(process: &mut SampledProcess, index: usize, now: u64, longest
         reuse(process, index, now, stat, longest);
         return true;
     }
-    thread.interval = 1;
+    thread.interval = PollInterval::EACH_TICK;
     process.moved_at = tick;
     if first == Step::ReadState {
         seen.state = match thread.files.state() {
@@ -89,12 +89,12 @@ fn is_alive(tid: u32) -> bool {
 }
 
 /// The thread did not run: its last stack gets all time since the last observation.
-fn reuse(process: &mut SampledProcess, index: usize, now: u64, stat: SchedStat, longest: u64) {
+fn reuse(process: &mut SampledProcess, index: usize, now: u64, stat: SchedStat, longest: PollInterval) {
     process.events.count(Counter::Unmoved);
     let thread = &mut process.threads[index];
     thread.time.account.update_with(now, stat);
-    thread.interval = (thread.interval * 2).min(longest);
-    thread.due = process.tick + thread.interval;
+    thread.interval = thread.interval.lengthened(longest);
+    thread.due = process.tick + thread.interval.ticks();
     if thread.time.has_long_rest() {
         thread.time.extend_sleeping(&mut process.events.of(thread.number), now);
     }

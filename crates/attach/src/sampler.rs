@@ -12,7 +12,7 @@ use super::{Driver, Orders, Stopped, access, detach_for_copy, leak_check, trace_
 use foldhash::HashSet;
 use stackglass_procfs::process::{self, ImageKey};
 use stackglass_procfs::{Status, threads};
-use stackglass_sampling::{Random, TickSchedule};
+use stackglass_sampling::{PollInterval, Random, TickSchedule};
 use stackglass_wire::{Event, ThreadName};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
@@ -28,7 +28,7 @@ const COPIES_EVERY: u64 = 10_000_000;
 /// Threads that may be looked at in each tick before sleeping threads are looked at less often.
 const POLLS: usize = 64;
 /// Most ticks between two observations of a sleeping thread.
-const LONGEST: u64 = 32;
+const LONGEST: u8 = 32;
 /// Ticks without any movement after which a process counts as idle.
 const IDLE_AFTER: u64 = 100;
 /// Ticks from one observation to the next while a process is idle, if it may be sampled less often then.
@@ -136,7 +136,7 @@ impl Sampler {
         self.last_seen = now;
         let process = &mut self.process;
         process.events.tick(now);
-        let longest = (process.threads.len() as u64 / POLLS as u64).next_power_of_two().min(LONGEST);
+        let longest = PollInterval::longest(process.threads.len(), POLLS, LONGEST);
         let mut i = 0;
         while i < process.threads.len() {
             if process.threads[i].due > process.tick || poll(process, i, now, longest) {

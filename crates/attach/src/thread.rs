@@ -1,12 +1,12 @@
 //! One thread that is tracked.
 
-use super::deep_stack::DeepStack;
 use super::interrupted_call::{PutBack, RepeatedCall};
 use super::perf_events::Event as PerfEvent;
 use super::sampling_period::SamplingPeriod;
+use stackglass_perf::deep_stack::DeepStack;
 use stackglass_proc_text::{SchedStat, SleepPlace};
 use stackglass_procfs::threads::Files;
-use stackglass_sampling::ThreadTime;
+use stackglass_sampling::{PollInterval, ThreadTime};
 use stackglass_wire::{ThreadId, ThreadName};
 
 /// A thread.
@@ -36,8 +36,8 @@ pub(crate) struct Thread {
     pub(crate) wakeup: Option<WakeUp>,
     /// Tick of the next observation.
     pub(crate) due: u64,
-    /// Ticks between two observations.
-    pub(crate) interval: u64,
+    /// From one observation to the next.
+    pub(crate) interval: PollInterval,
 }
 
 /// A requested stop.

@@ -2,17 +2,20 @@
 
 use super::calls;
 use super::clock::{self, monotonic};
-use super::deep_stack::WholeStack;
 use super::interrupted_call::{InterruptedCall, PutBack, RepeatedCall};
+use super::perf_events::{Dump, Sample};
 use super::ptrace::{self, TraceReport};
 use super::sampled_process::SampledProcess;
+use super::stack_reader::StackReader;
 use super::stream::EventWriter;
 use super::thread::{KernelSampling, StopRequest, Thread};
 use super::tracking;
+use stackglass_perf::deep_stack::DeepStack;
 use stackglass_proc_text::{SchedStat, SleepPlace};
 use stackglass_sampling::Stack;
 use stackglass_unwind::Registers;
-use stackglass_unwind::walk::{Cut, End};
+use stackglass_unwind::memory::read_process;
+use stackglass_unwind::walk::{Cut, End, Walk};
 use stackglass_wire::{Counter, cut};
 use std::sync::atomic::Ordering::Acquire;
 
@@ -24,6 +27,8 @@ const STOP_SOON: u64 = 1_000_000;
 const REPORT_SOON: u64 = 10_000_000;
 /// How far the kernel's account of a running thread may lag behind, ns: one tick at 100 Hz.
 const ACCOUNT_LAG: u64 = 10_000_000;
+/// Most bytes of a deep stack that are copied, which may be at each tick.
+const DEEP: usize = 1 << 20;
 
 /// What is still to come.
 struct Awaited {
@@ -201,20 +206,9 @@ pub(crate) fn read_samples(process: &mut SampledProcess, index: usize) {
     let mut is_too_deep = false;
     let mut dump = std::mem::take(&mut process.dump);
     while let Some(sample) = event.next(&mut dump) {
-        let mut walk = process.stacks.walk_in(&sample.registers, &mut dump);
-        let mut reason = walk.end.code();
-        if dump.passed_end && walk.end == End::Cut(Cut::UnreadableStack) {
-            is_too_deep = true;
-            reason = cut::DEEP;
-            let living = process.stacks.living();
-            if let Some(deep) = &mut process.threads[index].deep
-                && let Some(below) = deep.below(living, sample.at, &dump)
-            {
-                walk = process.stacks.walk_in(&sample.registers, &mut WholeStack { dump: &mut dump, below });
-                reason = walk.end.code();
-            }
-        }
         let thread = &mut process.threads[index];
+        let (walk, reason) = walk_sample(&mut process.stacks, &sample, &dump, thread.deep.as_deref_mut());
+        is_too_deep |= reason == cut::DEEP;
         let stat = *stat.get_or_insert_with(|| thread.files.stat().unwrap_or(thread.stat));
         // The kernel's account lags behind by up to one of its ticks; two clocks also differ a little.
         let ran = (*ran_before + sample.ran).min(stat.ran + ACCOUNT_LAG);
@@ -239,9 +233,37 @@ pub(crate) fn read_samples(process: &mut SampledProcess, index: usize) {
     // With the next sample, more of the stack is copied.
     let may_copy_more = is_too_deep && thread.deep.is_none();
     if may_copy_more {
-        thread.deep = Some(Box::default());
+        thread.deep = Some(Box::new(DeepStack::new(DEEP)));
     }
     thread.sampling = (!may_copy_more).then_some(sampling);
+}
+
+/// Walks the stack of a sample. Also returns why it is cut, 0 if it is not.
+fn walk_sample(
+    stacks: &mut StackReader,
+    sample: &Sample,
+    dump: &Dump,
+    mut deep: Option<&mut DeepStack>,
+) -> (Walk, u8) {
+    for _ in 0..2 {
+        let mut stack = dump.stack(sample.at, deep.as_deref_mut());
+        let walk = stacks.walk_in(&sample.registers, &mut stack);
+        let is_cut = stack.passed_top && walk.end == End::Cut(Cut::UnreadableStack);
+        if !stack.is_proven() {
+            break;
+        }
+        let living = stacks.living() as i32;
+        let is_read_now = is_cut
+            && deep.as_deref_mut().is_some_and(|deep| {
+                let place = (dump.start(), dump.end());
+                deep.refresh(sample.at, place, monotonic, |at, into| read_process(living, at, into))
+            });
+        if !is_read_now {
+            return (walk, if is_cut { cut::DEEP } else { walk.end.code() });
+        }
+    }
+    // The copied part is right in any case.
+    (stacks.walk_in(&sample.registers, &mut dump.stack(sample.at, None)), cut::DEEP)
 }
 
 /// Reads the stack that a thread had when it woke up, for the next time that it sleeps there.
@@ -250,7 +272,7 @@ fn read_wakeup(process: &mut SampledProcess, index: usize) {
     let mut dump = std::mem::take(&mut process.dump);
     match wakeup.event.next(&mut dump) {
         Some(sample) => {
-            let walk = process.stacks.walk_in(&sample.registers, &mut dump);
+            let walk = process.stacks.walk_in(&sample.registers, &mut dump.stack(sample.at, None));
             let place = SleepPlace { pc: sample.registers.pc(), sp: sample.registers.sp() };
             process.stacks.store_copied(process.threads[index].tid, place, &walk, &dump);
         }

@@ -6,7 +6,7 @@ use super::{Stopped, access};
 use foldhash::HashSet;
 use stackglass_procfs::threads::{self, Files};
 use stackglass_procfs::{Status, process};
-use stackglass_sampling::{CpuAccount, ThreadTime};
+use stackglass_sampling::{CpuAccount, PollInterval, ThreadTime};
 use stackglass_wire::{Counter, Event, ThreadId};
 
 /// Lists the threads and tracks new ones.
@@ -56,7 +56,7 @@ fn track(process: &mut SampledProcess, tid: u32, now: u64) {
         deep: None,
         wakeup: None,
         due: process.tick,
-        interval: 1,
+        interval: PollInterval::EACH_TICK,
     });
 }
 

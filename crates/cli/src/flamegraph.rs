@@ -10,6 +10,7 @@ use crate::failure::{Failure, Outcome};
 use crate::input::{self, Drawable};
 use crate::message;
 use crate::metric_flag::MetricFlag;
+use crate::pick_flags::PickFlags;
 use crate::report_flags::recur_help;
 use crate::values::one_of;
 use clap::Args;
@@ -17,8 +18,8 @@ use colors::Scheme;
 use format::Format;
 use pruned::{PruneRule, func_at_file};
 use regex::Regex;
+use stackglass_report::Recur;
 use stackglass_report::allocation_queries::TypeLeaf;
-use stackglass_report::{Pick, Recur};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -85,13 +86,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "RE")]
     filter: Option<Regex>,
 
-    /// Only these threads: 2, or 1,3,5-7 (numbers as in `stackglass info`)
-    #[arg(long, value_name = "NUMBERS")]
-    threads: Option<Pick>,
-
-    /// Only these tasks, by id: 0x7f00 (ids as `print --groupby task` prints them)
-    #[arg(long, value_name = "IDS")]
-    tasks: Option<Pick>,
+    #[command(flatten)]
+    pick: PickFlags,
 
     /// Count threads that sleep or wait for a CPU as well
     #[arg(long, conflicts_with = "metric")]
@@ -144,8 +140,8 @@ impl Flags {
             ("--no-norepl", self.no_norepl),
             ("--prune", !self.prune.is_empty()),
             ("--filter", self.filter.is_some()),
-            ("--threads", self.threads.is_some()),
-            ("--tasks", self.tasks.is_some()),
+            ("--threads", self.pick.threads.is_some()),
+            ("--tasks", self.pick.tasks.is_some()),
             ("--wall", self.wall),
             ("--metric", self.metric.metric.is_some()),
         ];

@@ -2,15 +2,14 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::input;
+use crate::pick_flags::PickFlags;
 use crate::states_flag::StateFlags;
 use crate::terminal::LayoutFlags;
 use crate::values::one_of;
 use clap::Args;
 use regex::Regex;
 use stackglass_profile::{Recording, State, command_text};
-use stackglass_report::{
-    CallTrees, HotKey, HotTable, HotText, Pick, Selection, Source, hot, nothing_picked, unaccounted_cpu,
-};
+use stackglass_report::{HotKey, HotTable, HotText, Selection, Source, hot, unaccounted_cpu};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -44,13 +43,8 @@ pub(crate) struct Flags {
     #[command(flatten)]
     states: StateFlags,
 
-    /// Only these threads: 2, or 1,3,5-7 (numbers as in `stackglass info`)
-    #[arg(long, value_name = "NUMBERS")]
-    threads: Option<Pick>,
-
-    /// Only these tasks, by id: 0x7f00 (ids as `print --groupby task` prints them)
-    #[arg(long, value_name = "IDS")]
-    tasks: Option<Pick>,
+    #[command(flatten)]
+    pick: PickFlags,
 
     /// Only stacks with a frame that matches, written as `NAME at FILE:LINE`
     #[arg(long, value_name = "RE")]
@@ -85,9 +79,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let input = input::read_with_task_snapshots(&input::choose(flags.file.as_deref())?)?;
     let name = input.name.clone();
     let mut recording = input.into_recording()?;
-    if let Some(why) = missing(flags, &recording)? {
-        return Err(Failure::new(format!("{name}: {why}")));
-    }
+    flags.pick.check(&name, Source::Recording(&recording))?;
     let had_samples = !recording.samples.is_empty();
     let hint = flags.states.hint(&recording);
     let is_all = !is_part(flags) && !recording.is_walltime() && flags.states.states().has_state(State::Awake);
@@ -110,20 +102,10 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     Ok(0)
 }
 
-/// Why there are no samples of the threads and tasks that were asked for.
-fn missing(flags: &Flags, recording: &Recording) -> Result<Option<String>, Failure> {
-    if flags.threads.is_none() && flags.tasks.is_none() {
-        return Ok(None);
-    }
-    let trees = CallTrees::new(Source::Recording(recording)).map_err(Failure::new)?;
-    let [threads, tasks] = [&flags.threads, &flags.tasks].map(|pick| pick.as_ref().unwrap_or(&Pick::All));
-    Ok(nothing_picked(&trees, threads, tasks))
-}
-
 fn selection(flags: &Flags) -> Selection {
     let selection = Selection::new(flags.states.states())
-        .threads(flags.threads.clone().unwrap_or_default())
-        .tasks(flags.tasks.clone().unwrap_or_default());
+        .threads(flags.pick.threads.clone().unwrap_or_default())
+        .tasks(flags.pick.tasks.clone().unwrap_or_default());
     match flags.filter.clone() {
         Some(filter) => selection.with_frame(move |frame| {
             filter.is_match(&format!("{} at {}:{}", frame.func, frame.file, frame.line))
@@ -142,7 +124,7 @@ fn title(recording: &Recording, name: &str) -> String {
 
 /// Whether some threads, tasks or frames were asked for.
 fn is_part(flags: &Flags) -> bool {
-    flags.threads.is_some() || flags.tasks.is_some() || flags.filter.is_some()
+    flags.pick.given() || flags.filter.is_some()
 }
 
 /// Why there is nothing to show.

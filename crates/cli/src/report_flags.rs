@@ -2,9 +2,10 @@
 
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::pick_flags::PickFlags;
 use crate::values::{one_of, whole};
 use clap::Args;
-use stackglass_report::{CallTrees, Format, GroupBy, Pick, Recur, Report, SortedBy, nothing_picked};
+use stackglass_report::{Format, GroupBy, Recur, Report, SortedBy};
 
 /// All options of a [`Report`].
 #[derive(Args, Clone, Debug, Default)]
@@ -54,13 +55,8 @@ pub(crate) struct ReportFlags {
     #[arg(long, value_name = "HOW", value_parser = one_of(Recur::ALL, Recur::word, recur_help))]
     recur: Option<Recur>,
 
-    /// Only these threads: 2, or 1,3,5-7 (numbers as in `stackglass info`)
-    #[arg(long, value_name = "NUMBERS")]
-    threads: Option<Pick>,
-
-    /// Only these tasks, by id: 0x7f00 (ids as --groupby task prints them)
-    #[arg(long, value_name = "IDS")]
-    tasks: Option<Pick>,
+    #[command(flatten)]
+    pick: PickFlags,
 }
 
 /// The short report, or a format of the full one.
@@ -115,8 +111,7 @@ impl ReportFlags {
             self.sortedby.is_some(),
             self.groupby.is_some(),
             self.recur.is_some(),
-            self.threads.is_some(),
-            self.tasks.is_some(),
+            self.pick.given(),
         ];
         flags.into_iter().chain(values).any(|given| given)
     }
@@ -140,15 +135,7 @@ impl ReportFlags {
 
     /// Fails if no sample is of the selected threads and tasks.
     pub(crate) fn check_selection(&self, input: &Input) -> Result<(), Failure> {
-        if self.threads.is_none() && self.tasks.is_none() {
-            return Ok(());
-        }
-        let trees = CallTrees::new(input.source()).map_err(Failure::new)?;
-        let [threads, tasks] = [&self.threads, &self.tasks].map(|pick| pick.as_ref().unwrap_or(&Pick::All));
-        match nothing_picked(&trees, threads, tasks) {
-            Some(why) => Err(Failure::new(format!("{}: {why}", input.name))),
-            None => Ok(()),
-        }
+        self.pick.check(&input.name, input.source())
     }
 
     /// The report with these options. Foreign frames are shown if `foreign`, unless a flag says otherwise.
@@ -169,10 +156,10 @@ impl ReportFlags {
         if let Some(factor) = self.noisefloor {
             report = report.noisefloor(factor);
         }
-        if let Some(threads) = &self.threads {
+        if let Some(threads) = &self.pick.threads {
             report = report.threads(threads.clone());
         }
-        if let Some(tasks) = &self.tasks {
+        if let Some(tasks) = &self.pick.tasks {
             report = report.tasks(tasks.clone());
         }
         report

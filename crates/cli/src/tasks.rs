@@ -1,5 +1,6 @@
 //! `stackglass tasks PID`: what every async task of a process waits for, line by line.
 
+use crate::copy_flags::CopyFlags;
 use crate::failure::{Failure, Outcome};
 use crate::message;
 use crate::terminal::LayoutFlags;
@@ -43,13 +44,8 @@ pub(crate) struct Flags {
     #[arg(long, conflicts_with = "json")]
     all: bool,
 
-    /// Read the process itself, which stands still meanwhile, instead of a copy
-    #[arg(long)]
-    stop: bool,
-
-    /// Stop threads inside system calls as well: these may return early, with less data. For processes that are refused otherwise
-    #[arg(long)]
-    interrupt_calls: bool,
+    #[command(flatten)]
+    copy: CopyFlags,
 
     /// Print one JSON object (docs/json.md)
     #[arg(long)]
@@ -61,8 +57,11 @@ pub(crate) struct Flags {
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let pid = process_of(flags.pid);
-    let options =
-        TasksOptions { stop: flags.stop, interrupt_calls: flags.interrupt_calls, ..TasksOptions::default() };
+    let options = TasksOptions {
+        stop: flags.copy.stop,
+        interrupt_calls: flags.copy.interrupt_calls,
+        ..TasksOptions::default()
+    };
     let dump = tasks::read(pid, &options).map_err(Failure::new)?;
     if dump.tasks.is_empty() {
         let why = dump.remarks.first().map_or("it has no tasks", String::as_str);

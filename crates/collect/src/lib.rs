@@ -30,6 +30,7 @@ mod memory_file;
 pub mod peeks;
 #[cfg(feature = "launch")]
 mod perf_sampler;
+mod private_folder;
 pub mod recording;
 #[cfg(feature = "launch")]
 pub mod session;

@@ -53,4 +53,4 @@ pub use recorder::{
 pub use records::Record;
 pub use registers::here;
 pub use stackglass_unwind::stack_cache::Start;
-pub use stats::{MOST_SCOPES, ProcessScope, ScopeCounts, ThreadScope};
+pub use stats::{MOST_SCOPES, ProcessScope, StatsCounts, ThreadScope};

@@ -5,25 +5,37 @@
 
 use crate::switch::Switch;
 use core::cell::Cell;
+use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 
 /// Most scopes at a time: of each thread, and of the process.
 pub const MOST_SCOPES: usize = 16;
 
-/// What was allocated in a scope.
+/// Numbers of allocations in a scope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ScopeCounts {
+#[non_exhaustive]
+pub struct StatsCounts {
     /// Number of allocations. A reallocation is one allocation of the new size.
     pub blocks: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Allocations minus frees.
+    /// Allocations minus frees. Negative if older blocks were freed. For a thread: if it freed blocks of other threads.
     pub live_blocks: i64,
     /// Allocated bytes minus freed bytes.
     pub live_bytes: i64,
-    /// The highest value of `live_bytes` so far.
+    /// The highest value of `live_bytes` since the begin of the scope.
     pub peak_bytes: u64,
+}
+
+impl fmt::Display for StatsCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StatsCounts { blocks, bytes, live_blocks, live_bytes, peak_bytes } = self;
+        write!(
+            f,
+            "{blocks} blocks, {bytes} bytes; live: {live_blocks} blocks, {live_bytes} bytes; peak: {peak_bytes} bytes"
+        )
+    }
 }
 
 /// Sums since the begin of the thread or process.
@@ -37,8 +49,8 @@ struct Sums {
 
 impl Sums {
     /// What was added since `begin`. `peak` is the highest number of live bytes.
-    fn since(&self, begin: &Sums, peak: i64) -> ScopeCounts {
-        ScopeCounts {
+    fn since(&self, begin: &Sums, peak: i64) -> StatsCounts {
+        StatsCounts {
             blocks: self.blocks.wrapping_sub(begin.blocks),
             bytes: self.bytes.wrapping_sub(begin.bytes),
             live_blocks: self.live_blocks.wrapping_sub(begin.live_blocks),
@@ -188,7 +200,7 @@ impl ThreadScope {
     }
 
     /// The counts since the begin of the scope.
-    pub fn counts(&self) -> ScopeCounts {
+    pub fn counts(&self) -> StatsCounts {
         THREAD.with(|thread| thread.sums.get().since(&self.begin, thread.peaks[self.place].get()))
     }
 }
@@ -217,7 +229,7 @@ impl ProcessScope {
     }
 
     /// The counts since the begin of the scope.
-    pub fn counts(&self) -> ScopeCounts {
+    pub fn counts(&self) -> StatsCounts {
         PROCESS.sums().since(&self.begin, PROCESS.peaks[self.place].load(Relaxed))
     }
 }

@@ -15,6 +15,7 @@
 #![allow(unsafe_code, reason = "system calls, and tables in copied memory")]
 
 pub mod allocation_groups;
+mod complete;
 pub mod core_image;
 mod forked_child;
 #[cfg(feature = "heap")]

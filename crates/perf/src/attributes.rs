@@ -127,12 +127,25 @@ const PERF_EVENT_IOC_SET_OUTPUT: u64 = 0x2405;
 /// attribute, EMFILE, ENOMEM.
 pub fn open(attributes: &Attributes, tid: u32, cpu: Option<u32>) -> io::Result<OwnedFd> {
     let attributes = Attributes { size: size_of::<Attributes>() as u32, ..attributes.clone() };
+    // SAFETY: a live struct of that size.
+    unsafe { open_sized(&raw const attributes, tid, cpu) }
+}
+
+/// As [`open`], with attributes that are the first part of a larger struct.
+///
+/// # Safety
+/// A live struct of at least `size` bytes begins at `attributes`.
+pub(crate) unsafe fn open_sized(
+    attributes: *const Attributes,
+    tid: u32,
+    cpu: Option<u32>,
+) -> io::Result<OwnedFd> {
     let no_group = -1i64;
-    // SAFETY: the kernel reads `size` bytes of a live struct and returns a new descriptor.
+    // SAFETY: the kernel reads `size` bytes, by the caller, and returns a new descriptor.
     unsafe {
         let fd = libc::syscall(
             libc::SYS_perf_event_open,
-            &raw const attributes,
+            attributes,
             // `EVERY_THREAD` is -1.
             i64::from(tid as i32),
             cpu.map_or(-1, i64::from),

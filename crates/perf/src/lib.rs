@@ -1,4 +1,5 @@
-//! perf_event_open(2) as Stackglass uses it: attributes, registers, ring buffers and the records in them.
+//! perf_event_open(2) as Stackglass uses it: attributes, registers, ring buffers, the records in them, and stacks that are deeper
+//! than what a record holds.
 //!
 //! Two users: `collect` follows a program from its start with events that the kernel passes on to all threads and
 //! children; `attach` opens one event for each thread of a process that is already running.
@@ -8,6 +9,7 @@
 
 pub mod attributes;
 pub mod breakpoint;
+pub mod deep_stack;
 pub mod records;
 pub mod registers;
 pub mod ring;

@@ -18,12 +18,11 @@ use crate::breakpoint;
 use crate::records::PERF_RECORD_SAMPLE;
 use crate::ring::Ring;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// Bits of `flags`.
 const REMOVE_ON_EXEC: u64 = 1 << 36;
 const SIGTRAP: u64 = 1 << 37;
-const PERF_FLAG_FD_CLOEXEC: u64 = 8;
 /// The period of a timer, ns. The kernel allows 10 µs. But in a busy virtual machine, an interrupt can take longer than that. The
 /// thread then does nothing else, and neither does its CPU (measured: for 15 s, until the timer was switched off).
 const PERIOD: u64 = 75_000;
@@ -237,22 +236,8 @@ fn open(tid: u32, attributes: Attributes) -> io::Result<OwnedFd> {
         reserved: 0,
         sig_data: MARK,
     };
-    let (any_cpu, no_group) = (-1i64, -1i64);
-    // SAFETY: the kernel reads `size` bytes of a live struct and returns a new descriptor.
-    unsafe {
-        let fd = libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attributes,
-            i64::from(tid),
-            any_cpu,
-            no_group,
-            PERF_FLAG_FD_CLOEXEC,
-        );
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(OwnedFd::from_raw_fd(fd as i32))
-    }
+    // SAFETY: a live struct of that size.
+    unsafe { attributes::open_sized((&raw const attributes).cast(), tid, None) }
 }
 
 /// Whether a signal is one of such an event, by the 128 bytes of its `siginfo_t`.

@@ -8,6 +8,8 @@
 mod confinement;
 #[path = "allocations/entries_x86_64.rs"]
 mod entries;
+#[path = "allocations/entry_code_x86_64.rs"]
+mod entry_code;
 mod hooks;
 #[path = "allocations/inside_x86_64.rs"]
 mod inside;

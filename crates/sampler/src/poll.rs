@@ -11,7 +11,7 @@ use crate::sleep::reader::ReadStack;
 use crate::threads::discovery;
 use stackglass_host::{SlotIndex, restart, system};
 use stackglass_proc_text::Sleep;
-use stackglass_sampling::{LastStack, Observation, Passed, Stack, Step};
+use stackglass_sampling::{LastStack, Observation, Passed, PollInterval, Stack, Step};
 
 /// CPU time that a signal and its handler may have used since a stack was taken, ns.
 const HANDLER: u64 = 15_000;
@@ -38,8 +38,8 @@ struct Reading {
     passed: Passed,
 }
 
-/// Looks at one thread at a tick that began at `now`. A sleeping thread is looked at again after at most `longest` ticks.
-pub(crate) fn poll(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) -> Polled {
+/// Looks at one thread at a tick that began at `now`. A sleeping thread is looked at again after at most `longest`.
+pub(crate) fn poll(parts: &mut Parts, index: SlotIndex, now: u64, longest: PollInterval) -> Polled {
     let tid = parts.threads.get(index).header.tid;
     let Some(cpu) = system::thread_cpu(tid) else {
         // Its exit event has its last CPU time.
@@ -108,13 +108,13 @@ fn observe(parts: &mut Parts, index: SlotIndex, passed: Passed) -> Observation {
 }
 
 /// The thread did not run: its last stack gets the time, once that is long, and the next poll comes later.
-fn reuse(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) {
+fn reuse(parts: &mut Parts, index: SlotIndex, now: u64, longest: PollInterval) {
     if parts.threads.get(index).time.has_long_rest() {
         off_cpu::extend_sleeping(parts, index, now);
     }
     let thread = parts.threads.get(index);
-    thread.interval = thread.interval.saturating_mul(2).min(longest);
-    let next = parts.schedule.tick + u64::from(thread.interval);
+    thread.interval = thread.interval.lengthened(longest);
+    let next = parts.schedule.tick + thread.interval.ticks();
     parts.threads.set_due(index, next);
 }
 
@@ -127,7 +127,7 @@ fn await_stack(parts: &mut Parts, index: SlotIndex, reading: Reading, is_runnabl
 
 /// The thread ran since the last poll: assigns the time before that.
 fn settle(parts: &mut Parts, index: SlotIndex, now: u64) {
-    parts.threads.get(index).interval = 1;
+    parts.threads.get(index).interval = PollInterval::EACH_TICK;
     off_cpu::assign_after_run(parts, index, now);
 }
 

@@ -14,6 +14,7 @@ use crate::{privilege, run_state};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::stream_memory::StreamMemory;
 use stackglass_host::{Guest, peek, system};
+use stackglass_sampling::PollInterval;
 use stackglass_unwind::memory::read_own;
 use stackglass_wire::{Counter, ImageFlags, ProcessState, SessionState};
 
@@ -34,7 +35,7 @@ const LAST_SAMPLES: u64 = 3_000_000;
 /// the clock of a sleeping thread costs some 0.6 µs, nearly all of it cache misses.
 const POLLS: usize = 24;
 /// Most ticks between two polls of a sleeper, reached when it has slept for as many.
-const LONGEST: usize = 64;
+const LONGEST: u8 = 64;
 
 /// The sampler.
 pub(crate) struct Sampler {
@@ -245,8 +246,7 @@ impl Sampler {
 }
 
 fn poll_due_threads(parts: &mut Parts, now: u64) {
-    let n = parts.threads.len();
-    let longest = (n / POLLS).next_power_of_two().clamp(1, LONGEST) as u8;
+    let longest = PollInterval::longest(parts.threads.len(), POLLS, LONGEST);
     let (mut polls, mut unmoved) = (0, 0);
     let mut i = 0;
     while i < parts.threads.len() {

@@ -1,6 +1,6 @@
 //! The first page of a process's file: identity, state, counters, and the positions of the stream.
 
-use crate::Counters;
+use crate::{Counters, ready};
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
 /// First word of a control page that is ready.
@@ -100,15 +100,14 @@ impl ImageFlags {
 }
 
 impl ControlPage {
-    /// Marks the page as complete: version first, magic last.
+    /// Marks the page as complete.
     pub fn publish(&self) {
-        self.version.store(crate::VERSION, Relaxed);
-        self.magic.store(MAGIC, Release);
+        ready::publish(&self.magic, &self.version, MAGIC);
     }
 
     /// True when the page is complete and of this version.
     pub fn is_ready(&self) -> bool {
-        self.magic.load(Acquire) == MAGIC && self.version.load(Relaxed) == crate::VERSION
+        ready::is_ready(&self.magic, &self.version, MAGIC)
     }
 
     /// True when the page is complete but was written by another version.

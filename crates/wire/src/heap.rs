@@ -14,6 +14,7 @@
 
 pub mod blocks;
 
+use crate::ready;
 use core::ops::Range;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 
@@ -194,13 +195,12 @@ impl HeapPage {
 
     /// Marks the page as complete.
     pub fn publish(&self) {
-        self.version.store(crate::VERSION, Relaxed);
-        self.magic.store(MAGIC, Release);
+        ready::publish(&self.magic, &self.version, MAGIC);
     }
 
     /// Whether the page is complete and of this version.
     pub fn is_ready(&self) -> bool {
-        self.magic.load(Acquire) == MAGIC && self.version.load(Relaxed) == crate::VERSION
+        ready::is_ready(&self.magic, &self.version, MAGIC)
     }
 }
 

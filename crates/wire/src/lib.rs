@@ -22,6 +22,7 @@ mod counters;
 pub mod cut;
 mod event;
 pub mod heap;
+mod ready;
 mod requests;
 mod session;
 pub mod stream;

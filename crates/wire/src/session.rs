@@ -1,5 +1,6 @@
 //! The page from which the processes of a session read its settings. Only `state` and `beat` change.
 
+use crate::ready;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Name of the session page's file in the session folder.
@@ -120,17 +121,14 @@ impl SessionPage {
         }
     }
 
-    /// Marks the page as complete: version first, magic last.
+    /// Marks the page as complete.
     pub fn publish(&self) {
-        use core::sync::atomic::Ordering::*;
-        self.version.store(crate::VERSION, Relaxed);
-        self.magic.store(MAGIC, Release);
+        ready::publish(&self.magic, &self.version, MAGIC);
     }
 
     /// True when the page is complete and of this version.
     pub fn is_ready(&self) -> bool {
-        use core::sync::atomic::Ordering::*;
-        self.magic.load(Acquire) == MAGIC && self.version.load(Relaxed) == crate::VERSION
+        ready::is_ready(&self.magic, &self.version, MAGIC)
     }
 }
 

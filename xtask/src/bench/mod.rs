@@ -7,7 +7,6 @@ mod builds;
 mod figure;
 mod made_c;
 mod made_json;
-mod made_stacks;
 mod others;
 mod peers;
 mod results;
@@ -28,16 +27,9 @@ use std::time::Instant;
 type Group = (&'static str, &'static str, fn(&Setup) -> Result<Vec<Figure>>);
 
 const GROUPS: &[Group] = &[
-    ("stacks", "Correct stacks without frame pointers, on known call chains", rows::stacks::measure),
-    ("unwinder", "Unwinder against a shadow stack and an oracle", rows::unwinder::measure),
-    ("shares", "Shares of functions with known CPU cost", rows::shares::measure),
-    ("bursts", "Programs that work in short bursts, against their own account", rows::bursts::measure),
     ("ticks", "Ticks taken at 1 kHz", rows::ticks::measure),
-    ("cpu-time", "CPU time per thread against the kernel's clock", rows::cpu_time::measure),
     ("sample-cost", "Cost of a sample to the profiled thread", rows::sample_cost::measure),
     ("task-poll", "Cost of a task to each poll", rows::task_poll::measure),
-    ("chain-cost", "Profiled thread and whole command at 1 kHz: one thread, 20 frames", rows::running::chain),
-    ("ripgrep-cost", "Whole command at 1 kHz: ripgrep over a large tree", rows::running::ripgrep),
     ("busy-cost", "Whole command, start and stop included: one busy thread, 4 s", rows::whole_commands::busy),
     ("compiler-cost", "Whole command: gcc -O1 -g of a large file", rows::whole_commands::compiler),
     ("processes-cost", "Whole command: sh and 300 short processes", rows::whole_commands::short_processes),
@@ -50,17 +42,6 @@ const GROUPS: &[Group] = &[
     ),
     ("own-cpu", "CPU time of the profiler itself, beside a program", rows::whole_commands::own_cpu),
     ("attach", "Attaching to a running program", rows::attach::measure),
-    ("start-stop", "Start and stop of an empty program", rows::start_stop::measure),
-    ("report-time", "Stop to report, ripgrep with full debug info", rows::report_time::measure),
-    ("parked", "1 000 parked threads at 1 kHz", rows::parked::measure),
-    ("sleepers", "100 threads in every kind of timed wait", rows::sleepers::measure),
-    ("tree-words", "A tree from 10 million words", rows::reports::words),
-    ("tree-curve", "Trees of the same stacks, 10^4 to 10^8 words", rows::reports::curve),
-    ("flamegraph", "Flame graphs of folded stacks, beside inferno", rows::flamegraph::measure),
-    ("graph", "The flame graph of 5 million nodes", rows::graph::measure),
-    ("differences", "What diff marks", rows::differences::measure),
-    ("symbols-cold", "10 000 cold addresses of a large program", rows::symbols::measure),
-    ("memory", "Memory in the program after 60 s", rows::memory::measure),
     ("allocs-tree", "Allocations: a text that becomes a tree", rows::allocs::tree),
     ("allocs-small", "Allocations: small objects of every container", rows::allocs::small),
     ("allocs-threads", "Allocations: four threads that free each other's blocks", rows::allocs::threads),

@@ -3,7 +3,7 @@
 //! Each is searched in the peers' folder and on the path. Missing ones are reported.
 
 use crate::run::{cargo, output, succeeds};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,14 +13,8 @@ pub struct Peers {
     pub samply: Option<PathBuf>,
     /// perf.
     pub perf: Option<PathBuf>,
-    /// gperftools' CPU profiler, a library to preload.
-    pub gperftools: Option<PathBuf>,
     /// ripgrep built with full debug information.
     pub ripgrep: Option<PathBuf>,
-    /// inferno's `flamegraph`.
-    pub inferno: Option<PathBuf>,
-    /// The workloads with pprof-rs in them.
-    pub pprof: Option<PathBuf>,
     /// heaptrack.
     pub heaptrack: Option<PathBuf>,
     /// valgrind.
@@ -51,38 +45,16 @@ impl Peers {
             std::env::split_paths(&folders).map(|folder| folder.join(program)).collect()
         };
         let own = |path: &str| vec![folder.join(path)];
-        let library = Path::new("/usr/lib/x86_64-linux-gnu");
         let install = "`cargo xtask bench install`";
         let samply = look("samply", [own("samply-full/bin/samply"), on_path("samply")].concat(), install);
         let perf = look("perf", on_path("perf"), "`apt-get install linux-perf`");
-        let gperftools = vec![library.join("libprofiler.so.0")];
-        let gperftools = look("gperftools", gperftools, "`apt-get install libgoogle-perftools4`");
         let ripgrep = look("ripgrep with debug info", own("rg-full/bin/rg"), install);
-        let inferno = look(
-            "inferno",
-            [own("inferno/bin/inferno-flamegraph"), on_path("inferno-flamegraph")].concat(),
-            install,
-        );
-        let pprof = look("pprof-rs", own("pprof/release/workloads"), install);
         let heaptrack = look("heaptrack", on_path("heaptrack"), "`apt-get install heaptrack`");
         let valgrind = look("valgrind", on_path("valgrind"), "`apt-get install valgrind`");
         let dhat = look("dhat-rs", own("dhat/release/workloads"), install);
         let jemalloc = look("jemalloc", own("jemalloc/release/workloads"), install);
         let jaq = look("jaq", own("jaq/bin/jaq"), install);
-        Peers {
-            samply,
-            perf,
-            gperftools,
-            ripgrep,
-            inferno,
-            pprof,
-            heaptrack,
-            valgrind,
-            dhat,
-            jemalloc,
-            jaq,
-            remarks,
-        }
+        Peers { samply, perf, ripgrep, heaptrack, valgrind, dhat, jemalloc, jaq, remarks }
     }
 
     /// The words of `samply record` at 1 kHz into `file`, to which the program and its arguments are added.
@@ -117,37 +89,26 @@ impl Peers {
         words.extend([file.display().to_string(), "--".to_owned()]);
         Some(words)
     }
-
-    /// gperftools' profiler, preloaded into a program, at 1 kHz.
-    pub fn gperftools_record(&self, file: &Path) -> Option<Vec<String>> {
-        let library = self.gperftools.as_ref()?;
-        let preload = format!("LD_PRELOAD={}", library.display());
-        let out = format!("CPUPROFILE={}", file.display());
-        Some(["env", &preload, &out, "CPUPROFILE_FREQUENCY=1000"].map(str::to_owned).to_vec())
-    }
 }
 
-/// A package that Cargo installs.
+/// A package that Cargo installs, with full debug information.
 struct Package {
     name: &'static str,
     /// Its folder in that of the peers.
     place: &'static str,
-    /// Whether it has full debug information.
-    debug: bool,
     /// Further arguments.
     flags: &'static [&'static str],
 }
 
-const PACKAGES: [Package; 4] = [
-    Package { name: "samply", place: "samply-full", debug: true, flags: &[] },
-    Package { name: "ripgrep", place: "rg-full", debug: true, flags: &[] },
-    Package { name: "inferno", place: "inferno", debug: false, flags: &[] },
+const PACKAGES: [Package; 3] = [
+    Package { name: "samply", place: "samply-full", flags: &[] },
+    Package { name: "ripgrep", place: "rg-full", flags: &[] },
     // By default it has an allocator of its own.
-    Package { name: "jaq", place: "jaq", debug: true, flags: &["--no-default-features"] },
+    Package { name: "jaq", place: "jaq", flags: &["--no-default-features"] },
 ];
 
 /// Features of the workloads, each with a profiler inside.
-const INSIDE: [&str; 3] = ["pprof", "dhat", "jemalloc"];
+const INSIDE: [&str; 2] = ["dhat", "jemalloc"];
 
 /// Installs the named peers that Cargo can build, or all: [`PACKAGES`], and the workloads with each of [`INSIDE`].
 pub fn install(folder: &Path, named: &[&str]) -> Result<bool> {
@@ -161,9 +122,7 @@ pub fn install(folder: &Path, named: &[&str]) -> Result<bool> {
     for package in PACKAGES.iter().filter(|package| wanted(package.name)) {
         let mut install = cargo(&["install", "--locked", package.name, "--root"]);
         install.arg(folder.join(package.place)).args(package.flags).env_remove("CARGO_TARGET_DIR");
-        if package.debug {
-            install.env("CARGO_PROFILE_RELEASE_DEBUG", "2");
-        }
+        install.env("CARGO_PROFILE_RELEASE_DEBUG", "2");
         good &= succeeds(&mut install)?;
     }
     for feature in INSIDE.into_iter().filter(|feature| wanted(feature)) {
@@ -171,17 +130,6 @@ pub fn install(folder: &Path, named: &[&str]) -> Result<bool> {
         good &= succeeds(cargo(&flags).arg(folder.join(feature)))?;
     }
     Ok(good)
-}
-
-/// A large tree of source text to search: Cargo's registry, which exists on every machine that builds the project.
-pub fn large_tree() -> Result<PathBuf> {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
-    let sources = home.context("neither CARGO_HOME nor HOME is set")?.join("registry/src");
-    if !sources.is_dir() {
-        bail!("{} is missing: run `cargo fetch`", sources.display());
-    }
-    Ok(sources)
 }
 
 /// First line of a peer's `--version`, or else Cargo's record of its installation.

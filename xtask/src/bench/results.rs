@@ -68,8 +68,8 @@ profilers, measured in the same run, or additional figures.
 pub fn store_versions(peers: &Peers) -> Result<()> {
     let mut all = kept();
     let mut versions = all.get(PEERS).and_then(Value::as_object).cloned().unwrap_or_default();
-    let Peers { samply, perf, ripgrep, inferno, heaptrack, valgrind, jaq, .. } = peers;
-    for peer in [samply, perf, ripgrep, inferno, heaptrack, valgrind, jaq].into_iter().flatten() {
+    let Peers { samply, perf, ripgrep, heaptrack, valgrind, jaq, .. } = peers;
+    for peer in [samply, perf, ripgrep, heaptrack, valgrind, jaq].into_iter().flatten() {
         let name = peer.file_name().unwrap_or_default().to_string_lossy().into_owned();
         versions.insert(name, version(peer).into());
     }

@@ -1,9 +1,8 @@
 //! Ways to run the same work in turns, and the additional cost of each.
 //!
 //! On a virtual machine, the CPU time of the same work varies by ten percent from minute to minute. Each way therefore works
-//! in alternating slices of one or two seconds. The cost of a short run (start, stop, symbols) can be subtracted from each
-//! slice. If the program reports its CPU time, that of other threads and processes is measured directly: it needs no
-//! comparison with a plain run, and has none of its noise.
+//! in alternating slices. If the program reports its CPU time, that of other threads and processes is measured directly: it needs
+//! no comparison with a plain run, and has none of its noise.
 
 use super::figure::{Bound, Figure, Unit};
 use super::setup::{Run, Setup};
@@ -12,7 +11,7 @@ use anyhow::Result;
 
 /// The way without a profiler.
 pub const PLAIN: &str = "plain";
-/// The way with the same events, whose records nobody reads.
+/// The way with inherited events, whose records nobody reads.
 pub const FLOOR: &str = "floor";
 
 /// One way to run the same work: its name and the words that come before the program's.
@@ -35,13 +34,10 @@ pub fn ways(setup: &Setup) -> Vec<Way> {
     if let Some(before) = setup.peers.perf_record("cpu-clock", &setup.scratch("running.data")) {
         ways.push(Way { name: "perf dwarf", before });
     }
-    if let Some(before) = setup.peers.gperftools_record(&setup.scratch("running.prof")) {
-        ways.push(Way { name: "gperftools (really 250 Hz)", before });
-    }
     ways
 }
 
-/// The same, and the floor: a C program that opens the events of `record` and throws the records away.
+/// The same, and the floor: a C program that opens inherited events, as `record` does without rights, and throws the records away.
 ///
 /// # Errors
 /// If it cannot be compiled.
@@ -54,11 +50,11 @@ pub fn ways_and_floor(setup: &Setup) -> Result<Vec<Way>> {
 /// One turn of one way.
 #[derive(Clone, Copy)]
 pub struct Slice {
-    /// CPU time of all processes, minus that of the short run, s.
+    /// CPU time of all processes, s.
     pub whole: f64,
-    /// CPU time of the program's thread by its report, minus that of the short run, s; NaN without report.
+    /// CPU time of the program's thread by its report, s; NaN without report.
     pub thread: f64,
-    /// Wall time minus that of the short run, s.
+    /// Wall time, s.
     pub wall: f64,
 }
 
@@ -67,35 +63,17 @@ impl Slice {
         let thread = run.number("thread_cpu_ns").unwrap_or(f64::NAN) * 1e-9;
         Slice { whole: run.tree_cpu, thread, wall: run.wall }
     }
-
-    fn between(short: &Run, long: &Run) -> Slice {
-        let (short, long) = (Slice::from_run(short), Slice::from_run(long));
-        Slice {
-            whole: long.whole - short.whole,
-            thread: long.thread - short.thread,
-            wall: long.wall - short.wall,
-        }
-    }
 }
 
-/// A slice of each way in each round; each round starts with another way. Without a short run, slices are whole commands.
-pub fn rounds(
-    setup: &Setup,
-    ways: &[Way],
-    short: Option<&[String]>,
-    long: &[String],
-    rounds: usize,
-) -> Result<Vec<Vec<Slice>>> {
+/// A whole command of each way in each round; each round starts with another way.
+pub fn rounds(setup: &Setup, ways: &[Way], program: &[String], rounds: usize) -> Result<Vec<Vec<Slice>>> {
     (0..rounds)
         .map(|round| {
             let mut slices = vec![None; ways.len()];
             for i in 0..ways.len() {
                 let which = (i + round) % ways.len();
-                let run = |program: &[String]| setup.run(&[&ways[which].before[..], program].concat());
-                slices[which] = Some(match short {
-                    Some(short) => Slice::between(&run(short)?, &run(long)?),
-                    None => Slice::from_run(&run(long)?),
-                });
+                let run = setup.run(&[&ways[which].before[..], program].concat())?;
+                slices[which] = Some(Slice::from_run(&run));
             }
             Ok(slices.into_iter().flatten().collect())
         })

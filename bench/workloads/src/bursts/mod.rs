@@ -8,8 +8,8 @@ mod account;
 mod pairs;
 mod single;
 
-pub use pairs::{pipe, socket};
-pub use single::{mixed, sleep, timer};
+pub use pairs::socket;
+pub use single::{sleep, timer};
 
 use crate::options::Options;
 use crate::spin::spin_functions;

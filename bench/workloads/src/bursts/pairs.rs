@@ -1,4 +1,4 @@
-//! Two threads with pipes, or two processes with a pair of sockets, that wait for each other.
+//! Two processes with a pair of sockets that wait for each other.
 //!
 //! The front works a burst, sends a request, and waits for the response; the back works a burst of the same size for it. With
 //! `--pause`, the front sleeps after each response.
@@ -39,20 +39,6 @@ fn back(options: &Options, asked: &mut impl Read, answer: &mut impl Write) -> Ac
         answer.write_all(&[2; MESSAGE]).expect("the front takes answers");
     }
     side.account()
-}
-
-/// Two threads and two pipes.
-pub fn pipe(options: &Options, report: &mut Report) {
-    let (mut asked, mut ask) = std::io::pipe().expect("a pipe can be made");
-    let (mut answers, mut answer) = std::io::pipe().expect("a pipe can be made");
-    let (front, back) = std::thread::scope(|scope| {
-        let back = scope.spawn(move || back(options, &mut asked, &mut answer));
-        let front = front(options, &mut ask, &mut answers);
-        drop(ask);
-        (front, back.join().expect("the back ends well"))
-    });
-    report.list("truth", &[front.functions, back.functions].concat());
-    report.list("threads", &[front.thread, back.thread]);
 }
 
 /// Two processes and a pair of sockets. The forked process sends its account as text after the last request.

@@ -4,15 +4,11 @@ use super::account::{Account, Side};
 use super::{FRONT, Shape, one_burst};
 use crate::options::Options;
 use crate::report::Report;
-use crate::spin::{Limit, Shuffle};
+use crate::spin::Limit;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::FromRawFd;
 use std::time::Duration;
-
-/// The ranges of bursts and pauses in [`mixed`], us.
-const BURSTS: [u64; 2] = [15, 5_000];
-const PAUSES: [u64; 2] = [50, 10_000];
 
 fn tell(report: &mut Report, account: Account) {
     report.list("truth", &account.functions);
@@ -26,22 +22,6 @@ pub fn sleep(options: &Options, report: &mut Report) {
     while limit.go_on() {
         one_burst(&mut side, shape.burst_us);
         std::thread::sleep(Duration::from_micros(shape.pause_us));
-    }
-    tell(report, side.account());
-}
-
-/// Bursts from 15 us to 5 ms and sleeps from 50 us to 10 ms in random order, the short ones as frequent as the long.
-pub fn mixed(options: &Options, report: &mut Report) {
-    let mut order = Shuffle::new(options.seed);
-    // Uniform on a logarithmic scale.
-    let mut draw = |[least, most]: [u64; 2]| {
-        let part = order.below(1 << 20) as f64 / (1 << 20) as f64;
-        (least as f64 * (most as f64 / least as f64).powf(part)) as u64
-    };
-    let (mut side, mut limit) = (Side::new(FRONT), Limit::from_options(options));
-    while limit.go_on() {
-        one_burst(&mut side, draw(BURSTS));
-        std::thread::sleep(Duration::from_micros(draw(PAUSES)));
     }
     tell(report, side.account());
 }

@@ -26,6 +26,8 @@ const RING: usize = 4096;
 pub(super) struct CallRegisters {
     ring: Ring,
     newest: Option<Registers>,
+    /// Number of samples in the kernel.
+    in_kernel: u64,
 }
 
 impl CallRegisters {
@@ -42,7 +44,7 @@ impl CallRegisters {
             ..Attributes::default()
         };
         let ring = Ring::open(&attributes, tid, None, RING).ok()?;
-        Some(CallRegisters { ring, newest: None })
+        Some(CallRegisters { ring, newest: None, in_kernel: 0 })
     }
 
     /// Where the thread calls the kernel, by the newest sample since the last call of this function. `None` if there is no new sample,
@@ -53,6 +55,7 @@ impl CallRegisters {
         while let Some(raw) = self.ring.peek() {
             if raw.kind == PERF_RECORD_SAMPLE {
                 let is_in_kernel = raw.misc & MISC_MODE == MISC_KERNEL;
+                self.in_kernel += u64::from(is_in_kernel);
                 self.newest = of_record(raw.body).filter(|_| is_in_kernel);
             }
             self.ring.advance();
@@ -60,6 +63,11 @@ impl CallRegisters {
         self.ring.publish();
         let in_call = self.newest.as_ref().filter(|newest| is_in_call(newest))?;
         Some(SleepPlace { pc: in_call.pc(), sp: in_call.sp() })
+    }
+
+    /// How long the samples that [`CallRegisters::next_place`] has read show the thread in the kernel, ns.
+    pub(super) fn sampled(&self) -> u64 {
+        self.in_kernel * PERIOD
     }
 
     /// The registers of the sample in the kernel that [`CallRegisters::next_place`] has seen, in the order of `struct user_regs_struct`.

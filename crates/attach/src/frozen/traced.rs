@@ -2,6 +2,7 @@
 
 use super::call_registers::CallRegisters;
 use super::signal_mask::SignalMask;
+use crate::clock::monotonic;
 use crate::deadlock::Seizing;
 use crate::ptrace;
 use stackglass_perf::user_stop::UserStop;
@@ -10,6 +11,9 @@ use stackglass_procfs::threads::Files;
 use std::collections::HashSet;
 use std::io;
 use std::time::Duration;
+
+/// A thread that sleeps without a call for this long waits for a page of memory, ns. A stop shows at once.
+const LONG_SLEEP: u64 = 8_000_000;
 
 /// How threads are stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,6 +98,8 @@ pub(super) struct Armed {
     pub(super) mask: SignalMask,
     /// It was asked to stop where it sleeps.
     pub(super) is_interrupted: bool,
+    /// How much it had run when it was first seen asleep without a call, and when that was, ns.
+    asleep_since: Option<(SchedStat, u64)>,
 }
 
 impl Armed {
@@ -139,6 +145,19 @@ impl Armed {
             is_masked: false,
             mask: SignalMask::default(),
             is_interrupted: false,
+            asleep_since: None,
+        }
+    }
+
+    /// Whether a thread that sleeps without a call has done so for long, and has run for `ran` in all.
+    pub(super) fn sleeps_for_long(&mut self, ran: SchedStat) -> bool {
+        let now = monotonic();
+        match self.asleep_since {
+            Some((before, since)) if before == ran => now.saturating_sub(since) > LONG_SLEEP,
+            _ => {
+                self.asleep_since = Some((ran, now));
+                false
+            }
         }
     }
 }

@@ -584,7 +584,7 @@ impl Stopping {
                 return Err(stopped.none_stopped());
             }
             std::thread::sleep(CAUGHT_CHECK);
-            user_code::check_again(stopped, since(start).as_nanos() as u64);
+            user_code::check_again(stopped);
         }
         wait_for_short_calls(stopped);
         stopped.read_registers();

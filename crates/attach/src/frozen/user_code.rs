@@ -4,7 +4,7 @@
 //! - A thread that sleeps in a call stays there. Its memory stands still but for the buffers of the call. A breakpoint behind the
 //!   call stops it before its first instruction, should it return.
 //! - A thread that sleeps without a call waits for a page of memory, or has stopped just now. Its stop is waited for, since no
-//!   breakpoint catches it. One that still sleeps after some milliseconds counts as asleep.
+//!   breakpoint catches it. One that has not run for some milliseconds, and has not stopped, counts as asleep.
 //! - A thread that is busy in a long call is not waited for. If it may be sampled there, its registers are known, and it is caught
 //!   like one that sleeps. Else it stops soon after its return.
 //! - A thread that does little but page faults is stopped after the next one.
@@ -59,11 +59,11 @@ pub(super) fn stop(process: &mut StoppedThreads<'_>, first: usize) -> Result<(),
     settle(pid, threads, refused)
 }
 
-/// Checks threads again that were busy in the kernel `waited` ns ago.
-pub(super) fn check_again(process: &mut StoppedThreads<'_>, waited: u64) {
+/// Checks threads again that were busy in the kernel.
+pub(super) fn check_again(process: &mut StoppedThreads<'_>) {
     for thread in process.threads.iter_mut().filter(|thread| thread.state == State::InKernel) {
         thread.state = State::Running;
-        thread.settle(waited);
+        thread.settle();
         if thread.state == State::Running {
             thread.state = State::InKernel;
         }
@@ -85,6 +85,7 @@ pub(super) fn settle_again(process: &mut StoppedThreads<'_>) -> Result<(), Freez
         if matches!(thread.state, State::Asleep | State::InKernel) && !sleeps_on {
             (thread.state, thread.sleeping, armed.before) = (State::Running, None, armed.files.stat());
             armed.ran_before = armed.timer.as_ref().and_then(UserStop::ran).unwrap_or(0);
+            armed.in_call = None;
         }
     }
     settle(process.pid, &mut process.threads, None)
@@ -97,7 +98,7 @@ fn settle(pid: u32, threads: &mut [TracedThread], refused: Option<io::Error>) ->
         let mut is_settled = true;
         let waited = monotonic().saturating_sub(start);
         for thread in threads.iter_mut().filter(|thread| thread.state == State::Running) {
-            thread.settle(waited);
+            thread.settle();
             is_settled &= thread.state != State::Running;
         }
         if is_settled {
@@ -225,8 +226,8 @@ impl TracedThread {
         }
     }
 
-    /// Looks for a stop, and whether the thread sleeps in a call. Its stop was asked for `waited` ns ago.
-    fn settle(&mut self, waited: u64) {
+    /// Looks for a stop, and whether the thread sleeps in a call.
+    fn settle(&mut self) {
         self.look_for_stop();
         let Some(armed) = self.armed.as_mut().filter(|_| self.state == State::Running) else { return };
         let Some(ran) = armed.files.stat() else { return };
@@ -240,9 +241,14 @@ impl TracedThread {
             }
             return;
         };
-        if sleep.call.is_none() && waited < SHORTEST_WAIT {
-            return;
+        if sleep.call.is_none() {
+            if !armed.sleeps_for_long(ran) {
+                return;
+            }
+            // A stop that has come meanwhile looks like such a sleep.
+            self.look_for_stop();
         }
+        let Some(armed) = self.armed.as_mut().filter(|_| self.state == State::Running) else { return };
         let is_masked = signal_mask::may_block(self.tid, sleep.call.as_ref());
         if armed.files.stat() != Some(ran) {
             return;
@@ -311,12 +317,16 @@ impl TracedThread {
         let place = armed.in_call.as_mut().and_then(CallRegisters::next_place);
         // Once more after the breakpoint was armed.
         let is_watched = armed.at_return.is_some() && place.is_some() && place == armed.busy_at;
-        if is_watched || waited > SHORTEST_WAIT && ran > LONG_CALL {
+        // Time of a virtual machine that its host took counts as run, but has no samples.
+        let ran_in_kernel = armed.in_call.as_ref().map_or(ran, CallRegisters::sampled);
+        if is_watched || waited > SHORTEST_WAIT && ran_in_kernel > LONG_CALL {
             self.state = State::InKernel;
         } else if let Some(place) = place {
             let at_return = UserStop::at(tid, place.pc, timer).ok();
             armed.at_return = at_return.filter(|breakpoint| breakpoint.arm().is_ok());
             armed.busy_at = Some(place);
+            // The call may have returned before, and samples be of that time.
+            armed.in_call.as_mut().and_then(CallRegisters::next_place);
         }
     }
 

@@ -74,7 +74,7 @@ fn a_stopped_process_shows_itself_and_continues() {
 fn a_thread_that_does_little_but_page_faults_stands_still() {
     let (mut program, line) = Program::start("faults", &[]);
     let faults = u64::from_str_radix(&line, 16).unwrap();
-    let mut last = 0;
+    let (mut last, mut in_call) = (0, 0);
     for _ in 0..30 {
         let stopped = FrozenProcess::stop(program.pid(), &Options::default()).unwrap();
         let count = || {
@@ -86,13 +86,13 @@ fn a_thread_that_does_little_but_page_faults_stands_still() {
         assert!(before > last, "the program runs between two stops");
         std::thread::sleep(std::time::Duration::from_millis(5));
         assert_eq!(count(), before);
-        assert!(
-            stopped.threads()[0].registers.is_some_and(|registers| registers[21] != u64::MAX),
-            "it stopped"
-        );
+        // On a busy machine it may be in the call that gives its pages back, and is caught at its end.
+        let registers = stopped.threads()[0].registers.expect("it stopped, or is in a call that is sampled");
+        in_call += u32::from(registers[21] == u64::MAX);
         last = before;
         drop(stopped);
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
+    assert!(in_call <= 3, "it is seen in a call {in_call} times");
     assert!(program.lives());
 }

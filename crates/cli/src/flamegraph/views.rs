@@ -11,7 +11,7 @@ use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Flamegraph, FlamegraphResult, Graph, Matcher, Page, Svg, Warning};
 use stackglass_profile::{Nanos, command_text};
 use stackglass_report::call_tree::{StateFilter, TaskCount};
-use stackglass_report::{CallTrees, Metric, Pick, Source, nothing_picked};
+use stackglass_report::{CallTrees, Metric, Pick, Source};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -66,13 +66,7 @@ pub(crate) fn draw(
     let input = &input;
     let source = input.source();
     let trees = CallTrees::new(source).map_err(Failure::new)?;
-    if let Some(why) = nothing_picked(
-        &trees,
-        flags.threads.as_ref().unwrap_or(&Pick::All),
-        flags.tasks.as_ref().unwrap_or(&Pick::All),
-    ) {
-        return Err(Failure::new(format!("{}: {why}", input.name)));
-    }
+    flags.pick.check_trees(&input.name, &trees)?;
     let mut moments = if flags.wall { StateFilter::All } else { StateFilter::Awake };
     if moments == StateFilter::Awake
         && trees.counts(moments).is_empty()
@@ -171,12 +165,8 @@ pub(crate) fn draw(
 
 /// All that the samples of the chosen threads and tasks count.
 fn picked(flags: &Flags, trees: &CallTrees<'_>, moments: StateFilter) -> u64 {
-    let has = |pick: &Option<Pick>, id| pick.as_ref().is_none_or(|pick| pick.has(id));
     let counts = trees.counts(moments).into_iter();
-    counts
-        .filter(|count| has(&flags.threads, count.thread) && has(&flags.tasks, count.task))
-        .map(|count| count.count)
-        .sum()
+    counts.filter(|count| flags.pick.has(count.thread, count.task)).map(|count| count.count).sum()
 }
 
 /// The functions with the most time of their own.
@@ -240,8 +230,8 @@ fn options(
         .recur(flags.recur.unwrap_or_default())
         .norepl(!flags.no_norepl)
         .moments(moments)
-        .threads(threads.or_else(|| flags.threads.clone()).unwrap_or_default())
-        .tasks(tasks.or_else(|| flags.tasks.clone()).unwrap_or_default());
+        .threads(threads.or_else(|| flags.pick.threads.clone()).unwrap_or_default())
+        .tasks(tasks.or_else(|| flags.pick.tasks.clone()).unwrap_or_default());
     match &flags.filter {
         Some(filter) => options.filter(Matcher::Regex(filter.clone())),
         None => options,
@@ -257,10 +247,9 @@ struct Part {
 
 /// The threads and tasks that get separate graphs, if there are several.
 fn parts(flags: &Flags, source: Source<'_>, trees: &CallTrees<'_>, moments: StateFilter) -> Vec<Part> {
-    let picked = |pick: &Option<Pick>, id| pick.as_ref().is_none_or(|pick| pick.has(id));
     let (mut threads, mut tasks) = (BTreeMap::<u64, u64>::new(), BTreeMap::<u64, u64>::new());
     for TaskCount { thread, task, count } in trees.counts(moments) {
-        if picked(&flags.threads, thread) && picked(&flags.tasks, task) {
+        if flags.pick.has(thread, task) {
             *threads.entry(thread).or_default() += count;
             *tasks.entry(task).or_default() += count;
         }

@@ -1,6 +1,7 @@
 //! `stackglass heap take PID`: a heap snapshot of a running process.
 
 use super::assemble::Group;
+use crate::copy_flags::CopyFlags;
 use crate::failure::{Failure, Outcome};
 use crate::input::is_stream;
 use crate::message;
@@ -55,13 +56,8 @@ pub(crate) struct Flags {
     #[arg(long)]
     streaming: bool,
 
-    /// Read the process itself, which stands still meanwhile, instead of a copy
-    #[arg(long)]
-    stop: bool,
-
-    /// Stop threads inside system calls as well: these may return early, with less data. For processes that are refused otherwise
-    #[arg(long)]
-    interrupt_calls: bool,
+    #[command(flatten)]
+    copy: CopyFlags,
 
     /// Name strings by their text; without it, the snapshot has no contents of the program
     #[arg(long)]
@@ -98,8 +94,8 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         with_texts: flags.with_texts,
         streaming: flags.streaming,
         group_small: matches!(flags.group, Some(Group::Small)),
-        stop: flags.stop,
-        interrupt_calls: flags.interrupt_calls,
+        stop: flags.copy.stop,
+        interrupt_calls: flags.copy.interrupt_calls,
         ..Default::default()
     };
     let taken = take(pid, &options, &output.path)?;

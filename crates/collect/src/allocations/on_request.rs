@@ -4,10 +4,10 @@
 //! reads the program's tables. If this process is killed meanwhile, the launcher turns it off.
 
 use super::{AllocationSettings, drain::AllocationDrain};
-use crate::recording::machine::machine;
+use crate::recording::begin::beginning_now;
 use crate::session::signals::Signals;
 use crate::session::{OtherSession, clearing};
-use stackglass_procfs::clock::{monotonic, realtime};
+use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::{process, threads};
 use stackglass_profile::{End, Nanos, Recorder, Recording, RecordingInfo};
 use stackglass_wire::{SessionPage, SessionState};
@@ -66,15 +66,11 @@ pub fn record(
         return Err(if is_from_start { AskError::FromStart(pid) } else { AskError::Recorded(pid) });
     }
     let signals = Signals::block().map_err(|error| AskError::System(pid, error))?;
+    let command = vec![process::executable(pid).display().to_string()];
     let info = RecordingInfo {
-        command: vec![process::executable(pid).display().to_string()],
-        started: realtime(),
-        start: Nanos(monotonic()),
-        writer,
-        machine: machine(),
         end: Some(End::Running),
         remarks: vec!["recorded while the program ran: what it allocated before has no record".into()],
-        ..RecordingInfo::default()
+        ..beginning_now(command, &writer)
     };
     let mut recorder = Recorder::new(info);
     let mut drain = AllocationDrain::new(&folder);

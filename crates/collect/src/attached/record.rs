@@ -2,8 +2,8 @@
 
 use super::Attached;
 use crate::recording::Observer;
+use crate::recording::begin::beginning_now;
 use crate::recording::children::Children;
-use crate::recording::machine::machine;
 use crate::recording::recording_file::RecordingFile;
 use crate::recording::recording_loop::{Limits, RecordingLoop, Source, set_end};
 use crate::session::signals::{Signal, Signals};
@@ -11,7 +11,7 @@ use crate::session::{Session, clearing};
 use stackglass_attach::perf_refused::PerfRefused;
 use stackglass_attach::{AttachMode, Driver, Refusal, Stopped, access, choice};
 use stackglass_files::{GlassWriter, WriteError};
-use stackglass_procfs::{clock, process};
+use stackglass_procfs::process;
 use stackglass_profile::{End, Nanos, Recorder, RecordingInfo};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
@@ -205,14 +205,10 @@ impl RecordedProcess {
 
 /// Facts about the recording that are known before it begins.
 pub(crate) fn info(options: &Options) -> RecordingInfo {
+    let command = process::arguments(options.pid);
     RecordingInfo {
-        command: process::arguments(options.pid),
-        started: clock::realtime(),
-        start: Nanos(clock::monotonic()),
         delay: Nanos(options.delay.as_nanos() as u64),
         capacity: options.capacity,
-        writer: options.writer.clone(),
-        machine: machine(),
-        ..RecordingInfo::default()
+        ..beginning_now(command, &options.writer)
     }
 }

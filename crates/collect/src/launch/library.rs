@@ -9,6 +9,7 @@
 
 use super::program::file_size_limit;
 use crate::memory_file::memory_file;
+use crate::private_folder::user;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -146,11 +147,6 @@ fn check_limit(bytes: &[u8]) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "files may not grow that large (ulimit -f)"));
     }
     Ok(())
-}
-
-fn user() -> u32 {
-    // SAFETY: geteuid has no arguments and cannot fail.
-    unsafe { libc::geteuid() }
 }
 
 /// Whether a folder belongs to this user and no one else can write to it.

@@ -193,34 +193,32 @@ impl Program {
 
     /// Follows `#!` lines. execve(2) would only report "no such file" although the script exists.
     fn check_interpreters(&self) -> Result<(), NotStartable> {
-        let mut path = self.path.clone();
-        for _ in 0..MOST_INTERPRETERS {
-            let mut start = [0u8; 256];
-            let len = File::open(&path).and_then(|mut file| file.read(&mut start)).unwrap_or(0);
-            let Some(next) = interpreter(&start[..len]) else { break };
-            if let Err(why) = executable(&next) {
+        for interpreter in self.interpreters() {
+            if let Err(why) = executable(&interpreter) {
                 return Err(NotStartable::Interpreter {
                     program: self.name.to_string_lossy().into_owned(),
-                    interpreter: next,
+                    interpreter,
                     why: why.unwrap_or("does not exist (see its first line)"),
                     missing: why.is_none(),
                 });
             }
-            path = next;
         }
         Ok(())
     }
 
+    /// The interpreter of a script, the interpreter of that one, and so on.
+    fn interpreters(&self) -> impl Iterator<Item = PathBuf> {
+        let next = |path: &PathBuf| {
+            let mut start = [0u8; 256];
+            let len = File::open(path).and_then(|mut file| file.read(&mut start)).unwrap_or(0);
+            interpreter(&start[..len])
+        };
+        std::iter::successors(next(&self.path), next).take(MOST_INTERPRETERS)
+    }
+
     /// The file that the kernel runs: the program, or the interpreter of a script.
     pub fn executable(&self) -> PathBuf {
-        let mut path = self.path.clone();
-        for _ in 0..MOST_INTERPRETERS {
-            let mut start = [0u8; 256];
-            let len = File::open(&path).and_then(|mut file| file.read(&mut start)).unwrap_or(0);
-            let Some(next) = interpreter(&start[..len]) else { break };
-            path = next;
-        }
-        path
+        self.interpreters().last().unwrap_or_else(|| self.path.clone())
     }
 
     /// What keeps the preload library out, if anything.

@@ -16,13 +16,12 @@ use super::{own_allocator, stolen_time, unaccounted_cpu};
 use crate::allocations::AllocationSettings;
 use crate::allocations::drain::AllocationDrain;
 use crate::recording::Observer;
-use crate::recording::machine::machine;
+use crate::recording::begin::beginning_now;
 use crate::recording::recording_file::RecordingFile;
 use crate::recording::recording_loop::{Limits, RecordingLoop, Source, set_end};
 use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
 use stackglass_files::{GlassWriter, WriteError};
-use stackglass_procfs::clock::{monotonic, realtime};
 use stackglass_procfs::{Status, threads};
 use stackglass_profile::{End, Nanos, Recorder, RecordingInfo};
 use stackglass_wire::{STREAM_BYTES, SessionState};
@@ -446,15 +445,11 @@ pub(super) fn fill_page(session: &Session, options: &Options, state: SessionStat
 fn info(options: &Options) -> RecordingInfo {
     let program = options.program.name.to_string_lossy().into_owned();
     let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
+    let command = std::iter::once(program).chain(arguments).collect();
     RecordingInfo {
-        command: std::iter::once(program).chain(arguments).collect(),
-        started: realtime(),
-        start: Nanos(monotonic()),
         delay: Nanos(options.delay.as_nanos() as u64),
         capacity: options.capacity,
-        writer: options.writer.clone(),
-        machine: machine(),
-        ..RecordingInfo::default()
+        ..beginning_now(command, &options.writer)
     }
 }
 

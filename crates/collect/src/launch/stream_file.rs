@@ -1,5 +1,6 @@
 //! One `p-PID-START` file of a session folder: checked, mapped and read.
 
+use crate::private_folder::user;
 use crate::recording::StreamDrain;
 use crate::session::bus_guard::GuardedMap;
 use stackglass_profile::{Nanos, ProcessIndex, Recorder, Stacks};
@@ -154,8 +155,7 @@ fn refusal(error: std::io::Error) -> Refusal {
 
 fn check(file: &File) -> Result<usize, Refusal> {
     let meta = file.metadata()?;
-    // SAFETY: geteuid has no arguments and cannot fail.
-    let me = unsafe { libc::geteuid() };
+    let me = user();
     if !meta.is_file() {
         return Err(Refusal::Never("it is not a plain file"));
     }

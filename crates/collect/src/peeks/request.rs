@@ -6,10 +6,11 @@
 //! sides belong to the same user, and a folder that others may enter is not used. A process in another mount
 //! namespace does not see the file and answers on its standard error.
 
+use crate::private_folder::{is_private, user};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
@@ -194,21 +195,10 @@ pub(crate) fn folder() -> PathBuf {
     PathBuf::from(format!("/tmp/stackglass-peek-{}", user()))
 }
 
-/// Whether a folder belongs to this user and no one else may enter it.
-pub(crate) fn is_private(folder: &Path) -> bool {
-    fs::symlink_metadata(folder)
-        .is_ok_and(|meta| meta.is_dir() && meta.uid() == user() && meta.mode() & 0o077 == 0)
-}
-
 /// Tries to lock a request file; `how` as in flock(2). A waiting client holds the lock until it ends.
 pub(crate) fn lock(file: &File, how: i32) -> bool {
     // SAFETY: a system call with an open descriptor.
     unsafe { libc::flock(file.as_raw_fd(), how | libc::LOCK_NB) == 0 }
-}
-
-fn user() -> u32 {
-    // SAFETY: geteuid has no arguments and cannot fail.
-    unsafe { libc::geteuid() }
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 //! error. Each request gets its own peek, in order, and its response goes to one place from the first line to the
 //! last.
 
-use super::request::{COMPLETE, CUT_SHORT, LONGEST, PeekOptions, folder, is_private, lock};
+use super::request::{COMPLETE, CUT_SHORT, LONGEST, PeekOptions, folder, lock};
+use crate::private_folder::is_private;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};

@@ -69,8 +69,8 @@ impl Files {
     #[cfg(test)]
     fn find(&self, pid: u32, map: &Mmap<'_>) -> Found {
         let live = || find(&self.system, pid, map);
-        match self.system.tape() {
-            Some(tape) => super::replay::find_file(tape, map, live),
+        match self.system.traced() {
+            Some(traced) => super::replay::find_file(traced, map, live),
             None => live(),
         }
     }

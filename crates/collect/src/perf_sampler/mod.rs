@@ -2,7 +2,8 @@
 //!
 //! Perf events of all CPUs, or events that are inherited by every thread and child, bring the stacks of running threads and report what happens
 //! to threads and processes ([`events`]). A table of all processes follows from these reports ([`processes`]). Stacks
-//! are walked with the unwind rules of the mapped files ([`mappings`], [`deep`]). Sleeping threads are read through /proc, at
+//! are walked with the unwind rules of the mapped files ([`mappings`], [`deep_stack`](stackglass_perf::deep_stack)). Sleeping threads
+//! are read through /proc, at
 //! most once for each sleep ([`sleepers`], [`sleeps`]). The time of each thread is split among its stacks ([`time`], [`thread`]).
 //! All samples go directly into a [`Recorder`].
 //!
@@ -11,7 +12,6 @@
 mod alike;
 mod burst_start;
 mod cpu_periods;
-mod deep;
 mod elf_file;
 mod events;
 mod file_copy;
@@ -95,7 +95,7 @@ impl PerfSampler {
             events.are_of_cpus().then(|| CpuPeriods::new(delay, cpu_periods, events.cpus(), now));
         let (user_only, of_cpus) = (!events.counts_kernel, events.are_of_cpus());
         #[cfg(test)]
-        system.note(|tape| tape.opened(&events, (user_only, at_once, follow_children)));
+        system.note(|traced| traced.opened(&events, (user_only, at_once, follow_children)));
         let processes = ProcessTable::new(system.clone(), user_only, at_once, follow_children, of_cpus);
         let phase_shift = PhaseShift::new(delay, now);
         Ok(PerfSampler { system, events, processes, settled: now, phase_shift, random, periods, cpu_periods })
@@ -146,14 +146,14 @@ impl PerfSampler {
         }
         let worth = phase_shift.period_worth(now);
         #[cfg(test)]
-        system.note(|tape| tape.step(replay::Step::PeriodWorth(worth)));
+        system.note(|traced| traced.step(replay::Step::PeriodWorth(worth)));
         processes.set_period_worth(worth);
     }
 
     fn drain_until(&mut self, until: u64, recorder: &mut Recorder) {
         let PerfSampler { events, processes, cpu_periods, .. } = self;
         #[cfg(test)]
-        self.system.note(|tape| tape.step(replay::Step::Drain { until, records: Vec::new() }));
+        self.system.note(|traced| traced.step(replay::Step::Drain { until, records: Vec::new() }));
         processes.begin_drain(until);
         let mut sinks = (&mut *processes, cpu_periods, &mut *recorder);
         events.drain(
@@ -162,9 +162,9 @@ impl PerfSampler {
             |(processes, _cpu_periods, _), source, raw| {
                 let wanted = processes.wants(source, raw);
                 #[cfg(test)]
-                self.system.note(|tape| {
+                self.system.note(|traced| {
                     let worth = _cpu_periods.as_ref().map(|periods| periods.worth(source.cpu, source.at));
-                    tape.record(source, raw, wanted, worth);
+                    traced.record(source, raw, wanted, worth);
                 });
                 wanted
             },
@@ -188,14 +188,14 @@ impl PerfSampler {
             self.settled = now;
         }
         #[cfg(test)]
-        self.system.note(|tape| tape.step(replay::Step::Settle { all }));
+        self.system.note(|traced| traced.step(replay::Step::Settle { all }));
         self.processes.settle(all, recorder);
     }
 
     /// The same for all threads, also idle ones.
     pub(crate) fn settle_all(&mut self, recorder: &mut Recorder) {
         #[cfg(test)]
-        self.system.note(|tape| tape.step(replay::Step::Settle { all: true }));
+        self.system.note(|traced| traced.step(replay::Step::Settle { all: true }));
         self.processes.settle(true, recorder);
     }
 
@@ -205,7 +205,7 @@ impl PerfSampler {
         self.events.set_sampling(on);
         let now = self.system.now();
         #[cfg(test)]
-        self.system.note(|tape| tape.step(replay::Step::Sampling { on, now }));
+        self.system.note(|traced| traced.step(replay::Step::Sampling { on, now }));
         self.processes.set_sampling(on, now, recorder);
     }
 
@@ -225,7 +225,7 @@ impl PerfSampler {
         self.events.set_sampling(false);
         self.drain_until(u64::MAX, recorder);
         #[cfg(test)]
-        self.system.note(|tape| tape.step(replay::Step::Close));
+        self.system.note(|traced| traced.step(replay::Step::Close));
         self.processes.close(recorder);
         Nanos(0)
     }

@@ -5,7 +5,7 @@
 //! programs did is replayed without a kernel ([`replay`](super::replay)).
 
 #[cfg(test)]
-use super::replay::{Answer, Tape, TapedFile};
+use super::replay::{Answer, TracedFile, TracedSystem};
 use stackglass_attach::frozen::is_own_copy;
 use stackglass_proc_text::{SchedStat, ThreadState};
 use stackglass_procfs::{Status, clock, process, threads};
@@ -22,14 +22,14 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub(super) struct System {
     #[cfg(test)]
-    tape: Option<Rc<Tape>>,
+    traced: Option<Rc<TracedSystem>>,
 }
 
 /// A file that was opened; in tests, perhaps what a trace knows of it.
 #[derive(Clone, Default)]
 pub(super) struct OpenedFile {
     #[cfg(test)]
-    taped: Option<TapedFile>,
+    traced: Option<TracedFile>,
 }
 
 #[cfg(not(test))]
@@ -49,33 +49,33 @@ impl System {
 
 #[cfg(test)]
 impl System {
-    /// The system with this tape.
-    pub(super) fn with(tape: Rc<Tape>) -> System {
-        System { tape: Some(tape) }
+    /// The system with answers that are written, or come from a trace.
+    pub(super) fn with(traced: Rc<TracedSystem>) -> System {
+        System { traced: Some(traced) }
     }
 
-    /// Its tape.
-    pub(super) fn tape(&self) -> Option<&Rc<Tape>> {
-        self.tape.as_ref()
+    /// How its answers are written, or where they come from.
+    pub(super) fn traced(&self) -> Option<&Rc<TracedSystem>> {
+        self.traced.as_ref()
     }
 
-    /// Writes something to the tape, if there is one.
-    pub(super) fn note(&self, write: impl FnOnce(&Tape)) {
-        if let Some(tape) = &self.tape {
-            write(tape);
+    /// Writes something else to the trace, if one is written.
+    pub(super) fn note(&self, write: impl FnOnce(&TracedSystem)) {
+        if let Some(traced) = &self.traced {
+            write(traced);
         }
     }
 
     fn ask<T: Answer>(&self, name: &'static str, about: impl Debug, live: impl FnOnce() -> T) -> T {
-        match &self.tape {
-            Some(tape) => tape.ask(name, &about, live),
+        match &self.traced {
+            Some(traced) => traced.ask(name, &about, live),
             None => live(),
         }
     }
 
     /// A file that is about to be opened.
     pub(super) fn opened_file(&self) -> OpenedFile {
-        OpenedFile { taped: self.tape.as_ref().map(TapedFile::new) }
+        OpenedFile { traced: self.traced.as_ref().map(TracedFile::new) }
     }
 }
 
@@ -185,27 +185,27 @@ impl OpenedFile {
 #[cfg(test)]
 impl OpenedFile {
     /// A file of a trace.
-    pub(super) fn from_taped(taped: TapedFile) -> OpenedFile {
-        OpenedFile { taped: Some(taped) }
+    pub(super) fn from_traced(traced: TracedFile) -> OpenedFile {
+        OpenedFile { traced: Some(traced) }
     }
 
     /// The file in the trace.
-    pub(super) fn taped(&self) -> Option<&TapedFile> {
-        self.taped.as_ref()
+    pub(super) fn traced(&self) -> Option<&TracedFile> {
+        self.traced.as_ref()
     }
 
     /// Copies bytes of the file.
     pub(super) fn read(&self, offset: u64, into: &mut [u8], live: impl Fn(u64, &mut [u8]) -> usize) -> usize {
-        match &self.taped {
-            Some(taped) => taped.read(offset, into, live),
+        match &self.traced {
+            Some(traced) => traced.read(offset, into, live),
             None => live(offset, into),
         }
     }
 
     /// Where its section of unwind rules lies.
     pub(super) fn eh_frame(&self, live: impl FnOnce() -> Option<Range<u64>>) -> Option<Range<u64>> {
-        match &self.taped {
-            Some(taped) => taped.eh_frame(live),
+        match &self.traced {
+            Some(traced) => traced.eh_frame(live),
             None => live(),
         }
     }

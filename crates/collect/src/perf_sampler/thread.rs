@@ -47,7 +47,7 @@ pub(super) struct Thread {
     /// It is in the recording.
     pub announced: bool,
     /// Copies of its stack beyond what samples contain, if the stack is deep.
-    pub deep: Option<Box<super::deep::DeepStack>>,
+    pub deep: Option<Box<stackglass_perf::deep_stack::DeepStack>>,
     hits: Vec<Hit>,
     last_awake: Option<Stack>,
 }

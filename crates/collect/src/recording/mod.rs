@@ -2,11 +2,11 @@
 //! crate inside a program.
 
 #[cfg(feature = "launch")]
+pub(crate) mod begin;
+#[cfg(feature = "launch")]
 pub(crate) mod children;
 pub mod event_translator;
 pub(crate) mod grants;
-#[cfg(feature = "launch")]
-pub(crate) mod machine;
 #[cfg(feature = "launch")]
 pub mod observer;
 #[cfg(feature = "launch")]

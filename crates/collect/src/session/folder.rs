@@ -4,13 +4,14 @@
 //! shows that the launcher is alive. The kernel releases the lock however the launcher ends, and it works across pid
 //! namespaces.
 
+use crate::private_folder::{is_private, user};
 use crate::session::bus_guard::GuardedMap;
 use stackglass_wire::{SESSION_FILE, SessionPage, SessionState};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Duration, SystemTime};
@@ -218,11 +219,6 @@ fn mine_in(place: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn is_private(folder: &Path) -> bool {
-    fs::symlink_metadata(folder)
-        .is_ok_and(|meta| meta.is_dir() && meta.uid() == user() && meta.permissions().mode() & 0o077 == 0)
-}
-
 fn is_stale(folder: &Path) -> bool {
     match File::open(folder.join(SESSION_FILE)) {
         Ok(file) => lock(&file).is_ok(),
@@ -243,14 +239,10 @@ fn lock(file: &File) -> io::Result<()> {
     }
 }
 
-fn user() -> u32 {
-    // SAFETY: geteuid has no arguments and cannot fail.
-    unsafe { libc::geteuid() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_session_is_private_and_goes_away() {

@@ -63,17 +63,8 @@ impl FlameCase {
     ) -> Result<(), String> {
         let folder = path.parent().unwrap_or(Path::new(""));
         let judged = || pixels::judge(&self.file, self.case(), mode, folder);
-        let Some(goldens) = goldens else { return judged() };
         let text = || pixels::run(&self.file, self.case(), mode).map(|(_, pixels)| pixels::text(&pixels));
-        let name = self.golden_name();
-        if bless {
-            let kept = if judged().is_ok() { None } else { Some(text()?) };
-            return goldens.bless(&name, kept.as_deref(), false).map_err(|error| error.to_string());
-        }
-        match goldens.text(&name).map_err(|error| error.to_string())? {
-            Some(golden) => crate::same::same_text(&golden, &text()?, false),
-            None => judged(),
-        }
+        self.judge_golden(goldens, bless, judged, text)
     }
 
     fn golden_name(&self) -> String {
@@ -88,21 +79,28 @@ impl FlameCase {
         };
         let recorded = node::Outcome::recorded(case)?;
         let ties = case["ties"].as_bool() == Some(true);
-        match (mode, goldens) {
-            (Mode::Recorded, _) | (Mode::Ours, None) => node::compare(&recorded, &ours, ties),
-            (Mode::Ours, Some(goldens)) => {
-                let text = ours.text();
-                let name = self.golden_name();
-                if bless {
-                    let same = node::compare(&recorded, &ours, ties).is_ok();
-                    let kept = if same { None } else { Some(&*text) };
-                    return goldens.bless(&name, kept, false).map_err(|error| error.to_string());
-                }
-                match goldens.text(&name).map_err(|error| error.to_string())? {
-                    Some(golden) => crate::same::same_text(&golden, &text, false),
-                    None => node::compare(&recorded, &ours, ties),
-                }
-            }
+        let goldens = goldens.filter(|_| mode == Mode::Ours);
+        self.judge_golden(goldens, bless, || node::compare(&recorded, &ours, ties), || Ok(ours.text()))
+    }
+
+    /// Compares with the golden text, if there is one, else with the record. With `bless`, what differs from the record becomes the
+    /// golden text.
+    fn judge_golden(
+        &self,
+        goldens: Option<&mut Goldens>,
+        bless: bool,
+        judged: impl Fn() -> Result<(), String>,
+        text: impl Fn() -> Result<String, String>,
+    ) -> Result<(), String> {
+        let Some(goldens) = goldens else { return judged() };
+        let name = self.golden_name();
+        if bless {
+            let kept = if judged().is_ok() { None } else { Some(text()?) };
+            return goldens.bless(&name, kept.as_deref(), false).map_err(|error| error.to_string());
+        }
+        match goldens.text(&name).map_err(|error| error.to_string())? {
+            Some(golden) => crate::same::same_text(&golden, &text()?, false),
+            None => judged(),
         }
     }
 }

@@ -20,6 +20,20 @@ pub enum Kind {
     Other,
 }
 
+/// Whether entries with this tag are part of the paths of their children, which may be functions.
+pub fn is_scope(tag: DwTag) -> bool {
+    matches!(
+        tag,
+        gimli::DW_TAG_namespace
+            | gimli::DW_TAG_module
+            | gimli::DW_TAG_structure_type
+            | gimli::DW_TAG_class_type
+            | gimli::DW_TAG_union_type
+            | gimli::DW_TAG_enumeration_type
+            | gimli::DW_TAG_interface_type
+    )
+}
+
 /// One step over a part of an entry.
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -132,13 +146,7 @@ impl Shape {
         let kind = match declaration.tag {
             gimli::DW_TAG_subprogram if has_code => Kind::Function,
             gimli::DW_TAG_inlined_subroutine => Kind::Inlined,
-            gimli::DW_TAG_namespace
-            | gimli::DW_TAG_module
-            | gimli::DW_TAG_structure_type
-            | gimli::DW_TAG_class_type
-            | gimli::DW_TAG_union_type
-            | gimli::DW_TAG_enumeration_type
-            | gimli::DW_TAG_interface_type => Kind::Scope,
+            tag if is_scope(tag) => Kind::Scope,
             _ => Kind::Other,
         };
         let fixed = match steps[..] {

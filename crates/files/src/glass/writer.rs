@@ -245,19 +245,10 @@ impl GlassWriter {
         if processes.len() < self.done.totals.processes as usize {
             return Err(FlushError::Inconsistent("it has fewer processes"));
         }
-        let mut body = Body::default();
-        for (index, process) in processes.iter().enumerate() {
-            let known = self.processes.get(index);
-            if known.is_some_and(|known| (known.end.is_some() && !all) || known == process) {
-                continue;
-            }
-            tables::write_process(&mut body, &mut self.texts, index, process);
-            put(&mut self.processes, index, process);
-            if body.is_full() {
-                self.seal_with_texts(Tag::PROCESSES, NO_PROCESS, &std::mem::take(&mut body))?;
-            }
-        }
-        self.seal_with_texts(Tag::PROCESSES, NO_PROCESS, &body)?;
+        let is_final = |process: &Process| process.end.is_some() && !all;
+        let written = std::mem::take(&mut self.processes);
+        self.processes =
+            self.write_changed(Tag::PROCESSES, written, processes, is_final, tables::write_process)?;
         self.done.totals.processes = processes.len() as u64;
         Ok(())
     }
@@ -288,46 +279,52 @@ impl GlassWriter {
         if threads.len() < self.done.totals.threads as usize {
             return Err(FlushError::Inconsistent("it has fewer threads"));
         }
-        let mut body = Body::default();
-        for (index, thread) in threads.iter().enumerate() {
-            let known = self.threads.get(index);
-            if known.is_some_and(|known| (known.end.is_some() && !all) || known == thread) {
-                continue;
-            }
-            if thread.process.0 as usize >= recording.processes.len() {
-                return Err(FlushError::Inconsistent("a thread belongs to no process"));
-            }
-            tables::write_thread(&mut body, &mut self.texts, index, thread);
-            put(&mut self.threads, index, thread);
-            if body.is_full() {
-                self.seal_with_texts(Tag::THREADS, NO_PROCESS, &std::mem::take(&mut body))?;
-            }
+        if threads.iter().any(|thread| thread.process.0 as usize >= recording.processes.len()) {
+            return Err(FlushError::Inconsistent("a thread belongs to no process"));
         }
-        self.seal_with_texts(Tag::THREADS, NO_PROCESS, &body)?;
+        let is_final = |thread: &Thread| thread.end.is_some() && !all;
+        let written = std::mem::take(&mut self.threads);
+        self.threads = self.write_changed(Tag::THREADS, written, threads, is_final, tables::write_thread)?;
         self.done.totals.threads = threads.len() as u64;
         Ok(())
     }
 
     fn write_tasks(&mut self, recording: &Recording) -> Result<(), FlushError> {
-        if recording.tasks.len() < self.tasks.len() {
+        let tasks = &recording.tasks;
+        if tasks.len() < self.tasks.len() {
             return Err(FlushError::Inconsistent("it has fewer tasks"));
         }
+        if tasks.iter().any(|task| task.process.0 as usize >= recording.processes.len()) {
+            return Err(FlushError::Inconsistent("a task belongs to no process"));
+        }
+        let written = std::mem::take(&mut self.tasks);
+        self.tasks = self.write_changed(Tag::TASKS, written, tasks, |_| false, tasks::write_task)?;
+        Ok(())
+    }
+
+    /// Writes the rows that are new or differ from those `written`, unless those are final. Returns what is written now.
+    fn write_changed<Row: Clone + PartialEq>(
+        &mut self,
+        tag: Tag,
+        mut written: Vec<Row>,
+        rows: &[Row],
+        is_final: impl Fn(&Row) -> bool,
+        write: impl Fn(&mut Body, &mut TextWriter, usize, &Row),
+    ) -> Result<Vec<Row>, FlushError> {
         let mut body = Body::default();
-        for (index, task) in recording.tasks.iter().enumerate() {
-            if self.tasks.get(index) == Some(task) {
-                continue;
+        for (index, row) in rows.iter().enumerate() {
+            match written.get_mut(index) {
+                Some(known) if known == row || is_final(known) => continue,
+                Some(known) => known.clone_from(row),
+                None => written.push(row.clone()),
             }
-            if task.process.0 as usize >= recording.processes.len() {
-                return Err(FlushError::Inconsistent("a task belongs to no process"));
-            }
-            tasks::write_task(&mut body, &mut self.texts, index, task);
-            put(&mut self.tasks, index, task);
+            write(&mut body, &mut self.texts, index, row);
             if body.is_full() {
-                self.seal_with_texts(Tag::TASKS, NO_PROCESS, &std::mem::take(&mut body))?;
+                self.seal_with_texts(tag, NO_PROCESS, &std::mem::take(&mut body))?;
             }
         }
-        self.seal_with_texts(Tag::TASKS, NO_PROCESS, &body)?;
-        Ok(())
+        self.seal_with_texts(tag, NO_PROCESS, &body)?;
+        Ok(written)
     }
 
     fn write_samples(&mut self, recording: &Recording) -> Result<(), FlushError> {
@@ -485,13 +482,6 @@ fn amendment(samples: &[Sample], done: &Done) -> Result<Option<Sample>, FlushErr
 /// Whether nothing but wall time and own CPU time has changed.
 fn same_but_for_clocks(a: &RecordingInfo, b: &RecordingInfo) -> bool {
     RecordingInfo { wall: b.wall, own_cpu: b.own_cpu, ..a.clone() } == *b
-}
-
-fn put<T: Clone>(to: &mut Vec<T>, index: usize, value: &T) {
-    match to.get_mut(index) {
-        Some(place) => place.clone_from(value),
-        None => to.push(value.clone()),
-    }
 }
 
 /// Whether the path is free, an empty file, or a recording.

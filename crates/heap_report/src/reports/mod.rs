@@ -58,17 +58,8 @@ impl HeapText {
         }
     }
 
-    /// Width in terminal columns; at least 60 are used.
-    pub fn cols(mut self, columns: usize) -> HeapText {
-        self.cols = columns.clamp(60, stackglass_report::MOST_COLUMNS);
-        self
-    }
-
-    /// Colours, or none.
-    pub fn style(mut self, style: Style) -> HeapText {
-        self.style = style;
-        self
-    }
+    stackglass_report::layout_setter!(cols: 60);
+    stackglass_report::layout_setter!(style);
 
     /// Number of rows in each table. Lists beside the main one have half of them.
     pub fn rows(mut self, rows: usize) -> HeapText {

@@ -4,7 +4,7 @@ use super::error::HeapError;
 use super::graph::{self, SiteFrames};
 use super::memory;
 use super::options::TakeOptions;
-use crate::core_image;
+use crate::{complete, core_image};
 use stackglass_attach::frozen::{self, FreezeError, FrozenProcess, Pause};
 use stackglass_files::heapsnapshot::{self, AssembleOptions, HeapSnapshotError, PartsWriter};
 use stackglass_heapgraph::graph::Totals;
@@ -130,14 +130,7 @@ fn write(
 ) -> Result<Taken, HeapError> {
     memory::map_large_allocations();
     let written = graph::write(&core_image::from_frozen(&process), options, site_frames, parts);
-    let pid = process.pid();
-    // What was read from a copy that has ended may be incomplete, or nothing.
-    if !process.is_alive() {
-        return Err(match stackglass_procfs::process::is_alive(pid) {
-            true => process.refused_stops().map_or(HeapError::CopyEnded(pid), HeapError::Freeze),
-            false => HeapError::Ended(pid),
-        });
-    }
+    complete::check(&process, process.pid(), HeapError::Ended, HeapError::CopyEnded)?;
     let written = written?;
     let nodes = written.totals.nodes;
     let graph::Written { totals, reached, remarks } = written;

@@ -1,6 +1,6 @@
-//! Why there are no await stacks, and whether all of them were read.
+//! Why there are no await stacks.
 
-use stackglass_attach::frozen::{FreezeError, FrozenProcess};
+use stackglass_attach::frozen::FreezeError;
 
 /// Why there are no await stacks.
 #[derive(Debug, thiserror::Error)]
@@ -17,13 +17,4 @@ pub enum TasksError {
          on (`tasks --stop` stops all threads)"
     )]
     CopyEnded(u32),
-}
-
-/// Whether all was read: the memory still exists.
-pub(super) fn check_complete(process: &FrozenProcess, pid: u32) -> Result<(), TasksError> {
-    match (process.is_alive(), stackglass_procfs::process::is_alive(pid)) {
-        (true, _) => Ok(()),
-        (false, true) => Err(process.refused_stops().map_or(TasksError::CopyEnded(pid), TasksError::Freeze)),
-        (false, false) => Err(TasksError::Ended(pid)),
-    }
 }

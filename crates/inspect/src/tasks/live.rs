@@ -3,9 +3,9 @@
 //! Each refresh copies the process, which holds it up for some milliseconds. The copy ends as soon as it is read. Futures of
 //! `block_on` and threads are left out: they need the stacks of all threads.
 
-use super::error::{TasksError, check_complete};
+use super::error::TasksError;
 use super::pool::{LivePool, Pool};
-use crate::core_image;
+use crate::{complete, core_image};
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::{DropStop, Process, WrappedTask};
 use stackglass_layouts::{Layouts, Wanted, may_describe_tasks, may_name_tasks};
@@ -107,7 +107,7 @@ impl LiveTasks {
         self.known = Some((known, layouts));
         let pause = Nanos(u64::try_from(process.pause().whole.as_nanos()).unwrap_or(u64::MAX));
         finish(&mut found, view.program().to_owned(), pause);
-        check_complete(&process, self.pid)?;
+        complete::check(&process, self.pid, TasksError::Ended, TasksError::CopyEnded)?;
         Ok(found)
     }
 }

@@ -1,10 +1,10 @@
 //! Reads the tasks of a process once: from a copy of it, or while it stands still.
 
-use super::error::{TasksError, check_complete};
+use super::error::TasksError;
 use super::long_poll::{self, PolledTask};
 use super::polling_threads;
 use super::pool::Pool;
-use crate::core_image;
+use crate::{complete, core_image};
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::{Poll, Process, WrappedTask};
 use stackglass_layouts::Wanted;
@@ -57,7 +57,7 @@ pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
     let wrapped: Vec<WrappedTask> = wrapped.into_values().collect();
     let image = core_image::from_frozen(&process);
     let Dumped { mut dump, modules, files, mut polled, polls } = dump(&image, &wrapped, &options.symbols);
-    check_complete(&process, pid)?;
+    complete::check(&process, pid, TasksError::Ended, TasksError::CopyEnded)?;
     let mut pause = if options.stop { start.elapsed() } else { process.pause().whole };
     drop((image, process));
     pause += long_poll::check_again(pid, &modules, &mut polled, &polls);

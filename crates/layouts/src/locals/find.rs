@@ -8,7 +8,7 @@ use crate::entries::{Entries, Entry, Head, Value};
 use crate::units::TypeUnit;
 use crate::variables;
 use foldhash::HashMap;
-use gimli::DwTag;
+use stackglass_debug_info::dwarf::shapes::is_scope;
 use std::sync::Arc;
 
 /// Deepest nesting of entries in a function.
@@ -129,20 +129,6 @@ fn functions<'data>(
         };
     }
     Some(())
-}
-
-/// Whether an entry with this tag may contain functions with code.
-fn is_scope(tag: DwTag) -> bool {
-    matches!(
-        tag,
-        gimli::DW_TAG_namespace
-            | gimli::DW_TAG_module
-            | gimli::DW_TAG_structure_type
-            | gimli::DW_TAG_class_type
-            | gimli::DW_TAG_union_type
-            | gimli::DW_TAG_interface_type
-            | gimli::DW_TAG_enumeration_type
-    )
 }
 
 struct Search<'a, 'types, 'data> {

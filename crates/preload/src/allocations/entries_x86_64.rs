@@ -3,10 +3,8 @@
 //! Off, an entry jumps to the next library's function with all arguments in place, so that even its stack looks as without this
 //! library. On, it jumps to the recording function (`hooks`) with two more arguments: the stack pointer, where the return address of the
 //! program lies, and `rbp`. From them the walk begins at the program's function.
-//!
-//! Programs in assembly may call with a stack that is not aligned to 16 bytes, against the calling convention. The allocator bears
-//! that, compiled Rust does not: such a call gets an aligned stack.
 
+use super::entry_code::{begin_aligned_frame, end_aligned_frame, go_to_2_if_on, record};
 use super::{ON, hooks, mappings, real};
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
@@ -23,30 +21,12 @@ macro_rules! entry {
         pub unsafe extern "C" fn $name($($arg: $type),*) -> $result {
             naked_asm!(
                 ".cfi_startproc",
-                "mov rax, qword ptr [rip + {on}]",
-                "cmp dword ptr [rax], 0",
-                "jne 2f",
+                go_to_2_if_on!(),
                 "jmp qword ptr [rip + {real}]",
                 "2:",
                 concat!("mov ", $sp, ", rsp"),
                 concat!("mov ", $rbp, ", rbp"),
-                "lea eax, [rsp - 8]",
-                "test al, 15",
-                "jne 3f",
-                "jmp {record}",
-                "3:",
-                "push rbp",
-                ".cfi_adjust_cfa_offset 8",
-                ".cfi_rel_offset rbp, 0",
-                "mov rbp, rsp",
-                ".cfi_def_cfa_register rbp",
-                "and rsp, -16",
-                "call {record}",
-                "mov rsp, rbp",
-                "pop rbp",
-                ".cfi_def_cfa rsp, 8",
-                ".cfi_restore rbp",
-                "ret",
+                record!(),
                 ".cfi_endproc",
                 on = sym ON,
                 real = sym $real,

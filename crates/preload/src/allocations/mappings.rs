@@ -1,6 +1,7 @@
 //! Large anonymous mappings that the program itself requests: memory that no allocator of the C library gave out. Allocators that
 //! are linked into the program get theirs in this way.
 
+use super::entry_code::{begin_aligned_frame, end_aligned_frame, go_to_2_if_on};
 use super::{ON, hooks, inside, real};
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
@@ -28,28 +29,16 @@ macro_rules! map_entry {
         ) -> *mut c_void {
             naked_asm!(
                 ".cfi_startproc",
-                "mov rax, qword ptr [rip + {on}]",
-                "cmp dword ptr [rax], 0",
-                "jne 2f",
+                go_to_2_if_on!(),
                 "jmp qword ptr [rip + {real}]",
                 "2:",
                 "mov rax, rsp",
-                "push rbp",
-                ".cfi_adjust_cfa_offset 8",
-                ".cfi_rel_offset rbp, 0",
                 "mov r10, rbp",
-                "mov rbp, rsp",
-                ".cfi_def_cfa_register rbp",
-                // The caller's stack may not be aligned.
-                "and rsp, -16",
+                begin_aligned_frame!(),
                 "push r10",
                 "push rax",
                 "call {record}",
-                "mov rsp, rbp",
-                "pop rbp",
-                ".cfi_def_cfa rsp, 8",
-                ".cfi_restore rbp",
-                "ret",
+                end_aligned_frame!(),
                 ".cfi_endproc",
                 on = sym ON,
                 real = sym real::MMAP,

@@ -4,6 +4,7 @@
 //! a comparison and a jump while nothing is recorded. But sizes below 16 are always rounded up, so that blocks lie at least 16 bytes
 //! apart, and sizes at the end of a block agree.
 
+use super::entry_code::{begin_aligned_frame, end_aligned_frame, go_to_2_if_on, record};
 use super::{ON, own_hooks};
 use core::arch::naked_asm;
 use core::ffi::c_void;
@@ -15,9 +16,7 @@ macro_rules! entry {
         unsafe extern "C" fn $name(_: usize, _: usize, _: usize) -> *mut c_void {
             naked_asm!(
                 ".cfi_startproc",
-                "mov rax, qword ptr [rip + {on}]",
-                "cmp dword ptr [rax], 0",
-                "jne 2f",
+                go_to_2_if_on!(),
                 $($round,)*
                 "3:",
                 "jmp r11",
@@ -25,23 +24,7 @@ macro_rules! entry {
                 "mov rcx, rsp",
                 "mov r8, rbp",
                 "mov r9, r11",
-                "lea eax, [rsp - 8]",
-                "test al, 15",
-                "jne 4f",
-                "jmp {record}",
-                "4:",
-                "push rbp",
-                ".cfi_adjust_cfa_offset 8",
-                ".cfi_rel_offset rbp, 0",
-                "mov rbp, rsp",
-                ".cfi_def_cfa_register rbp",
-                "and rsp, -16",
-                "call {record}",
-                "mov rsp, rbp",
-                "pop rbp",
-                ".cfi_def_cfa rsp, 8",
-                ".cfi_restore rbp",
-                "ret",
+                record!(),
                 ".cfi_endproc",
                 on = sym ON,
                 record = sym $record,

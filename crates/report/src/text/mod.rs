@@ -2,6 +2,7 @@
 
 pub mod columns;
 pub mod json;
+mod layout_setter;
 pub mod links;
 pub mod numbers;
 pub(crate) mod short;

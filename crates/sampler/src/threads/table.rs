@@ -9,7 +9,7 @@ use crate::threads::files::ThreadFiles;
 use core::mem::MaybeUninit;
 use stackglass_host::SlotIndex;
 use stackglass_host::slot::CAPACITY;
-use stackglass_sampling::{CpuAccount, ThreadTime, hash_index};
+use stackglass_sampling::{CpuAccount, PollInterval, ThreadTime, hash_index};
 use stackglass_wire::{ThreadId, ThreadName};
 
 /// Cells of the table from kernel id to entry (a power of two, twice the capacity).
@@ -77,8 +77,8 @@ pub struct ThreadEntry {
     pub is_confined: bool,
     /// Bytes of its alternate signal stack, 0 for none.
     pub alternate: u64,
-    /// Ticks between two polls.
-    pub interval: u8,
+    /// From one poll to the next.
+    pub interval: PollInterval,
     /// Its open files.
     pub files: ThreadFiles,
     /// Its timers, if they are open.
@@ -199,7 +199,7 @@ impl ThreadTable {
             confinement_due: 0,
             is_confined: false,
             alternate: 0,
-            interval: 1,
+            interval: PollInterval::EACH_TICK,
             files: ThreadFiles::default(),
             timers: None,
             waits_for_rings: false,

@@ -1,7 +1,9 @@
 //! Counts of allocations in a scope, for tests and benchmarks.
 
 use stackglass_heap::{LeftOut, MOST_SCOPES, ProcessScope, ThreadScope, probe};
-use std::fmt;
+
+#[doc(inline)]
+pub use stackglass_heap::StatsCounts;
 
 /// What was allocated in a scope: by the calling thread, or by the whole process. The counts are exact.
 ///
@@ -35,32 +37,6 @@ enum Scope {
     Process(ProcessScope),
 }
 
-/// Numbers of allocations in a scope.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct StatsCounts {
-    /// Number of allocations. A reallocation is one allocation of the new size.
-    pub blocks: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Allocations minus frees. Negative if older blocks were freed. For a thread: if it freed blocks of other threads.
-    pub live_blocks: i64,
-    /// Allocated bytes minus freed bytes.
-    pub live_bytes: i64,
-    /// The highest value of `live_bytes` since the begin of the scope.
-    pub peak_bytes: u64,
-}
-
-impl fmt::Display for StatsCounts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StatsCounts { blocks, bytes, live_blocks, live_bytes, peak_bytes } = self;
-        write!(
-            f,
-            "{blocks} blocks, {bytes} bytes; live: {live_blocks} blocks, {live_bytes} bytes; peak: {peak_bytes} bytes"
-        )
-    }
-}
-
 impl Stats {
     /// Begins a scope of the calling thread.
     ///
@@ -91,12 +67,10 @@ impl Stats {
 
     /// The counts since the begin of the scope.
     pub fn get(&self) -> StatsCounts {
-        let counts = match &self.scope {
+        match &self.scope {
             Scope::Thread(scope) => scope.counts(),
             Scope::Process(scope) => scope.counts(),
-        };
-        let stackglass_heap::ScopeCounts { blocks, bytes, live_blocks, live_bytes, peak_bytes } = counts;
-        StatsCounts { blocks, bytes, live_blocks, live_bytes, peak_bytes }
+        }
     }
 
     /// # Panics

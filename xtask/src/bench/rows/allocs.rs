@@ -117,7 +117,7 @@ impl Comparison {
         for way in self.ways.iter().filter(|_| turns > 1) {
             setup.run(&way.before)?;
         }
-        let rounds = rounds(setup, &self.ways, None, &[], turns)?;
+        let rounds = rounds(setup, &self.ways, &[], turns)?;
         let ratio = |rounds: &[Vec<Slice>], way: usize, base: usize, pick: fn(&Slice) -> f64| {
             median(&rounds.iter().map(|round| pick(&round[way]) / pick(&round[base])).collect::<Vec<_>>())
         };

@@ -53,7 +53,6 @@ pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
         let what = format!("ticks of the sampler meanwhile, {threads} busy");
         figures.push(Figure::must(what, Interval::range(&ticks), Unit::Percent, Bound::AtLeast(bound)));
     }
-    figures.push(pprof(setup));
     Ok(figures)
 }
 
@@ -62,22 +61,4 @@ fn hits_of_busy(threads: &Value) -> Result<f64> {
     let busy =
         threads.iter().filter(|thread| thread["name"].as_str().is_some_and(|name| name.starts_with("busy")));
     Ok(busy.filter_map(|thread| thread["hits_awake"].as_f64()).sum())
-}
-
-fn pprof(setup: &Setup) -> Figure {
-    let what = "pprof-rs, one busy thread";
-    let measured = || -> Result<f64> {
-        let program = setup.peers.pprof.as_ref().context("pprof-rs is missing")?.display().to_string();
-        let file = setup.scratch("ticks.folded");
-        let path = file.to_str().context("the path is text")?;
-        let words = [&program, "busy", "--threads", "1", "--seconds", "4", "--hz", "1000", "--pprof", path];
-        let run = setup.run(&words.map(str::to_owned))?;
-        let folded = std::fs::read_to_string(&file)?;
-        let hits: f64 = folded.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum();
-        Ok(hits / (run.number("wall_ns")? * 1e-9 / DELAY))
-    };
-    match measured() {
-        Ok(share) => Figure::told(what, Interval::exact(share), Unit::Percent),
-        Err(error) => Figure::missing(what, format!("{error:#}")),
-    }
 }

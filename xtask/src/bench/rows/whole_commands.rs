@@ -29,7 +29,7 @@ fn whole(setup: &Setup, program: &[String], turns: usize, measures: &[Measure<'_
     let ways = ways_and_floor(setup)?;
     // The first run of all fills the page cache.
     setup.run(program)?;
-    let rounds = rounds(setup, &ways, None, program, turns)?;
+    let rounds = rounds(setup, &ways, program, turns)?;
     let mut figures = Vec::new();
     for (what, added, bounds) in measures {
         figures.extend(compare(what, &ways, &rounds, added, bounds));
@@ -43,7 +43,7 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| word.to_string()).collect()
 }
 
-/// One busy thread for about six seconds.
+/// One busy thread for about four seconds.
 pub fn busy(setup: &Setup) -> Result<Vec<Figure>> {
     let program = setup.workload(&["fib", "--work", setup.either("18", "6")]);
     let bounds: &[_] = &[("samply", 0.6)];

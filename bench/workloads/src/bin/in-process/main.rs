@@ -1,6 +1,5 @@
 //! Cost of the crate for its program, measured inside the program.
 //!
-//! * `start-stop`: the first `profile!(())` of the process and the median of later ones.
 //! * `pairs N`: N rounds of three equal blocks of work at 10 kHz: not sampled, sampled with an empty handler, and sampled.
 //!   The blocks of a round alternate, so that other load on the machine affects all equally.
 //! * `task-poll N`: the additional time of a poll if the future is a task.
@@ -10,7 +9,7 @@ mod task_poll;
 use serde_json::{Value, json};
 use stackglass_sampler::{Config, set_empty_handler};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use workloads::chain::links;
 use workloads::clock::thread_cpu;
 
@@ -23,7 +22,6 @@ const DELAY: u64 = 100_000;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let answer = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["start-stop"] => start_stop(),
         ["pairs", rounds] => match rounds.parse() {
             Ok(rounds) => pairs(rounds),
             Err(_) => return usage(),
@@ -39,20 +37,8 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("in-process start-stop | in-process pairs N | in-process task-poll N");
+    eprintln!("in-process pairs N | in-process task-poll N");
     ExitCode::from(2)
-}
-
-fn start_stop() -> Value {
-    let once = || {
-        let begin = Instant::now();
-        stackglass::profile!(());
-        begin.elapsed().as_nanos() as u64
-    };
-    let first = once();
-    let mut later: Vec<u64> = (0..31).map(|_| once()).collect();
-    later.sort();
-    json!({"first_ns": first, "later_ns": later[later.len() / 2]})
 }
 
 /// How a block is sampled.

@@ -1,6 +1,5 @@
 //! Stacks of running threads, walked from the copy that came with the sample.
 
-use super::super::deep::SampledStack;
 use super::super::events::DUMP;
 use super::super::files::Files;
 use super::super::process::Process;
@@ -10,6 +9,7 @@ use super::super::thread::Thread;
 use super::super::time::Phase;
 use super::super::walking::{Walked, Walking};
 use super::{ProcessTable, announce};
+use stackglass_perf::deep_stack::{DeepStack, SampledStack};
 use stackglass_perf::records::Sample;
 use stackglass_profile::Recorder;
 use stackglass_unwind::walk::{Cut, End};
@@ -17,6 +17,8 @@ use stackglass_wire::{Counter, cut};
 
 /// No stack stands for more, ns: half an hour.
 const LONGEST_PERIOD: u64 = 1 << 41;
+/// Most bytes of a deep stack that are copied.
+const DEEP: usize = 8 << 20;
 
 impl ProcessTable {
     pub(super) fn sample(
@@ -48,14 +50,12 @@ impl ProcessTable {
 
     /// Adds a stack to a thread in the table.
     fn push_stack(&mut self, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
-        let ProcessTable {
-            system, processes, threads, walking, files, drain, worth, has_deep_stacks, ..
-        } = self;
+        let ProcessTable { system, processes, threads, walking, files, worth, has_deep_stacks, .. } = self;
         // The kernel keeps the first period of an event in its samples.
         let period = self.period.unwrap_or((sample.period as f64 * *worth) as u64).min(LONGEST_PERIOD);
         let Some(thread) = threads.get_mut(&tid) else { return };
         let Some(process) = processes.get_mut(&thread.pid) else { return };
-        let Walked { len, cut } = walk(system, process, thread, (at, *drain), sample, walking, files);
+        let Walked { len, cut } = walk(system, process, thread, at, sample, walking, files);
         *has_deep_stacks |= thread.deep.is_some();
         let Some(translator) = process.translator(system, recorder) else { return };
         let Some(id) = translator.intern(&walking.frames[..len], recorder) else { return };
@@ -76,7 +76,7 @@ fn walk(
     system: &System,
     process: &mut Process,
     thread: &mut Thread,
-    (at, drain): (u64, u64),
+    at: u64,
     sample: &Sample<'_>,
     walking: &mut Walking,
     files: &mut Files,
@@ -106,7 +106,9 @@ fn walk(
             process.scan(system, files)
         } else if passed_top {
             let end = registers.sp().saturating_add(sample.stack.len() as u64);
-            thread.deep.get_or_insert_default().refresh(system, pid, (registers.sp(), end), drain)
+            let deep = thread.deep.get_or_insert_with(|| Box::new(DeepStack::new(DEEP)));
+            let read = |from, into: &mut [u8]| system.read_memory(pid, from, into);
+            deep.refresh(at, (registers.sp(), end), || system.now(), read)
         } else {
             false
         };

@@ -4,28 +4,28 @@ use super::facts::Facts;
 use super::losses::{assert_bounded, cases};
 use super::play::{Op, Replayed, play};
 use super::programs::traces;
-use super::tape::Answers;
 use super::trace::{Step, Taken, Trace};
+use super::traced::Answers;
 use stackglass_sampling::Random;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The moments up to which the drains of a trace read, with their chapters.
+/// The moments up to which the drains of a trace read, with their entries.
 fn drains(trace: &Trace) -> Vec<(u64, usize)> {
-    let chapters = trace.chapters.iter().enumerate();
-    let until = |(index, chapter): (usize, &super::trace::Chapter)| match chapter.step {
+    let entries = trace.entries.iter().enumerate();
+    let until = |(index, entry): (usize, &super::trace::Entry)| match entry.step {
         Step::Drain { until, .. } => Some((until, index)),
         _ => None,
     };
-    chapters.filter_map(until).collect()
+    entries.filter_map(until).collect()
 }
 
 /// All records in the order of time, as one drain would read them.
 fn records(trace: &Trace) -> Vec<&Taken> {
     let mut all = Vec::new();
-    for chapter in &trace.chapters {
-        if let Step::Drain { records, .. } = &chapter.step {
+    for entry in &trace.entries {
+        if let Step::Drain { records, .. } = &entry.step {
             all.extend(records);
         }
     }
@@ -36,10 +36,10 @@ fn records(trace: &Trace) -> Vec<&Taken> {
 /// Drains up to other moments. After each, time may be settled.
 fn drained_at<'a>(trace: &'a Trace, moments: &[u64], settles: impl Fn(usize) -> Option<bool>) -> Vec<Op<'a>> {
     let (drains, records) = (drains(trace), records(trace));
-    let (mut ops, mut rest) = (vec![Op::Chapter(0)], &records[..]);
+    let (mut ops, mut rest) = (vec![Op::Entry(0)], &records[..]);
     for (index, until) in moments.iter().copied().chain([u64::MAX]).enumerate() {
-        let chapter = drains.iter().rev().find(|(of_drain, _)| *of_drain <= until);
-        ops.push(Op::Chapter(chapter.map_or(0, |(_, chapter)| *chapter)));
+        let entry = drains.iter().rev().find(|(of_drain, _)| *of_drain <= until);
+        ops.push(Op::Entry(entry.map_or(0, |(_, entry)| *entry)));
         ops.push(Op::Begin { until });
         let (now, later) = rest.split_at(rest.partition_point(|taken| taken.at <= until));
         ops.extend(now.iter().map(|taken| Op::Record(Cow::Borrowed(*taken))));

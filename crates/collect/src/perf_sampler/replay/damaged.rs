@@ -2,8 +2,8 @@
 
 use super::losses::{cases, small_traces};
 use super::play::{Op, play};
-use super::tape::Answers;
 use super::trace::Taken;
+use super::traced::Answers;
 use stackglass_perf::records::time_of;
 use stackglass_sampling::Random;
 use std::borrow::Cow;

@@ -3,8 +3,8 @@
 use super::facts::{Facts, number};
 use super::play::{Op, Replayed, play, replay};
 use super::programs::{trace, traces};
-use super::tape::Answers;
 use super::trace::{Taken, Trace};
+use super::traced::Answers;
 use stackglass_sampling::Random;
 use std::borrow::Cow;
 use std::rc::Rc;

@@ -4,7 +4,7 @@
 //! So the tests here depend on no clock: the same bytes always give the same recording. What is expected of it was said by the program
 //! itself, by its own clocks, or by the kernel's account.
 //!
-//! - [`tape`]: writes a trace while a program runs, or answers from one. [`trace`]: what a trace has. [`stored`]: its bytes.
+//! - [`traced`]: the system that writes a trace while a program runs, or answers from one. [`trace`]: what a trace has. [`stored`]: its bytes.
 //! - [`programs`]: which programs there are traces of. [`record`]: takes their traces anew.
 //! - [`play`]: applies a trace. [`facts`]: what a recording says, and what the program said.
 //! - [`truth`], [`stacks`], [`losses`]: the recordings agree with the programs.
@@ -19,10 +19,10 @@ mod programs;
 mod record;
 mod stacks;
 mod stored;
-mod tape;
 mod trace;
+mod traced;
 mod truth;
 
 pub(super) use stored::Stored as Answer;
-pub(super) use tape::{Tape, TapedFile, find_file};
 pub(super) use trace::Step;
+pub(super) use traced::{TracedFile, TracedSystem, find_file};

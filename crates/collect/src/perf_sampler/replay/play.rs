@@ -1,7 +1,7 @@
 //! Applies a trace to the process table, as it was taken or with changes.
 
-use super::tape::{Answers, Tape};
 use super::trace::{Step, Taken, Trace};
+use super::traced::{Answers, TracedSystem};
 use crate::perf_sampler::process_table::ProcessTable;
 use crate::perf_sampler::system::System;
 use stackglass_perf::records;
@@ -12,8 +12,8 @@ use std::rc::Rc;
 /// What is done with the table.
 #[derive(Clone)]
 pub(super) enum Op<'a> {
-    /// Answers are those of this chapter from here on.
-    Chapter(usize),
+    /// Answers are those of this entry from here on.
+    Entry(usize),
     Begin {
         until: u64,
     },
@@ -42,9 +42,9 @@ impl<'a> Op<'a> {
     /// All that was done when the trace was taken.
     pub(super) fn all(trace: &'a Trace) -> Vec<Op<'a>> {
         let mut all = Vec::new();
-        for (index, chapter) in trace.chapters.iter().enumerate() {
-            all.push(Op::Chapter(index));
-            match &chapter.step {
+        for (index, entry) in trace.entries.iter().enumerate() {
+            all.push(Op::Entry(index));
+            match &entry.step {
                 Step::Start => {}
                 Step::Drain { until, records } => {
                     all.push(Op::Begin { until: *until });
@@ -63,10 +63,10 @@ impl<'a> Op<'a> {
 
 /// Applies these operations.
 pub(super) fn play(trace: &Rc<Trace>, ops: &[Op<'_>], answers: Answers) -> Replayed {
-    let tape = Tape::reading(Rc::clone(trace), answers);
+    let traced = TracedSystem::reading(Rc::clone(trace), answers);
     let setup = &trace.setup;
     let mut table = ProcessTable::new(
-        System::with(Rc::clone(&tape)),
+        System::with(Rc::clone(&traced)),
         setup.user_only,
         setup.at_once,
         setup.follow_children,
@@ -75,7 +75,7 @@ pub(super) fn play(trace: &Rc<Trace>, ops: &[Op<'_>], answers: Answers) -> Repla
     let mut recorder = Recorder::new(RecordingInfo::default());
     for op in ops {
         match op {
-            Op::Chapter(index) => tape.turn_to(*index),
+            Op::Entry(index) => traced.read_from(*index),
             Op::Begin { until } => table.begin_drain(*until),
             Op::Record(taken) => {
                 let (source, raw) = (taken.source(), taken.raw());
@@ -96,7 +96,7 @@ pub(super) fn play(trace: &Rc<Trace>, ops: &[Op<'_>], answers: Answers) -> Repla
             Op::Close => table.close(&mut recorder),
         }
     }
-    Replayed { recorder, unknown: tape.unknown() }
+    Replayed { recorder, unknown: traced.unknown() }
 }
 
 /// Applies a trace as it was taken.

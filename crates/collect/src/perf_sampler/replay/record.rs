@@ -6,8 +6,8 @@ use super::facts::Facts;
 use super::play::{self, Op};
 use super::programs::{self, Program};
 use super::stored::Stored;
-use super::tape::{Answers, Tape};
 use super::trace::{SeenThread, Snapshot, Step, Trace};
+use super::traced::{Answers, TracedSystem};
 use crate::perf_sampler::events::Events;
 use crate::perf_sampler::system::System;
 use crate::perf_sampler::{PerfSampler, SETTLE_ALL};
@@ -46,7 +46,7 @@ fn traces_are_taken() {
         let replayed = play::play(&trace, &Op::all(&trace), Answers::AsGiven);
         assert_eq!(replayed.unknown, Vec::<String>::new(), "{}", program.name);
         live.assert_equal(&Facts::from_recorder(&replayed.recorder), program.name);
-        eprintln!("{}: {} bytes, {} chapters", program.name, packed.len(), trace.chapters.len());
+        eprintln!("{}: {} bytes, {} entries", program.name, packed.len(), trace.entries.len());
         if store.is_some() {
             std::fs::write(programs::folder().join(program.name).with_extension("trace"), packed).unwrap();
         }
@@ -55,11 +55,11 @@ fn traces_are_taken() {
 
 /// Runs a program under the sampler. Returns the trace, and what the sampler recorded.
 fn take(program: &Program, folder: &Path) -> (Trace, Facts) {
-    let tape = Tape::writing();
+    let traced = TracedSystem::writing();
     let mut recorder = Recorder::new(RecordingInfo::default());
     let open = if program.inherited { Events::open_inherited } else { Events::open };
     let delay = Duration::from_millis(program.delay);
-    let mut sampler = PerfSampler::with(System::with(Rc::clone(&tape)), open, (delay, true, true)).unwrap();
+    let mut sampler = PerfSampler::with(System::with(Rc::clone(&traced)), open, (delay, true, true)).unwrap();
     assert_eq!(sampler.events.are_of_cpus(), !program.inherited, "events of CPUs are not allowed here");
     let began = monotonic();
     sampler.begin();
@@ -72,7 +72,7 @@ fn take(program: &Program, folder: &Path) -> (Trace, Facts) {
             None => wait(&mut sampler),
         }
         sampler.drain(&mut recorder);
-        look(&tape, child.id());
+        look(&traced, child.id());
         if monotonic() - settled > SETTLE {
             settled = monotonic();
             sampler.settle(&mut recorder);
@@ -87,10 +87,10 @@ fn take(program: &Program, folder: &Path) -> (Trace, Facts) {
     let used = cpu_of_children() - cpu;
     sampler.settle_all(&mut recorder);
     sampler.close(&mut recorder);
-    look(&tape, child.id());
+    look(&traced, child.id());
     let mut output = String::new();
     child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
-    let mut trace = tape.written().borrow().clone();
+    let mut trace = traced.written().borrow().clone();
     let end =
         status.signal().map_or(format!("exit {}", status.code().unwrap_or(-1)), |n| format!("signal {n}"));
     let truth = [
@@ -134,7 +134,7 @@ fn cpu_of_children() -> u64 {
 }
 
 /// Adds to the last drain what the kernel says of all threads now.
-fn look(tape: &Tape, program: u32) {
+fn look(traced: &TracedSystem, program: u32) {
     let mut threads = Vec::new();
     let mut waiting = vec![(program, std::process::id())];
     while let Some((pid, parent)) = waiting.pop() {
@@ -145,8 +145,8 @@ fn look(tape: &Tape, program: u32) {
         }
         waiting.extend(children(pid).into_iter().map(|child| (child, pid)));
     }
-    let mut trace = tape.written().borrow_mut();
-    let drain = trace.chapters.iter_mut().rev().find(|chapter| matches!(chapter.step, Step::Drain { .. }));
+    let mut trace = traced.written().borrow_mut();
+    let drain = trace.entries.iter_mut().rev().find(|entry| matches!(entry.step, Step::Drain { .. }));
     drain.expect("it follows a drain").after = Snapshot { at: monotonic(), threads };
 }
 

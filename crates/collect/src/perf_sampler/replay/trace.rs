@@ -19,7 +19,7 @@ pub(in crate::perf_sampler) struct Trace {
     pub setup: Setup,
     /// What is true of the program: names, and values as text.
     pub truth: Vec<(String, String)>,
-    pub chapters: Vec<Chapter>,
+    pub entries: Vec<Entry>,
     /// Files by what the kernel says of a mapping: the path that finds it, and its number.
     pub found: BTreeMap<String, (Vec<u8>, Option<usize>)>,
     pub files: Vec<FileBytes>,
@@ -38,7 +38,7 @@ pub(in crate::perf_sampler) struct Setup {
 
 /// A step of the sampler, and what it was told during it.
 #[derive(Clone)]
-pub(in crate::perf_sampler) struct Chapter {
+pub(in crate::perf_sampler) struct Entry {
     pub step: Step,
     /// Questions and the bytes of their answers, in order.
     pub answers: Vec<(String, Vec<u8>)>,
@@ -203,7 +203,7 @@ impl Stored for SeenThread {
     }
 }
 
-impl Stored for Chapter {
+impl Stored for Entry {
     fn put(&self, to: &mut Vec<u8>) {
         self.step.put(to);
         self.answers.put(to);
@@ -211,13 +211,9 @@ impl Stored for Chapter {
         self.after.threads.put(to);
     }
 
-    fn get(from: &mut &[u8]) -> Option<Chapter> {
+    fn get(from: &mut &[u8]) -> Option<Entry> {
         let (step, answers) = Stored::get(from)?;
-        Some(Chapter {
-            step,
-            answers,
-            after: Snapshot { at: Stored::get(from)?, threads: Stored::get(from)? },
-        })
+        Some(Entry { step, answers, after: Snapshot { at: Stored::get(from)?, threads: Stored::get(from)? } })
     }
 }
 
@@ -238,7 +234,7 @@ impl Stored for Trace {
         let Setup { of_cpus, counted, user_only, at_once, follow_children } = self.setup;
         [of_cpus, counted, user_only, at_once, follow_children].iter().for_each(|fact| fact.put(to));
         self.truth.put(to);
-        self.chapters.put(to);
+        self.entries.put(to);
         self.found.clone().into_iter().collect::<Vec<_>>().put(to);
         self.files.put(to);
     }
@@ -252,8 +248,8 @@ impl Stored for Trace {
             at_once: fact()?,
             follow_children: fact()?,
         };
-        let (truth, chapters) = Stored::get(from)?;
+        let (truth, entries) = Stored::get(from)?;
         let found = Vec::get(from)?.into_iter().collect();
-        Some(Trace { setup, truth, chapters, found, files: Stored::get(from)? })
+        Some(Trace { setup, truth, entries, found, files: Stored::get(from)? })
     }
 }

@@ -80,7 +80,7 @@ fn no_thread_has_less_time_than_the_kernels_account_said_or_than_it_said_itself(
     for (name, trace) in traces().filter(|(name, _)| *name != "lost") {
         let recorded = Facts::from_recorder(&replay(&trace)).awake_by_tid();
         let mut accounts: BTreeMap<u32, u64> = BTreeMap::new();
-        for thread in trace.chapters.iter().flat_map(|chapter| &chapter.after.threads) {
+        for thread in trace.entries.iter().flat_map(|entry| &entry.after.threads) {
             if let Some(account) = Option::<SchedStat>::get(&mut &thread.answers[0][..]).flatten() {
                 accounts.insert(thread.tid, account.ran);
             }

@@ -6,7 +6,20 @@ use crate::heapsnapshot::part_files::{EdgeRecord, NodeRecord};
 use crate::heapsnapshot::parts::Parts;
 
 impl Parts {
-    pub(in crate::heapsnapshot) fn edge(&self, row: u64, bytes: &[u8]) -> Result<EdgeRecord, Fault> {
+    /// Calls a function for each edge, in the order of the file.
+    pub(in crate::heapsnapshot) fn each_edge<E: From<Fault>>(
+        &self,
+        mut visit: impl FnMut(EdgeRecord) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut row = 0;
+        self.edges.each(|bytes| {
+            let edge = self.edge(row, bytes)?;
+            row += 1;
+            visit(edge)
+        })
+    }
+
+    fn edge(&self, row: u64, bytes: &[u8]) -> Result<EdgeRecord, Fault> {
         let edge = EdgeRecord::read(bytes);
         let nodes = self.nodes.count();
         let Some(numbered) = self.numbered.get(edge.kind as usize) else {
@@ -28,10 +41,8 @@ impl Parts {
         let nodes = self.nodes.count() as usize;
         let mut counts = vec![0_u32; nodes];
         let mut incoming = vec![0_u64; nodes.div_ceil(64)];
-        let (mut row, mut grouped, mut last) = (0, true, 0);
-        self.edges.each(|bytes| -> Result<(), Fault> {
-            let edge = self.edge(row, bytes)?;
-            row += 1;
+        let (mut grouped, mut last) = (true, 0);
+        self.each_edge(|edge| -> Result<(), Fault> {
             counts[edge.from as usize] += 1;
             incoming[edge.to as usize / 64] |= 1 << (edge.to % 64);
             grouped &= edge.from >= last;

@@ -44,10 +44,8 @@ impl Parts {
         let mut rows: Vec<u32> = (0..self.nodes.count() as u32).collect();
         // Of the current owner: first member and group by type.
         let mut by_type: HashMap<u32, (u32, Option<u32>)> = HashMap::new();
-        let (mut row, mut owner) = (0, u64::MAX);
-        self.edges.each(|bytes| -> Result<(), Fault> {
-            let edge = self.edge(row, bytes)?;
-            row += 1;
+        let mut owner = u64::MAX;
+        self.each_edge(|edge| -> Result<(), Fault> {
             if owner != edge.from {
                 owner = edge.from;
                 by_type.clear();
@@ -99,10 +97,7 @@ impl Parts {
     fn leaves_with_one_owner(&self, counts: &[u32]) -> Result<Bits, Fault> {
         let (mut held, mut shared) = (Bits::new(counts.len()), Bits::new(counts.len()));
         let weak = self.kind_of_edges("weak");
-        let mut row = 0;
-        self.edges.each(|bytes| -> Result<(), Fault> {
-            let edge = self.edge(row, bytes)?;
-            row += 1;
+        self.each_edge(|edge| -> Result<(), Fault> {
             if edge.kind != weak && edge.to != 0 && counts[edge.to as usize] == 0 {
                 if held.get(edge.to) {
                     shared.set(edge.to);

@@ -41,10 +41,7 @@ impl Parts {
             }
             placed.clear();
             placed.resize(total, WrittenEdge::default());
-            let mut row = 0;
-            self.edges.each(|bytes| -> Result<(), Fault> {
-                let edge = self.edge(row, bytes)?;
-                row += 1;
+            self.each_edge(|edge| -> Result<(), Fault> {
                 if range.contains(&(edge.from as usize)) {
                     let at = &mut next[edge.from as usize - range.start];
                     let Some(place) = placed.get_mut(*at as usize) else {
@@ -71,10 +68,7 @@ impl Parts {
     /// Writes the edges of one node that has too many for the buffer.
     fn write_edges_of(&self, node: u32, edges: &mut EdgeText) -> Result<(), Stop> {
         edges.continue_up_to(node)?;
-        let mut row = 0;
-        self.edges.each(|bytes| -> Result<(), Stop> {
-            let edge = self.edge(row, bytes)?;
-            row += 1;
+        self.each_edge(|edge| -> Result<(), Stop> {
             if edge.from == u64::from(node) {
                 edges.edge(&WrittenEdge::from(&edge))?;
             }

@@ -150,10 +150,7 @@ impl Parts {
     pub(super) fn write_edges_in_order(&self, found: &Found, text: &mut Text) -> Result<(), Stop> {
         let mut edges = EdgeText::new(self, found, text);
         let weak = self.kind_of_edges("weak");
-        let mut row = 0;
-        self.edges.each(|bytes| -> Result<(), Stop> {
-            let edge = self.edge(row, bytes)?;
-            row += 1;
+        self.each_edge(|edge| -> Result<(), Stop> {
             edges.continue_up_to(edge.from as u32)?;
             if let Some(to) = found.target(&edge, weak) {
                 edges.edge(&WrittenEdge { to, ..WrittenEdge::from(&edge) })?;

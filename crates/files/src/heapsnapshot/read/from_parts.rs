@@ -65,10 +65,7 @@ fn edges(parts: &Parts, counts: Vec<u32>, graph: &mut HeapGraph) -> Result<(), F
     graph.kinds_of_edges = vec![0; begun as usize];
     graph.names_of_edges = vec![0; begun as usize];
     graph.targets = vec![NodeIndex(0); begun as usize];
-    let mut row = 0;
-    parts.edges.each(|bytes| -> Result<(), Fault> {
-        let edge = parts.edge(row, bytes)?;
-        row += 1;
+    parts.each_edge(|edge| -> Result<(), Fault> {
         let at = next[edge.from as usize] as usize;
         let Some(target) = graph.targets.get_mut(at) else {
             return Err(Fault::Whole("changed while it was read".into()));

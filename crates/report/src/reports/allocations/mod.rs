@@ -71,23 +71,9 @@ impl AllocationsText {
         AllocationsText::default()
     }
 
-    /// Width in terminal columns; at least 60 are used.
-    pub fn cols(mut self, columns: usize) -> AllocationsText {
-        self.cols = columns.clamp(60, crate::MOST_COLUMNS);
-        self
-    }
-
-    /// Colours, or none.
-    pub fn style(mut self, style: Style) -> AllocationsText {
-        self.style = style;
-        self
-    }
-
-    /// Turns locations into links. Has no effect without colours.
-    pub fn links(mut self, links: Option<Links>) -> AllocationsText {
-        self.links = links;
-        self
-    }
+    crate::layout_setter!(cols: 60);
+    crate::layout_setter!(style);
+    crate::layout_setter!(links);
 
     /// What the rows are.
     pub fn key(mut self, key: AllocationKey) -> AllocationsText {

@@ -79,23 +79,9 @@ impl Annotate {
         Annotate::default()
     }
 
-    /// Width in terminal columns; at least 60 are used.
-    pub fn cols(mut self, columns: usize) -> Annotate {
-        self.cols = columns.clamp(60, crate::MOST_COLUMNS);
-        self
-    }
-
-    /// Colours, or none.
-    pub fn style(mut self, style: Style) -> Annotate {
-        self.style = style;
-        self
-    }
-
-    /// Turns files and lines into links. Has no effect without colours.
-    pub fn links(mut self, links: Option<Links>) -> Annotate {
-        self.links = links;
-        self
-    }
+    crate::layout_setter!(cols: 60);
+    crate::layout_setter!(style);
+    crate::layout_setter!(links);
 
     /// Shows only the files that match, and all of them.
     pub fn files(mut self, pattern: Option<FilePattern>) -> Annotate {

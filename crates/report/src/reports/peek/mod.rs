@@ -89,17 +89,8 @@ impl Peek {
         self
     }
 
-    /// Colours, or none.
-    pub fn style(mut self, style: Style) -> Peek {
-        self.style = style;
-        self
-    }
-
-    /// Turns locations into links. Has no effect without colours.
-    pub fn links(mut self, links: Option<Links>) -> Peek {
-        self.links = links;
-        self
-    }
+    crate::layout_setter!(style);
+    crate::layout_setter!(links);
 
     /// Writes the first notice.
     ///

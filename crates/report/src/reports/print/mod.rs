@@ -246,17 +246,8 @@ impl Report {
         self
     }
 
-    /// Colours, or none.
-    pub fn style(mut self, style: Style) -> Report {
-        self.style = style;
-        self
-    }
-
-    /// Turns locations into links. Has no effect without colours.
-    pub fn links(mut self, links: Option<Links>) -> Report {
-        self.links = links;
-        self
-    }
+    crate::layout_setter!(style);
+    crate::layout_setter!(links);
 
     /// What the counts of a recording are. For allocations, pass what
     /// [`weighted`](crate::allocation_queries::weighted) returns: the report closes with their number and bytes.

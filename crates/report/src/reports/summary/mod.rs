@@ -68,17 +68,8 @@ impl Summary {
         Summary::default()
     }
 
-    /// Width in terminal columns; at least 40 are used.
-    pub fn cols(mut self, columns: usize) -> Summary {
-        self.cols = columns.clamp(40, crate::MOST_COLUMNS);
-        self
-    }
-
-    /// Colours, or none.
-    pub fn style(mut self, style: Style) -> Summary {
-        self.style = style;
-        self
-    }
+    crate::layout_setter!(cols: 40);
+    crate::layout_setter!(style);
 
     /// Shows everything: small branches, frames of the runtime, inlined library code and each sleeping thread.
     pub fn everything(mut self, shown: bool) -> Summary {
@@ -86,11 +77,7 @@ impl Summary {
         self
     }
 
-    /// Turns locations into links. Has no effect without colours.
-    pub fn links(mut self, links: Option<Links>) -> Summary {
-        self.links = links;
-        self
-    }
+    crate::layout_setter!(links);
 
     /// The link of a location.
     fn link(&self, file: &str, line: i64) -> Option<String> {

@@ -34,12 +34,7 @@ impl TasksText {
         TasksText { style: Style::Plain, cols: 80, rows: None, everything: false, rest: "--all shows" }
     }
 
-    /// Sets the width in columns.
-    #[must_use]
-    pub fn cols(mut self, cols: usize) -> TasksText {
-        self.cols = cols.clamp(40, crate::MOST_COLUMNS);
-        self
-    }
+    crate::layout_setter!(cols: 40);
 
     /// Sets the height in lines, so that the report fits a screen.
     #[must_use]
@@ -48,12 +43,7 @@ impl TasksText {
         self
     }
 
-    /// With colours or without.
-    #[must_use]
-    pub fn style(mut self, style: Style) -> TasksText {
-        self.style = style;
-        self
-    }
+    crate::layout_setter!(style);
 
     /// All groups, all ids, and all frames of libraries.
     #[must_use]

@@ -5,7 +5,7 @@
 //! kernel said of all threads just after the drain.
 
 use super::stored::Stored;
-use super::trace::{BLOCK, Chapter, FileBytes, SeenThread, Setup, Snapshot, Step, Taken, Trace};
+use super::trace::{BLOCK, Entry, FileBytes, SeenThread, Setup, Snapshot, Step, Taken, Trace};
 use crate::perf_sampler::elf_file::ElfFile;
 use crate::perf_sampler::events::{Events, Source};
 use crate::perf_sampler::files::Found;
@@ -19,20 +19,20 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// A tape.
-pub(in crate::perf_sampler) enum Tape {
+/// The system of a test: each of its answers is written to a trace, or comes from one.
+pub(in crate::perf_sampler) enum TracedSystem {
     /// Answers of the running system are written.
     Writing(RefCell<Trace>),
     /// Answers are those of a trace.
     Reading(Reading),
 }
 
-/// A tape that answers.
+/// A system that answers from a trace.
 pub(in crate::perf_sampler) struct Reading {
     trace: Rc<Trace>,
     answers: Answers,
-    chapter: Cell<usize>,
-    /// Answers of the chapter that are left, by question.
+    entry: Cell<usize>,
+    /// Answers of the entry that are left, by question.
     left: RefCell<HashMap<String, VecDeque<usize>>>,
     unknown: RefCell<Vec<String>>,
 }
@@ -48,38 +48,38 @@ pub(super) enum Answers {
     NoThreads,
 }
 
-impl Tape {
-    /// A tape that writes.
-    pub(super) fn writing() -> Rc<Tape> {
-        let tape = Tape::Writing(RefCell::default());
-        tape.step(Step::Start);
-        Rc::new(tape)
+impl TracedSystem {
+    /// A system whose answers are written.
+    pub(super) fn writing() -> Rc<TracedSystem> {
+        let system = TracedSystem::Writing(RefCell::default());
+        system.step(Step::Start);
+        Rc::new(system)
     }
 
-    /// A tape that answers from a trace.
-    pub(super) fn reading(trace: Rc<Trace>, answers: Answers) -> Rc<Tape> {
-        let (left, unknown, chapter) = Default::default();
-        let reading = Reading { trace, answers, chapter, left, unknown };
-        reading.turn_to(0);
-        Rc::new(Tape::Reading(reading))
+    /// A system whose answers are those of a trace.
+    pub(super) fn reading(trace: Rc<Trace>, answers: Answers) -> Rc<TracedSystem> {
+        let (left, unknown, entry) = Default::default();
+        let reading = Reading { trace, answers, entry, left, unknown };
+        reading.read_from(0);
+        Rc::new(TracedSystem::Reading(reading))
     }
 
     /// The trace that was written.
     pub(super) fn written(&self) -> &RefCell<Trace> {
-        let Tape::Writing(trace) = self else { panic!("nothing is written") };
+        let TracedSystem::Writing(trace) = self else { panic!("nothing is written") };
         trace
     }
 
-    /// Reads on at this chapter.
-    pub(super) fn turn_to(&self, chapter: usize) {
-        if let Tape::Reading(reading) = self {
-            reading.turn_to(chapter);
+    /// Reads on at this entry.
+    pub(super) fn read_from(&self, entry: usize) {
+        if let TracedSystem::Reading(reading) = self {
+            reading.read_from(entry);
         }
     }
 
     /// Questions that the trace could not answer.
     pub(super) fn unknown(&self) -> Vec<String> {
-        let Tape::Reading(reading) = self else { return Vec::new() };
+        let TracedSystem::Reading(reading) = self else { return Vec::new() };
         reading.unknown.borrow().clone()
     }
 
@@ -95,8 +95,8 @@ impl Tape {
 
     /// A step begins.
     pub(in crate::perf_sampler) fn step(&self, step: Step) {
-        let chapter = Chapter { step, answers: Vec::new(), after: Snapshot::default() };
-        self.written().borrow_mut().chapters.push(chapter);
+        let entry = Entry { step, answers: Vec::new(), after: Snapshot::default() };
+        self.written().borrow_mut().entries.push(entry);
     }
 
     /// A record is read. Samples of other programs are left out: nothing depends on them.
@@ -112,7 +112,7 @@ impl Tape {
         }
         let mut trace = self.written().borrow_mut();
         let taken = Taken::from_record(source, raw, worth, trace.setup.counted);
-        let Some(Chapter { step: Step::Drain { records, .. }, .. }) = trace.chapters.last_mut() else {
+        let Some(Entry { step: Step::Drain { records, .. }, .. }) = trace.entries.last_mut() else {
             panic!("records are read in drains");
         };
         records.push(taken);
@@ -127,14 +127,14 @@ impl Tape {
     ) -> T {
         let question = format!("{name} {about:?}");
         match self {
-            Tape::Writing(trace) => {
+            TracedSystem::Writing(trace) => {
                 let answer = live();
                 let mut trace = trace.borrow_mut();
-                let chapter = trace.chapters.last_mut().expect("there is a first chapter");
-                chapter.answers.push((question, answer.bytes()));
+                let entry = trace.entries.last_mut().expect("there is a first entry");
+                entry.answers.push((question, answer.bytes()));
                 answer
             }
-            Tape::Reading(reading) => {
+            TracedSystem::Reading(reading) => {
                 let bytes = match reading.answers {
                     Answers::AsGiven => reading.next_given(&question),
                     Answers::OfTheMoment | Answers::NoThreads => {
@@ -153,11 +153,11 @@ impl Tape {
 }
 
 impl Reading {
-    fn turn_to(&self, chapter: usize) {
-        self.chapter.set(chapter);
+    fn read_from(&self, entry: usize) {
+        self.entry.set(entry);
         let mut left = self.left.borrow_mut();
         left.clear();
-        for (index, (question, _)) in self.trace.chapters[chapter].answers.iter().enumerate() {
+        for (index, (question, _)) in self.trace.entries[entry].answers.iter().enumerate() {
             left.entry(question.clone()).or_default().push_back(index);
         }
     }
@@ -165,16 +165,16 @@ impl Reading {
     fn next_given(&self, question: &str) -> Option<Vec<u8>> {
         let index = self.left.borrow_mut().get_mut(question).and_then(VecDeque::pop_front);
         if index.is_none() {
-            self.unknown.borrow_mut().push(format!("{question} in chapter {}", self.chapter.get()));
+            self.unknown.borrow_mut().push(format!("{question} in entry {}", self.entry.get()));
         }
-        let (_, answer) = &self.trace.chapters[self.chapter.get()].answers[index?];
+        let (_, answer) = &self.trace.entries[self.entry.get()].answers[index?];
         Some(answer.clone())
     }
 
     /// The last snapshot up to now.
     fn snapshot(&self) -> &Snapshot {
-        let past = self.trace.chapters[..=self.chapter.get()].iter().rev();
-        past.map(|chapter| &chapter.after).find(|after| after.at > 0).unwrap_or(&self.trace.chapters[0].after)
+        let past = self.trace.entries[..=self.entry.get()].iter().rev();
+        past.map(|entry| &entry.after).find(|after| after.at > 0).unwrap_or(&self.trace.entries[0].after)
     }
 
     fn of_the_moment(&self, name: &str, about: &impl Debug, question: &str) -> Option<Vec<u8>> {
@@ -198,10 +198,10 @@ impl Reading {
             "parent" => thread().map(|thread| thread.parent.bytes()),
             "executable" => thread().map(|thread| thread.executable.bytes()),
             // The others do not change, or are of this step.
-            _ => self.trace.chapters[self.chapter.get()]
+            _ => self.trace.entries[self.entry.get()]
                 .answers
                 .iter()
-                .chain(&self.trace.chapters[0].answers)
+                .chain(&self.trace.entries[0].answers)
                 .find(|(known, _)| known == question)
                 .map(|(_, answer)| answer.clone()),
         }
@@ -210,17 +210,17 @@ impl Reading {
 
 /// A file in a trace.
 #[derive(Clone)]
-pub(in crate::perf_sampler) struct TapedFile {
-    tape: Rc<Tape>,
+pub(in crate::perf_sampler) struct TracedFile {
+    system: Rc<TracedSystem>,
     number: usize,
 }
 
-impl TapedFile {
+impl TracedFile {
     /// A file that is opened while a trace is written.
-    pub(in crate::perf_sampler) fn new(tape: &Rc<Tape>) -> TapedFile {
-        let mut trace = tape.written().borrow_mut();
+    pub(in crate::perf_sampler) fn new(system: &Rc<TracedSystem>) -> TracedFile {
+        let mut trace = system.written().borrow_mut();
         trace.files.push(FileBytes::default());
-        TapedFile { tape: Rc::clone(tape), number: trace.files.len() - 1 }
+        TracedFile { system: Rc::clone(system), number: trace.files.len() - 1 }
     }
 
     /// Copies bytes of the file, which the trace then has.
@@ -231,8 +231,8 @@ impl TapedFile {
         live: impl Fn(u64, &mut [u8]) -> usize,
     ) -> usize {
         let blocks = offset / BLOCK..=offset.saturating_add(into.len() as u64) / BLOCK;
-        match &*self.tape {
-            Tape::Writing(trace) => {
+        match &*self.system {
+            TracedSystem::Writing(trace) => {
                 for block in blocks {
                     let known = &mut trace.borrow_mut().files[self.number].blocks;
                     known.entry(block).or_insert_with(|| {
@@ -244,7 +244,7 @@ impl TapedFile {
                 }
                 live(offset, into)
             }
-            Tape::Reading(reading) => {
+            TracedSystem::Reading(reading) => {
                 let known = &reading.trace.files[self.number].blocks;
                 let mut done = 0;
                 while done < into.len() {
@@ -272,14 +272,14 @@ impl TapedFile {
         &self,
         live: impl FnOnce() -> Option<Range<u64>>,
     ) -> Option<Range<u64>> {
-        match &*self.tape {
-            Tape::Writing(trace) => {
+        match &*self.system {
+            TracedSystem::Writing(trace) => {
                 let section = live();
                 let known = section.as_ref().map(|section| (section.start, section.end));
                 trace.borrow_mut().files[self.number].eh_frame = known;
                 section
             }
-            Tape::Reading(reading) => {
+            TracedSystem::Reading(reading) => {
                 reading.trace.files[self.number].eh_frame.map(|(start, end)| start..end)
             }
         }
@@ -288,26 +288,28 @@ impl TapedFile {
 
 /// The file of a mapping: found by `live` while a trace is written, else the trace's.
 pub(in crate::perf_sampler) fn find_file(
-    tape: &Rc<Tape>,
+    system: &Rc<TracedSystem>,
     map: &Mmap<'_>,
     live: impl FnOnce() -> Found,
 ) -> Found {
     let key = format!("{} {:?} {}", String::from_utf8_lossy(map.path), map.build_id, map.inode);
-    match &**tape {
-        Tape::Writing(trace) => {
+    match &**system {
+        TracedSystem::Writing(trace) => {
             let found = live();
-            let number = found.file.as_ref().and_then(|file| Some(file.opened().taped()?.number));
+            let number = found.file.as_ref().and_then(|file| Some(file.opened().traced()?.number));
             trace.borrow_mut().found.insert(key, (found.path.to_vec(), number));
             found
         }
-        Tape::Reading(reading) => {
+        TracedSystem::Reading(reading) => {
             let Some((path, number)) = reading.trace.found.get(&key) else {
                 reading.unknown.borrow_mut().push(format!("file {key}"));
                 return Found { file: None, path: map.path.into() };
             };
             let file = number.and_then(|number| {
-                let mut file =
-                    ElfFile::from_trace(OpenedFile::from_taped(TapedFile { tape: Rc::clone(tape), number }))?;
+                let mut file = ElfFile::from_trace(OpenedFile::from_traced(TracedFile {
+                    system: Rc::clone(system),
+                    number,
+                }))?;
                 file.find_eh_frame();
                 Some(Rc::new(file))
             });

@@ -6,13 +6,10 @@
 //! left different words there, at least in the variables of its loops. Comparing single words is not enough, because two
 //! functions that call each other alternately have frames of the same size. If anything differs, the stack is cut.
 
-use super::system::System;
 use stackglass_unwind::StackMemory;
 
 /// Bytes that are copied at first.
 const LEAST: usize = 256 << 10;
-/// Most bytes that are copied.
-const MOST: usize = 8 << 20;
 /// The copy begins this number of bytes below the first missing one, because the next samples end elsewhere.
 const BELOW: u64 = 64 << 10;
 /// Bytes at the end of the sample's part that must be the same.
@@ -21,9 +18,7 @@ const SEAM: u64 = 16 << 10;
 /// Part of a stack at one moment.
 #[derive(Default)]
 struct Copy {
-    /// Number of the drain that made it.
-    drain: u64,
-    /// When copying began, CLOCK_MONOTONIC ns.
+    /// When copying began, ns.
     began: u64,
     /// When copying ended; 0 for no copy.
     ended: u64,
@@ -44,37 +39,51 @@ impl Copy {
 }
 
 /// The last two copies of one thread's stack.
-#[derive(Default)]
-pub(super) struct DeepStack {
+pub struct DeepStack {
     before: Copy,
     now: Copy,
+    /// Bytes of the next copy.
     wanted: usize,
+    most: usize,
 }
 
 impl DeepStack {
-    /// Copies the stack from `from` on, once in each drain. The stack begins at `sp`. False if this drain's copy suffices.
-    pub(super) fn refresh(&mut self, system: &System, pid: u32, (sp, from): (u64, u64), drain: u64) -> bool {
-        let again = self.now.drain == drain;
-        if again && self.now.start <= from {
+    /// No copies yet. A copy has at most `most` bytes.
+    pub fn new(most: usize) -> DeepStack {
+        DeepStack { before: Copy::default(), now: Copy::default(), wanted: LEAST, most }
+    }
+
+    /// Copies the stack from `from` on, for a sample that was `taken` before. The stack begins at `sp`. False if there is such a
+    /// copy already.
+    ///
+    /// `clock` is that of the samples, ns. `read` copies memory from an address on and returns the number of bytes.
+    pub fn refresh(
+        &mut self,
+        taken: u64,
+        (sp, from): (u64, u64),
+        clock: impl Fn() -> u64,
+        read: impl FnOnce(u64, &mut [u8]) -> usize,
+    ) -> bool {
+        let is_later = self.now.began > taken;
+        if is_later && self.now.start <= from {
             return false;
         }
-        if !again {
+        if !is_later {
             std::mem::swap(&mut self.before, &mut self.now);
         }
-        let start = from.saturating_sub(BELOW).max(sp) & !7;
-        self.wanted = self.wanted.clamp(LEAST, MOST);
-        self.now.bytes.resize(self.wanted + BELOW as usize, 0);
-        let began = system.now();
-        let n = system.read_memory(pid, start, &mut self.now.bytes);
-        self.now.bytes.truncate(n);
-        (self.now.drain, self.now.began, self.now.ended, self.now.start) =
-            (drain, began, system.now(), start);
+        let copy = &mut self.now;
+        copy.start = from.saturating_sub(BELOW).max(sp) & !7;
+        copy.bytes.resize(self.wanted + BELOW as usize, 0);
+        copy.began = clock();
+        let len = read(copy.start, &mut copy.bytes);
+        copy.bytes.truncate(len);
+        copy.ended = clock();
         true
     }
 }
 
 /// The stack of a sample: the copied top, and the rest.
-pub(super) struct SampledStack<'a> {
+pub struct SampledStack<'a> {
     at: u64,
     top: &'a [u8],
     taken: u64,
@@ -86,13 +95,8 @@ pub(super) struct SampledStack<'a> {
 }
 
 impl<'a> SampledStack<'a> {
-    /// `top` lies at `at` and was copied at the moment `taken`.
-    pub(super) fn new(
-        at: u64,
-        top: &'a [u8],
-        taken: u64,
-        beyond: Option<&'a mut DeepStack>,
-    ) -> SampledStack<'a> {
+    /// `top` lies at `at` and was copied at the moment `taken`. Without `beyond`, it is all that is read.
+    pub fn new(at: u64, top: &'a [u8], taken: u64, beyond: Option<&'a mut DeepStack>) -> SampledStack<'a> {
         SampledStack { at, top, taken, beyond, reached: 0, passed_top: false }
     }
 
@@ -117,13 +121,13 @@ impl<'a> SampledStack<'a> {
         let word = deep.now.word(address);
         match word {
             Some(_) => self.reached = self.reached.max(address + 8),
-            None => deep.wanted = (deep.wanted * 2).min(MOST),
+            None => deep.wanted = (deep.wanted * 2).min(deep.most),
         }
         word
     }
 
     /// Whether everything that was read is accepted.
-    pub(super) fn is_proven(&self) -> bool {
+    pub fn is_proven(&self) -> bool {
         if self.reached == 0 {
             return true;
         }
@@ -153,6 +157,8 @@ impl StackMemory for SampledStack<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stackglass_unwind::memory::read_own;
+    use std::cell::Cell;
 
     /// What lies in these words beyond a top of 100, and whether all that was read is accepted.
     fn read(
@@ -172,17 +178,19 @@ mod tests {
         let mut stack: Vec<u64> = (0..64 << 10).collect();
         let at = stack.as_ptr().addr() as u64;
         let top: Vec<u8> = stack[..100].iter().flat_map(|word| word.to_le_bytes()).collect();
-        let (me, system) = (std::process::id(), System::default());
-        let monotonic = || system.now();
-        let mut deep = DeepStack::default();
+        let clock = Cell::new(10);
+        let monotonic = || clock.replace(clock.get() + 1);
+        let refresh =
+            |deep: &mut DeepStack, taken, from| deep.refresh(taken, (at, from), monotonic, read_own);
+        let mut deep = DeepStack::new(8 << 20);
         assert_eq!(read(&mut deep, at, &top, 5, &[99]), (vec![Some(99)], true));
         assert_eq!(read(&mut deep, at, &top, 5, &[100]).0, [None]);
-        assert!(deep.refresh(&system, me, (at, at + 800), 1));
+        assert!(refresh(&mut deep, 5, at + 800));
         let first = monotonic();
         assert_eq!(read(&mut deep, at, &top, first, &[100]).0, [None], "one copy is not enough");
         stack[300] = 7;
         std::hint::black_box(&stack);
-        assert!(deep.refresh(&system, me, (at, at + 800), 2));
+        assert!(refresh(&mut deep, first, at + 800));
         assert_eq!(read(&mut deep, at, &top, first, &[100, 250]), (vec![Some(100), Some(250)], true));
         assert!(!read(&mut deep, at, &top, first, &[100, 400]).1, "something between has changed");
         assert_eq!(read(&mut deep, at, &top, 5, &[100]).0, [None], "the first copy is younger");
@@ -190,8 +198,8 @@ mod tests {
         let mut other = top.clone();
         other[790] ^= 1;
         assert!(!read(&mut deep, at, &other, first, &[100]).1, "the sample was taken on other frames");
-        // Within one drain a copy serves all samples.
-        assert!(!deep.refresh(&system, me, (at, at + 1600), 2));
+        // A copy serves all samples before it.
+        assert!(!refresh(&mut deep, first, at + 1600));
         assert_eq!(read(&mut deep, at, &top, first, &[1 << 40]).0, [None]);
     }
 }
