@@ -164,3 +164,43 @@ fn types_of_cpp_are_the_same_with_the_recorder() {
     }
     assert_eq!(with_sites, 1, "only the recorder knows sites");
 }
+
+/// A thread that sleeps, and has no registers of its own: the frame that has saved the register is below.
+#[test]
+fn a_variable_in_a_register_holds_its_items() {
+    let program = Ready::start(&[], &host_with("saved_registers", Language::C, &[]), &[]);
+    let (_, file) = program.take(&[]);
+    let shown = shown(&file);
+    assert_eq!(count(&shown, &shown["types"], "item").0, 2, "{shown}");
+    assert_eq!(shown["unreachable"]["count"].as_u64(), Some(0), "{shown}");
+    let largest = shown["largest"].as_array().unwrap();
+    let items = largest.iter().find(|row| row["type"] == "item").unwrap_or_else(|| panic!("{shown}"));
+    let path: Vec<&str> = items["path"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(path[1].starts_with("keeps (saved_registers.c:"), "{path:?}");
+    assert_eq!(path[2], ".kept", "{path:?}");
+}
+
+/// Freed blocks are known by the thread's structure, which may lie in a large mapping.
+#[test]
+fn blocks_in_the_cache_of_a_sleeping_thread_are_free() {
+    let program = Ready::start(&[], &host_with("cached", Language::C, &[]), &[]);
+    let (_, file) = program.take(&[]);
+    let shown = shown(&file);
+    let types = shown["types"].as_array().unwrap();
+    let count: u64 = types.iter().filter_map(|row| row["count"].as_u64()).sum();
+    assert_eq!((count, shown["unreachable"]["count"].as_u64()), (3, Some(0)), "{shown}");
+}
+
+/// Wakers hold values without a size. Words of no known type hold nothing that has an owner.
+#[test]
+fn what_is_held_in_unusual_ways() {
+    let program = host_with("holders", Language::Rust, &["-Cdebuginfo=2"]);
+    let program = Ready::start(&RECORDED, &program, &[]);
+    let (_, file) = program.take(&[]);
+    let shown = shown(&file);
+    let held = |name: &str| count(&shown, &shown["types"], name).0;
+    let lost = |name: &str| count(&shown, &shown["unreachable"]["types"], name).0;
+    assert_eq!((held("Arc<Nothing>"), lost("Arc<Nothing>")), (20, 7), "{shown}");
+    assert_eq!((held("Leaf"), lost("Leaf"), lost("Holder")), (0, 10, 10), "{shown}");
+    assert_eq!(shown["unreachable"]["count"].as_u64(), Some(27), "{shown}");
+}

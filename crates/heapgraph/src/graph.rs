@@ -9,6 +9,7 @@
 mod counts;
 mod edges;
 mod emit;
+mod empty_values;
 mod input;
 mod names;
 mod owned;

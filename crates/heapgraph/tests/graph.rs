@@ -5,11 +5,13 @@ mod words;
 
 use stackglass_heapgraph::blocks::{Blocks, SiteId};
 use stackglass_heapgraph::graph::{Built, Input, Root, RootKind, Site, Totals, build};
-use stackglass_layouts::{Layout, Layouts, Local, LocalPlace, Shape};
+use stackglass_heapgraph::references::BlockType;
+use stackglass_layouts::{Field, Layout, Layouts, Local, LocalPlace, Shape, TypeId};
 use stackglass_profile::heap_graph::{
     AllocatingFunction, AllocationStack, AllocationStacks, EDGE_KINDS, HeapGraph, HeapGraphBuilder,
     NodeIndex, NodeKind, UNREACHABLE,
 };
+use std::sync::Arc;
 use words::{image, mapping};
 
 const BASE: u64 = 0x10_0000;
@@ -28,13 +30,29 @@ fn graph(count: u64, words: &[(u64, u64)], roots: &[Root]) -> (HeapGraph, Totals
 }
 
 fn graph_with(layouts: &Layouts, count: u64, words: &[(u64, u64)], roots: &[Root]) -> (HeapGraph, Totals) {
+    let unknown = vec![(32, None); count as usize];
+    graph_of(layouts, &unknown, words, roots)
+}
+
+/// The graph of blocks with these sizes and contents.
+fn graph_of(
+    layouts: &Layouts,
+    contents: &[(u64, Option<BlockType>)],
+    words: &[(u64, u64)],
+    roots: &[Root],
+) -> (HeapGraph, Totals) {
+    let count = contents.len();
     let image = image(&[mapping(BASE..BASE + (1 << 20), true)], Vec::new(), words);
     let mut blocks = Blocks::default();
-    (0..count).for_each(|number| blocks.push(block(number), 32, SiteId(0)));
+    for (number, (size, _)) in contents.iter().enumerate() {
+        blocks.push(block(number as u64), *size, SiteId(number as u32));
+    }
     let mut stacks = AllocationStacks::default();
     let main = stacks.insert_function(AllocatingFunction { name: "main".into(), ..Default::default() });
     let allocated_by = stacks.insert(AllocationStack::ROOT, main);
-    let sites = [Site { name: "B".into(), kind: NodeKind::Native, contains: None, allocated_by }];
+    let site = |contains| Site { name: "B".into(), kind: NodeKind::Native, contains, allocated_by };
+    let mut sites: Vec<Site> = contents.iter().map(|(_, contains)| site(*contains)).collect();
+    sites.extend(sites.is_empty().then(|| site(None)));
     let input = Input {
         image: &image,
         blocks: &blocks,
@@ -50,7 +68,7 @@ fn graph_with(layouts: &Layouts, count: u64, words: &[(u64, u64)], roots: &[Root
     let Built { totals, unreached } = build(&input, &mut builder).unwrap();
     assert_eq!(unreached.len() as u64, totals.unreached_blocks);
     let graph = builder.finish();
-    let first = graph.len() - count as usize;
+    let first = graph.len() - count;
     for node in 0..graph.len() {
         let site = graph.allocated_by(node).map(ToString::to_string);
         assert_eq!(site.as_deref(), (node >= first).then_some("main"), "blocks have stacks, roots have none");
@@ -73,6 +91,16 @@ fn edges(graph: &HeapGraph, blocks: u64) -> Vec<String> {
         }
     }
     found
+}
+
+fn push(layouts: &mut Layouts, name: &str, size: u64, shape: Shape) -> TypeId {
+    let (name, arguments): (Arc<str>, _) = (name.into(), Vec::new());
+    layouts.push(Layout { short_name: name.clone(), name, size, shape, arguments, partial: false })
+}
+
+fn structure(layouts: &mut Layouts, name: &str, size: u64, fields: &[(&str, u64, TypeId)]) -> TypeId {
+    let field = |&(name, offset, type_id): &(&str, u64, TypeId)| Field { name: name.into(), offset, type_id };
+    push(layouts, name, size, Shape::Struct(fields.iter().map(field).collect()))
 }
 
 #[test]
@@ -169,14 +197,7 @@ fn owners_are_as_few_as_possible() {
 #[test]
 fn local_variables_name_their_edges() {
     let mut layouts = Layouts::default();
-    let pointer = layouts.push(Layout {
-        name: "void*".into(),
-        short_name: "void*".into(),
-        size: 8,
-        shape: Shape::Pointer { target: None },
-        arguments: Vec::new(),
-        partial: false,
-    });
+    let pointer = push(&mut layouts, "void*", 8, Shape::Pointer { target: None });
     let local = |name: &str, place| Local { name: name.into(), type_id: pointer, place };
     let words = [(BASE, block(0)), (BASE + 0x100, block(1)), (BASE + 0x108, block(0)), (block(1), block(2))];
     let frame = Root {
@@ -195,4 +216,103 @@ fn local_variables_name_their_edges() {
     let names: Vec<&str> =
         graph.edges(main).map(|edge| &*graph.strings[edge.name_or_index as usize]).collect();
     assert_eq!(names, ["head", "moved", "next"]);
+}
+
+/// A `Waker` has the address of a value behind its counts, where the block of one without a size ends.
+#[test]
+fn the_value_of_an_arc_may_have_no_size() {
+    let mut layouts = Layouts::default();
+    let word = push(&mut layouts, "usize", 8, Shape::Plain);
+    let unit = structure(&mut layouts, "app::Nothing", 0, &[]);
+    let inner = [("strong", 0, word), ("weak", 8, word)];
+    let fields = |value| [inner[0], inner[1], ("data", 16, value)];
+    let nothing = structure(&mut layouts, "alloc::sync::ArcInner<app::Nothing>", 16, &fields(unit));
+    let something = structure(&mut layouts, "alloc::sync::ArcInner<usize>", 24, &fields(word));
+    let pointer = push(&mut layouts, "*const ()", 8, Shape::Pointer { target: None });
+    let one = |id| Some(BlockType::One(id));
+    let contents =
+        [(16, one(nothing)), (16, one(word)), (24, one(something)), (16, one(nothing)), (32, None)];
+    let words = [
+        // The ends of blocks 0 to 2: only block 0 has a value there. Then a value in block 2.
+        (BASE, block(0) + 16),
+        (BASE + 8, block(1) + 16),
+        (BASE + 16, block(2) + 24),
+        (BASE + 24, block(2) + 16),
+        (BASE + 32, block(4)),
+        (block(4) + 8, block(3) + 16),
+    ];
+    let pointers = push(&mut layouts, "[*const (); 4]", 32, Shape::Array { element: pointer, count: 4 });
+    let wakers = Root { type_id: Some(pointers), ..root(RootKind::Static, "W", BASE..BASE + 32) };
+    let roots = [wakers, root(RootKind::Static, "U", BASE + 32..BASE + 40)];
+    let (graph, totals) = graph_of(&layouts, &contents, &words, &roots);
+    let expected =
+        [format!("{UNREACHABLE} -> 1"), "W -> 0".into(), "W -> 2".into(), "U -> 4".into(), "4 -> 3".into()];
+    let mut found = edges(&graph, 5);
+    found.sort_by_key(|edge| expected.iter().position(|expected| expected == edge));
+    assert_eq!(found, expected);
+    assert_eq!(totals.unreached_blocks, 1);
+}
+
+/// 0 is of unknown layout, and has a word with the address of everything else. The others are boxes: 1 is held by a static
+/// variable, 2 by 3, which nothing holds, and nothing is known of the owner of 4.
+#[test]
+fn a_word_of_an_unknown_block_holds_nothing_that_has_its_owners() {
+    let mut layouts = Layouts::default();
+    let word = push(&mut layouts, "usize", 8, Shape::Plain);
+    let target = structure(&mut layouts, "app::Leaf", 8, &[("value", 0, word)]);
+    let name = "alloc::boxed::Box<app::Leaf, alloc::alloc::Global>";
+    let boxed = push(&mut layouts, name, 8, Shape::Pointer { target: Some(target) });
+    let holder = structure(&mut layouts, "app::Holder", 16, &[("leaf", 0, boxed), ("id", 8, word)]);
+    let one = |id| Some(BlockType::One(id));
+    let contents = [(32, None), (8, one(target)), (8, one(target)), (16, one(holder)), (8, one(target))];
+    let words = [
+        (BASE, block(1)),
+        (BASE + 8, block(0)),
+        (block(0), block(1)),
+        (block(0) + 8, block(2)),
+        (block(0) + 16, block(4)),
+        (block(3), block(2)),
+    ];
+    let roots = [
+        Root { type_id: Some(boxed), ..root(RootKind::Static, "X", BASE..BASE + 8) },
+        root(RootKind::Static, "U", BASE + 8..BASE + 16),
+    ];
+    let (graph, totals) = graph_of(&layouts, &contents, &words, &roots);
+    let unreachable = format!("{UNREACHABLE} -> 3");
+    let mut found = edges(&graph, 5);
+    found.retain(|edge| *edge != unreachable);
+    assert_eq!(found, ["X -> 1", "U -> 0", "0 -> 1?", "0 -> 2?", "0 -> 4", "3 -> 2"]);
+    assert_eq!(totals.unreached_blocks, 2);
+}
+
+/// Two variables account for two of three owners of an `Rc`: the third may be in the block of unknown layout.
+#[test]
+fn a_word_of_an_unknown_block_may_be_the_owner_that_a_count_tells_of() {
+    let mut layouts = Layouts::default();
+    let word = push(&mut layouts, "usize", 8, Shape::Plain);
+    let fields = [("strong", 0, word), ("weak", 8, word), ("value", 16, word)];
+    let inner = structure(&mut layouts, "alloc::rc::RcInner<usize>", 24, &fields);
+    let pointer = push(&mut layouts, "*mut RcInner<usize>", 8, Shape::Pointer { target: Some(inner) });
+    let shared =
+        structure(&mut layouts, "alloc::rc::Rc<usize, alloc::alloc::Global>", 8, &[("ptr", 0, pointer)]);
+    let both = push(&mut layouts, "[Rc<usize>; 2]", 16, Shape::Array { element: shared, count: 2 });
+    for (strong, is_weak) in [(1, true), (2, true), (3, false)] {
+        let contents = [(32, None), (24, Some(BlockType::One(inner)))];
+        let words = [
+            (BASE, block(1)),
+            (BASE + 8, block(1)),
+            (BASE + 16, block(0)),
+            (block(0), block(1)),
+            (block(1), strong),
+            (block(1) + 8, 1),
+        ];
+        let roots = [
+            Root { type_id: Some(both), ..root(RootKind::Static, "X", BASE..BASE + 16) },
+            root(RootKind::Static, "U", BASE + 16..BASE + 24),
+        ];
+        let (graph, _) = graph_of(&layouts, &contents, &words, &roots);
+        let of_unknown = edges(&graph, 2).into_iter().find(|edge| edge.starts_with("0 ->"));
+        let expected = if is_weak { "0 -> 1?" } else { "0 -> 1" };
+        assert_eq!(of_unknown.as_deref(), Some(expected), "{strong}");
+    }
 }

@@ -34,7 +34,8 @@ pub(super) fn read(
     let threads = options.threads();
     let files =
         parallel::map(threads, modules, || (), |(), module| locate::files_of(module, options), &mut |_| ());
-    let (mut layouts, locals) = units::with_units(modules, &files, options, |units| {
+    let with_locals = |module: usize| frames.iter().any(|frame| frame.module == module);
+    let (mut layouts, locals) = units::with_units(modules, &files, options, &with_locals, |units| {
         of_units(units, modules.len(), threads, frames, memory, wanted)
     });
     for (data, files) in layouts.modules.iter_mut().zip(&files) {

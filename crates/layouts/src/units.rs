@@ -3,6 +3,7 @@
 use super::RustVersion;
 use super::entries::Reference;
 use foldhash::HashMap;
+use gimli::SectionId;
 use stackglass_debug_info::dwarf::split::{self, Skeleton};
 use stackglass_debug_info::dwarf::unit::{DebugInfo, Unit};
 use stackglass_debug_info::elf::Elf;
@@ -114,15 +115,19 @@ impl<'units, 'data> Units<'units, 'data> {
     }
 }
 
-/// Reads the units of modules, and calls `use_units` with them.
+/// Reads the units of modules, and calls `use_units` with them. `with_locals` tells whether local variables of a module are
+/// wanted.
 pub(super) fn with_units<Output>(
     modules: &[Module],
     files: &[Files],
     options: &Options,
+    with_locals: &(dyn Fn(usize) -> bool + Sync),
     use_units: impl FnOnce(&Units<'_, '_>) -> Output,
 ) -> Output {
     let threads = options.threads();
-    let loaded = parallel::map(threads, files, || (), |(), files| load(files), &mut |_| ());
+    let numbers: Vec<usize> = (0..files.len()).collect();
+    let load = |module: &usize| load(&files[*module], with_locals(*module));
+    let loaded = parallel::map(threads, &numbers, || (), |(), module| load(module), &mut |_| ());
     // They are dropped after what refers to them.
     let (splits, split_sections);
     let infos: Vec<Option<DebugInfo<'_>>> = loaded.iter().map(debug_info).collect();
@@ -133,12 +138,18 @@ pub(super) fn with_units<Output>(
         |(), place| (place.clone(), split::open_first(&place.candidates)),
         &mut |_| (),
     );
-    split_sections = parallel::map(threads, &splits, || (), |(), split| load_split(split), &mut |_| ());
+    split_sections = parallel::map(
+        threads,
+        &splits,
+        || (),
+        |(), split| load_split(split, with_locals(split.0.module)),
+        &mut |_| (),
+    );
     let mut split_infos: Vec<(usize, Option<Skeleton>, DebugInfo<'_>)> = Vec::new();
     for ((place, _), sections) in splits.iter().zip(&split_sections) {
-        if let (Some(parent), Some((sections, types))) = (&infos[place.module], sections) {
+        if let (Some(parent), Some((sections, more))) = (&infos[place.module], sections) {
             let mut info = split::debug_info(sections, &parent.dwarf);
-            info.dwarf.debug_types = gimli::DebugTypes::new(types, gimli::LittleEndian);
+            more.add_to(&mut info.dwarf);
             split_infos.push((place.module, Some(place.skeleton), info));
         }
     }
@@ -181,19 +192,53 @@ pub(super) fn with_units<Output>(
 /// The contents of a module's files, from which units are read.
 struct ModuleSections<'data> {
     loaded: Loaded<'data>,
-    /// `.debug_types` of DWARF 4.
-    types: Cow<'data, [u8]>,
+    more: MoreSections<'data>,
 }
 
-fn load(files: &Files) -> ModuleSections<'_> {
-    let types = files.debug_info().and_then(|elf| load_section(&elf, ".debug_types").ok());
-    ModuleSections { loaded: loaded::load(files), types: types.unwrap_or_default() }
+/// Sections without which lines and names of functions can be read.
+#[derive(Default)]
+struct MoreSections<'data> {
+    /// `.debug_types` of DWARF 4.
+    types: Cow<'data, [u8]>,
+    /// Lists of the locations of variables: `.debug_loc` of DWARF 4. Empty if no local variables are wanted.
+    old_locations: Cow<'data, [u8]>,
+    /// The same of DWARF 5, `.debug_loclists`.
+    locations: Cow<'data, [u8]>,
+}
+
+impl<'data> MoreSections<'data> {
+    /// Damaged sections are left out.
+    fn load(elf: &Elf<'data>, is_split: bool, with_locals: bool) -> MoreSections<'data> {
+        let load = |id: SectionId| {
+            let name = if is_split { id.dwo_name() } else { Some(id.name()) };
+            name.and_then(|name| load_section(elf, name).ok()).unwrap_or_default()
+        };
+        let load_lists = |id| if with_locals { load(id) } else { Cow::default() };
+        MoreSections {
+            types: load(SectionId::DebugTypes),
+            old_locations: load_lists(SectionId::DebugLoc),
+            locations: load_lists(SectionId::DebugLocLists),
+        }
+    }
+
+    fn add_to<'a>(&'a self, dwarf: &mut gimli::Dwarf<Reader<'a>>) {
+        dwarf.debug_types = gimli::DebugTypes::new(&self.types, gimli::LittleEndian);
+        dwarf.locations = gimli::LocationLists::new(
+            gimli::DebugLoc::new(&self.old_locations, gimli::LittleEndian),
+            gimli::DebugLocLists::new(&self.locations, gimli::LittleEndian),
+        );
+    }
+}
+
+fn load(files: &Files, with_locals: bool) -> ModuleSections<'_> {
+    let more = files.debug_info().map(|elf| MoreSections::load(&elf, false, with_locals));
+    ModuleSections { loaded: loaded::load(files), more: more.unwrap_or_default() }
 }
 
 fn debug_info<'data>(sections: &'data ModuleSections<'data>) -> Option<DebugInfo<'data>> {
     sections.loaded.file?;
     let mut info = loaded::debug_info(&sections.loaded);
-    info.dwarf.debug_types = gimli::DebugTypes::new(&sections.types, gimli::LittleEndian);
+    sections.more.add_to(&mut info.dwarf);
     Some(info)
 }
 
@@ -219,12 +264,11 @@ fn split_places(modules: &[Module], files: &[Files], infos: &[Option<DebugInfo<'
     found
 }
 
-type SplitSections<'data> = (Sections<'data>, Cow<'data, [u8]>);
+type SplitSections<'data> = (Sections<'data>, MoreSections<'data>);
 
-fn load_split((_, file): &(SplitPlace, Option<Mapped>)) -> Option<SplitSections<'_>> {
+fn load_split((_, file): &(SplitPlace, Option<Mapped>), with_locals: bool) -> Option<SplitSections<'_>> {
     let elf = Elf::parse(file.as_ref()?).ok()?;
-    let types = load_section(&elf, ".debug_types.dwo").unwrap_or_default();
-    Some((Sections::load(&elf, true).ok()?, types))
+    Some((Sections::load(&elf, true).ok()?, MoreSections::load(&elf, true, with_locals)))
 }
 
 fn units_of<'data>(info: &DebugInfo<'data>) -> impl Iterator<Item = Unit<'data>> {

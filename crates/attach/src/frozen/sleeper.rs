@@ -19,7 +19,8 @@ const THREAD_POINTER: usize = 21;
 const TIDS: [usize; 2] = [0x2d0, 0x30];
 /// Bytes at the end of a stack that are searched: the structure of the thread and its thread-local storage.
 const END: u64 = 64 << 10;
-/// Larger mappings are not searched for the structure of the main thread.
+/// Of larger mappings, only so many bytes at the end are searched for the structure of the main thread. It is made when the program
+/// starts, and the kernel joins what is mapped later below it.
 const LARGEST: u64 = 1 << 20;
 
 /// The registers of a sleeping thread: those that are not known are `u64::MAX`.
@@ -52,17 +53,16 @@ fn thread_pointer(tid: u32, sp: u64, mappings: &[Mapping], memory: &ProcessMemor
     if let Some(pointer) = maps::at(mappings, sp).filter(|stack| stack.path != "[stack]").and_then(search) {
         return Some(pointer);
     }
-    let is_small = |mapping: &&Mapping| {
-        mapping.writable
-            && mapping.readable
-            && !mapping.shared
-            && mapping.inode == 0
-            && mapping.range.end - mapping.range.start <= LARGEST
-    };
-    mappings
-        .iter()
-        .filter(is_small)
-        .find_map(|mapping| find(inner, mapping.range.start, mapping.range.end, memory))
+    let is_private =
+        |mapping: &&Mapping| mapping.writable && mapping.readable && !mapping.shared && mapping.inode == 0;
+    let is_small = |mapping: &&Mapping| mapping.range.end - mapping.range.start <= LARGEST;
+    // The loader's memory is above most other mappings.
+    let small = mappings.iter().rev().filter(is_private).filter(is_small);
+    let large = mappings.iter().rev().filter(is_private).filter(|mapping| !is_small(mapping));
+    small.chain(large).find_map(|mapping| {
+        let end = mapping.range.end;
+        find(inner, mapping.range.start.max(end.saturating_sub(LARGEST)), end, memory)
+    })
 }
 
 /// A word that is its own address, with the id of the thread behind it.

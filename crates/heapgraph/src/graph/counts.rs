@@ -1,22 +1,25 @@
-//! A block has one owner, or as many as its reference count says. That tells whether a word on a stack can be an owner.
+//! A block has one owner, or as many as its reference count says. That tells whether a word on a stack, or in a block of unknown
+//! layout, can be an owner.
 //!
-//! The `strong` count of an `Rc` or `Arc` is the number of its owners; a `Box` or a buffer has one. If values in blocks and
-//! variables account for all of them, a word on a stack is no owner: it is left over, or borrows from one of those.
+//! The `strong` count of an `Rc` or `Arc` is the number of its owners; a `Box` or a buffer has one. If values of known types in blocks
+//! and variables account for all of them, such a word is no owner: it is left over, or borrows from one of those. It would hide that
+//! nothing reaches the owner.
 
-use super::edges::{Edges, OWNS, WEAK};
+use super::edges::{Edges, OWNS, UNKNOWN, WEAK};
 use super::input::Input;
 use crate::blocks::BlockIndex;
 use crate::references::BlockType;
 use crate::root::RootKind;
 use foldhash::HashMap;
-use stackglass_layouts::{Shape, TypeId};
+use stackglass_layouts::{Field, Layouts, Shape, TypeId};
 
 /// The types with counts. A `dyn` value has one of them as well.
 const COUNTED: [&str; 3] = ["alloc::rc::RcInner<", "alloc::rc::RcBox<", "alloc::sync::ArcInner<"];
 
-/// Makes words of stacks and registers weak if their targets have enough other owners.
+/// Makes words of stacks, registers and blocks of unknown layout weak if their targets have enough other owners.
 pub(super) fn apply(edges: &mut Edges, input: &Input<'_>) {
-    let mut owners = candidates(edges, input);
+    let doubtful = doubtful(edges, input);
+    let mut owners: HashMap<u32, u64> = doubtful.iter().map(|edge| (edges.targets[*edge].0, 0)).collect();
     if owners.is_empty() {
         return;
     }
@@ -37,22 +40,23 @@ pub(super) fn apply(edges: &mut Edges, input: &Input<'_>) {
             (block, strong_count(input, BlockIndex(block)).is_some_and(|n| 0 < n && n <= owners))
         })
         .collect();
-    for edge in doubtful(edges, input) {
+    for edge in doubtful {
         if strong.get(&edges.targets[edge].0) == Some(&true) {
             edges.kinds[edge] |= WEAK;
         }
     }
 }
 
+/// The edges of stacks and registers, and of blocks of unknown layout to blocks of known types. Only these have known owners.
 fn doubtful(edges: &Edges, input: &Input<'_>) -> Vec<usize> {
-    let places = input.roots.iter().enumerate().filter(|(_, root)| RootKind::is_doubtful(root.kind));
-    places.flat_map(|(place, _)| edges.of(place)).collect()
-}
-
-/// Blocks to which words of stacks lead, with no owners yet.
-fn candidates(edges: &Edges, input: &Input<'_>) -> HashMap<u32, u64> {
-    let targets = doubtful(edges, input).into_iter().map(|edge| edges.targets[edge]);
-    targets.map(|block| (block.0, 0)).collect()
+    let roots = input.roots.iter().enumerate().filter(|(_, root)| RootKind::is_doubtful(root.kind));
+    let of_roots = roots.flat_map(|(place, _)| edges.of(place));
+    let blocks = edges.of_blocks(input.roots.len());
+    let of_blocks = blocks.filter(|edge| {
+        edges.kinds[*edge] & (UNKNOWN | WEAK) == UNKNOWN
+            && input.contains(edges.targets[*edge].0 as usize).is_some()
+    });
+    of_roots.chain(of_blocks).collect()
 }
 
 fn strong_offset(input: &Input<'_>, block: BlockIndex) -> Option<u64> {
@@ -64,10 +68,23 @@ fn strong_offset(input: &Input<'_>, block: BlockIndex) -> Option<u64> {
 }
 
 fn strong_in(input: &Input<'_>, id: TypeId) -> Option<u64> {
-    let layout = input.layouts.get(id);
+    let fields = counted_fields(input.layouts, id)?;
+    fields.iter().find(|field| &*field.name == "strong").map(|field| field.offset)
+}
+
+/// The fields of a type with counts.
+fn counted_fields(layouts: &Layouts, id: TypeId) -> Option<&[Field]> {
+    let layout = layouts.get(id);
     let Shape::Struct(fields) = &layout.shape else { return None };
     COUNTED.iter().find(|prefix| layout.name.starts_with(**prefix))?;
-    fields.iter().find(|field| &*field.name == "strong").map(|field| field.offset)
+    Some(fields)
+}
+
+/// Offset and size of the value in a type with counts.
+pub(super) fn counted_value(layouts: &Layouts, id: TypeId) -> Option<(u64, u64)> {
+    let fields = counted_fields(layouts, id)?;
+    let value = fields.iter().find(|field| ["value", "data"].contains(&&*field.name))?;
+    Some((value.offset, layouts.get(value.type_id).size))
 }
 
 /// Number of owners of a block; `None` if it cannot be read.

@@ -2,14 +2,16 @@
 //!
 //! A value of a known type has the pointers that its layout tells. An owning pointer must lead to the first byte of a block of
 //! the right size. Words that are no pointers by layout, and pointers that do not fit, give *weak* edges: they are shown, but
-//! hold nothing. Memory of unknown type is scanned: each aligned word that is an address in a block is an edge.
+//! hold nothing. Memory of unknown type is scanned: each aligned word that is an address in a block is an edge. Such words may be
+//! left over: `counts` finds those that hold nothing.
 
+use super::empty_values::EmptyValues;
 use super::input::Input;
 use super::names::Names;
 use super::owned::{self, Owned};
 use super::words::words;
 use crate::blocks::BlockIndex;
-use crate::blocks::lookup::Lookup;
+use crate::blocks::lookup::{Found, Lookup};
 use crate::references::{self, BlockType, EdgeName, Hold, Pointers, Reference, References};
 use crate::root::Root;
 use crate::typing;
@@ -52,11 +54,18 @@ pub(super) struct Text {
 pub(super) const WEAK: u8 = 0x80;
 /// In the kind of an edge from an owner.
 pub(super) const OWNS: u8 = 0x40;
+/// In the kind of an edge from a word in a block of unknown layout. The word may be left over from an earlier block.
+pub(super) const UNKNOWN: u8 = 0x20;
 
 impl Edges {
     /// The edges of a root or block, as a range of numbers.
     pub fn of(&self, place: usize) -> Range<usize> {
         self.first[place] as usize..self.first[place + 1] as usize
+    }
+
+    /// The edges of all blocks, which lie behind those of so many roots.
+    pub fn of_blocks(&self, roots: usize) -> Range<usize> {
+        self.first[roots] as usize..self.targets.len()
     }
 
     fn push(&mut self, to: BlockIndex, kind: EdgeKind, label: u32, weak: bool) {
@@ -82,6 +91,7 @@ pub(super) fn find(input: &Input<'_>, lookup: &Lookup) -> Edges {
     let mut search = Search {
         input,
         lookup,
+        empty: EmptyValues::new(input),
         seen: Seen::new(input.blocks.len()),
         own: None,
         interior: true,
@@ -126,6 +136,7 @@ impl Seen {
 struct Search<'a> {
     input: &'a Input<'a>,
     lookup: &'a Lookup,
+    empty: EmptyValues,
     /// The blocks to which the current root or block leads, and that block itself.
     seen: Seen,
     /// The current block.
@@ -137,6 +148,12 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// The block that holds an address, or the value at it.
+    #[inline]
+    fn find(&self, address: u64) -> Option<Found> {
+        self.lookup.find(self.input.blocks, address).or_else(|| self.empty.find(self.input, address))
+    }
+
     fn begin(&mut self) {
         let first = self.edges.first.last().map_or(0, |first| *first as usize);
         self.edges.targets[first..].iter().chain(&self.own.take()).for_each(|block| self.seen.remove(*block));
@@ -151,7 +168,7 @@ impl Search<'_> {
 
     fn root(&mut self, root: &Root, references: &mut References<'_>, window: &mut Window<'_>) {
         for (name, value) in &root.registers {
-            if let Some(found) = self.lookup.find(self.input.blocks, *value) {
+            if let Some(found) = self.find(*value) {
                 let label = self.edges.names.intern(name);
                 self.edges.push(found.block, EdgeKind::Property, label, false);
             }
@@ -185,7 +202,7 @@ impl Search<'_> {
                 window.read(address, size)
             });
             references.of_value(local.type_id, address, bytes, image, &mut |reference| {
-                let Some(target) = self.lookup.find(blocks, reference.target) else { return };
+                let Some(target) = self.find(reference.target) else { return };
                 let name = match reference.name {
                     EdgeName::Field("") => local.name.to_string(),
                     EdgeName::Field(path) => format!("{}.{path}", local.name),
@@ -249,7 +266,7 @@ impl Search<'_> {
     /// Adds the edge of a pointer in a value of a known type.
     fn follow(&mut self, reference: Reference<'_>) {
         let Input { blocks, layouts, .. } = self.input;
-        let Some(found) = self.lookup.find(blocks, reference.target) else { return };
+        let Some(found) = self.find(reference.target) else { return };
         if found.offset != 0 && !self.interior {
             return;
         }
@@ -322,9 +339,11 @@ impl Search<'_> {
             if !known.is_empty() && is_known(number) {
                 continue;
             }
-            let Some(found) = self.lookup.find(self.input.blocks, word) else { continue };
+            let Some(found) = self.find(word) else { continue };
             if (self.interior || found.offset == 0) && self.seen.insert(found.block) {
-                self.edges.push(found.block, EdgeKind::Element, clamped(first + number as u64), false);
+                let mark = if self.own.is_some() { UNKNOWN } else { 0 };
+                let label = clamped(first + number as u64);
+                self.edges.push_marked(found.block, EdgeKind::Element as u8 | mark, label);
             }
         }
         if !known.is_empty() {
@@ -335,7 +354,7 @@ impl Search<'_> {
     /// Adds a weak edge for each word that is the address of a block, but no pointer by its type.
     fn doubtful_words(&mut self, bytes: &[u8], first: u64) {
         for (number, word) in words(bytes).enumerate() {
-            let Some(found) = self.lookup.find(self.input.blocks, word) else { continue };
+            let Some(found) = self.find(word) else { continue };
             if found.offset == 0 && self.seen.insert(found.block) {
                 self.edges.push(found.block, EdgeKind::Element, clamped(first + number as u64), true);
             }

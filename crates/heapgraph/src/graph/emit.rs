@@ -1,6 +1,6 @@
 //! Writes nodes and edges in their final order: the root, groups of roots, roots, then blocks by address.
 
-use super::edges::{Edges, OWNS, Text, WEAK};
+use super::edges::{Edges, OWNS, Text, UNKNOWN, WEAK};
 use super::input::Input;
 use super::reach::Unreached;
 use crate::references;
@@ -134,7 +134,7 @@ impl<S: HeapGraphSink> Out<'_, S> {
     fn edges(&mut self, from: NodeIndex, place: usize) -> Result<(), S::Error> {
         for edge in self.edges.of(place) {
             let (kind, label) = (self.edges.kinds[edge], self.edges.labels[edge]);
-            let is_element = kind & !(WEAK | OWNS) == EdgeKind::Element as u8;
+            let is_element = kind & !(WEAK | OWNS | UNKNOWN) == EdgeKind::Element as u8;
             let is_weak = kind & WEAK != 0;
             let (kind, name) = match (is_element, is_weak) {
                 (true, false) => (EdgeKind::Element, label),

@@ -8,6 +8,7 @@ mod cpp;
 mod errors;
 mod find;
 mod lists;
+mod lock_free;
 mod maps;
 mod small_vec;
 mod uninitialized;
@@ -58,6 +59,12 @@ pub(super) fn model(compiler: &mut Compiler<'_>, id: TypeId, layout: &Layout) ->
         "std::sync::mpmc::array::Slot" | "crossbeam_channel::flavors::array::Slot" => {
             channels::array_slot(compiler, layout)
         }
+        lock_free::ATOMIC => lock_free::atomic(compiler, layout),
+        "crossbeam_deque::deque::Inner" => lock_free::steal_deque(compiler, layout),
+        "crossbeam_deque::deque::Buffer" => lock_free::steal_buffer(compiler, layout),
+        "crossbeam_deque::deque::Injector" => channels::list(compiler, layout),
+        "crossbeam_deque::deque::Block" => channels::block(compiler, layout),
+        "crossbeam_deque::deque::Slot" => channels::list_slot(compiler, layout),
         "std::sync::once_lock::OnceLock" | "std::sync::lazy_lock::LazyLock" => {
             uninitialized::once(compiler, layout)
         }

@@ -104,6 +104,12 @@ pub(super) enum Kind {
     Tree { height: u64, internal: Option<TypeId> },
     /// A pointer whose low bits, masked, must be `tag`.
     Tagged { mask: u64, tag: u64 },
+    /// A pointer to memory at a multiple of 8, with any tag in its low bits.
+    AnyTag,
+    /// `crossbeam_deque::deque::Inner`: numbers of the first element and behind the last, which only grow. The pointer leads to
+    /// a block with the address of the elements and with their capacity, a power of two: `elements` and `capacity` are offsets
+    /// there.
+    StealDeque { front: u64, back: u64, elements: u64, capacity: u64, size: u64 },
     /// `std::string`: its length, and where short text, or else the capacity, lies.
     CppString { length: u64, local: u64 },
     /// `std::vector`: pointers behind the last element and behind the buffer.
@@ -245,7 +251,7 @@ pub(super) fn have_lengths(ops: &[Op]) -> bool {
     ops.iter().any(|op| match op {
         Op::Slot(slot) => !matches!(
             slot.kind,
-            Kind::Thin { .. } | Kind::Dyn { .. } | Kind::Tree { .. } | Kind::Tagged { .. }
+            Kind::Thin { .. } | Kind::Dyn { .. } | Kind::Tree { .. } | Kind::Tagged { .. } | Kind::AnyTag
         ),
         Op::Switch(switch) => {
             have_lengths(&switch.default) || switch.cases.iter().any(|case| have_lengths(&case.ops))

@@ -1,5 +1,7 @@
 //! Hand-made layouts and memory.
 
+mod lock_free;
+
 use super::*;
 use stackglass_layouts::{Field, Layout, RustVersion, Shape, Variant};
 use stackglass_process_view::core_image::{CoreImage, Memory};

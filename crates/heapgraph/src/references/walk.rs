@@ -18,6 +18,11 @@ const MOST_CHUNKS: u64 = 1 << 24;
 /// Size of the counters before the elements of an `Rc` or `Arc`.
 pub(super) const COUNTERS: u64 = 16;
 
+/// An address at a multiple of 8.
+fn without_tag(pointer: u64) -> u64 {
+    pointer & !7
+}
+
 /// A value, or a block, and where its pointers go.
 pub(super) struct Walk<'w> {
     pub bytes: &'w [u8],
@@ -306,6 +311,27 @@ impl Walk<'_> {
             }
             Kind::Tagged { mask, tag } => {
                 (pointer & mask == tag).then(|| Target::new(pointer - tag, slot.contains))
+            }
+            Kind::AnyTag => Some(Target::new(without_tag(pointer), slot.contains)),
+            Kind::StealDeque { front, back, elements, capacity, size } => {
+                let buffer = without_tag(pointer);
+                let of_buffer = |offset: u64| self.image.word(buffer.checked_add(offset)?);
+                let address = of_buffer(elements)?;
+                let capacity =
+                    self.capacity(of_buffer(capacity)?, size).filter(|size| size.is_power_of_two())?;
+                let front = field(front)?;
+                // While the last element is taken, the end is before the begin.
+                let used = field(back)?.wrapping_sub(front).cast_signed().max(0).cast_unsigned();
+                if used > capacity {
+                    return None;
+                }
+                Some(Target {
+                    elements: Some(used),
+                    first: front & (capacity - 1),
+                    // The queue chooses its capacity: the program cannot save what is not in use.
+                    usage: Some(Usage { used: capacity, capacity }),
+                    ..Target::new(address, slot.contains)
+                })
             }
             Kind::CppVector { finish, end, size } => {
                 let used = field(finish)?.checked_sub(pointer)? / size;

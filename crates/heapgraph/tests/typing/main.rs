@@ -192,13 +192,24 @@ fn local_variables_of_rust_without_optimization() {
 
 #[test]
 fn local_variables_of_c() {
-    known("locals.c", "gcc", &["-O2", "-g"]).check(false, 0.9);
+    known("locals.c", "gcc", &["-O2", "-g"]).check(false, 0.99);
     known("locals.c", "gcc", &["-O0", "-g"]).check(false, 0.99);
+}
+
+/// `waits` has saved the register, and its own frame has no other word with the address.
+#[test]
+fn variables_in_registers_that_a_called_function_saves() {
+    // Lists of locations are in `.debug_loclists`, `.debug_loc` and sections of `.dwo` files.
+    for flags in ["-gdwarf-5", "-gdwarf-4", "-gsplit-dwarf", "-gz"] {
+        let known = known("saved_registers.c", "gcc", &["-O2", "-g", flags]);
+        known.check(false, 1.0);
+        assert_eq!(known.answers.len(), 2, "{flags}");
+    }
 }
 
 #[test]
 fn local_variables_of_cpp() {
-    known("locals.cpp", "g++", &["-O2", "-g"]).check(false, 0.95);
+    known("locals.cpp", "g++", &["-O2", "-g"]).check(false, 0.99);
     known("locals.cpp", "g++", &["-O0", "-g"]).check(false, 0.99);
 }
 

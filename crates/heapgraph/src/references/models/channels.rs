@@ -1,4 +1,4 @@
-//! Channels of `std::sync::mpsc` and crossbeam: a slot's state tells whether it holds a message.
+//! Channels of `std::sync::mpsc` and crossbeam, and crossbeam's queues of tasks: a slot's state tells whether it holds a message.
 
 use super::find::{initialized, number};
 use crate::references::compile::{Compiler, field};
@@ -57,7 +57,7 @@ pub(super) fn array_slot(compiler: &mut Compiler<'_>, layout: &Layout) -> Option
 }
 
 fn message(compiler: &mut Compiler<'_>, layout: &Layout, condition: Condition) -> Option<Compiled> {
-    let message: &Field = field(layout, "msg")?;
+    let message: &Field = field(layout, "msg").or_else(|| field(layout, "task"))?;
     let compiled = {
         let message = initialized(compiler, message.type_id);
         compiler.compile(message)

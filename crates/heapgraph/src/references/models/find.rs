@@ -50,7 +50,11 @@ pub(super) fn thin_pointer(layouts: &Layouts, id: TypeId) -> Option<(u64, Option
 }
 
 /// The value in structs with one field of any size.
-fn unwrapped(layouts: &Layouts, id: TypeId, found: impl Fn(&Layout) -> bool) -> Option<(u64, TypeId)> {
+pub(super) fn unwrapped(
+    layouts: &Layouts,
+    id: TypeId,
+    found: impl Fn(&Layout) -> bool,
+) -> Option<(u64, TypeId)> {
     let (mut id, mut offset) = (id, 0u64);
     for _ in 0..DEPTH {
         let layout = layouts.get(id);
