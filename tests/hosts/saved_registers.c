@@ -1,4 +1,5 @@
-// A program whose only pointer to its items is in a register that a called function saves.
+// A program whose only pointer to its items is in a register that a called function saves. It prints what its blocks contain.
+// The tests of the heap graph's types run it as well.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ static struct item *__attribute__((noinline)) make(void) {
     struct item *item = calloc(1, sizeof *item);
     item->next = calloc(1, sizeof *item);
     item->numbers[2] = zero + 5;
+    printf("%lx item\n%lx item\n", (long)item, (long)item->next);
     return item;
 }
 
@@ -36,6 +38,8 @@ static long __attribute__((noinline)) waits(void) {
 
 static long __attribute__((noinline)) keeps(void) {
     struct item *kept = make();
+    puts("ready");
+    fflush(stdout);
     fputs("ready\n", stderr);
     clear();
     long waited = waits();

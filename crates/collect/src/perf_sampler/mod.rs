@@ -3,9 +3,8 @@
 //! Perf events of all CPUs, or events that are inherited by every thread and child, bring the stacks of running threads and report what happens
 //! to threads and processes ([`events`]). A table of all processes follows from these reports ([`processes`]). Stacks
 //! are walked with the unwind rules of the mapped files ([`mappings`], [`deep_stack`](stackglass_perf::deep_stack)). Sleeping threads
-//! are read through /proc, at
-//! most once for each sleep ([`sleepers`], [`sleeps`]). The time of each thread is split among its stacks ([`time`], [`thread`]).
-//! All samples go directly into a [`Recorder`].
+//! are read through /proc, at most once for each sleep ([`sleepers`], [`sleeps`]). The time of each thread is split among its stacks
+//! ([`time`], [`thread`]). All samples go directly into a [`Recorder`].
 //!
 //! `docs/EFFECTS.md` lists what the program can notice.
 

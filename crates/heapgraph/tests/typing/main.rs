@@ -45,7 +45,7 @@ struct Asked {
     time: Duration,
 }
 
-/// Builds and runs a program, and infers the types of its blocks.
+/// Builds and runs a program, and infers the types of its blocks. `source` is a name in `sources`, or an absolute path.
 fn ask(source: &str, compiler: &str, flags: &[&str]) -> Asked {
     let folder = tempfile::tempdir().unwrap();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
@@ -199,9 +199,11 @@ fn local_variables_of_c() {
 /// `waits` has saved the register, and its own frame has no other word with the address.
 #[test]
 fn variables_in_registers_that_a_called_function_saves() {
+    // The tests of whole programs read it with the command.
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/hosts/saved_registers.c");
     // Lists of locations are in `.debug_loclists`, `.debug_loc` and sections of `.dwo` files.
     for flags in ["-gdwarf-5", "-gdwarf-4", "-gsplit-dwarf", "-gz"] {
-        let known = known("saved_registers.c", "gcc", &["-O2", "-g", flags]);
+        let known = known(source, "gcc", &["-O2", "-g", flags]);
         known.check(false, 1.0);
         assert_eq!(known.answers.len(), 2, "{flags}");
     }
