@@ -31,6 +31,7 @@ mod short_lives;
 mod signals;
 mod stuck;
 mod threads_and_stacks;
+mod unprepared;
 mod unseen;
 mod wall_time;
 mod wrapped_tasks;

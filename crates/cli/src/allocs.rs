@@ -25,7 +25,7 @@ Examples:
   stackglass allocs --metric leaked-bytes   what was never freed
   stackglass allocs --by function --all server.glass
   stackglass allocs --type 'Vec<u8>'        the lines that allocate this type
-  stackglass allocs --pid 1234 --duration 10s   a program under `stackglass run`
+  stackglass allocs --pid 1234 --duration 10s   a process, now
   stackglass allocs --json | jq '.rows[0]'  all rows, for programs
 
 A site is the innermost line outside of allocators and standard libraries. A
@@ -40,7 +40,7 @@ pub(crate) struct Flags {
     /// A .glass file, or - for stdin [default: the newest *.glass in this folder]
     file: Option<PathBuf>,
 
-    /// Record this process now: one that was started with `stackglass run`, without --allocs
+    /// Record this process now: as root any, else one that was started with `stackglass run`, without --allocs
     #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with = "file")]
     pid: Option<u32>,
 
@@ -108,8 +108,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let recording = match flags.pid {
         Some(pid) => {
             let duration = flags.duration.unwrap_or(Duration::from_secs(10));
-            let sampling = flags.rate.unwrap_or(AllocationSampling::Every);
-            live = allocs_pid::record(pid, sampling, duration, flags.output.as_deref())?;
+            live = allocs_pid::record(pid, flags.rate, duration, flags.output.as_deref())?;
             &live
         }
         None => {

@@ -50,6 +50,8 @@ const _: () = assert!(size_of::<Attributes>() == 112);
 
 /// Events that the kernel itself counts.
 pub const PERF_TYPE_SOFTWARE: u32 = 1;
+/// Events that the kernel's trace file system names; [`Attributes::config`] is their number.
+pub const PERF_TYPE_TRACEPOINT: u32 = 2;
 /// A timer of each CPU, ns.
 pub const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
 /// CPU time of a thread, ns.
@@ -67,6 +69,8 @@ pub mod sample {
     pub const TIME: u64 = 1 << 2;
     /// The count of the event.
     pub const READ: u64 = 1 << 4;
+    /// The event's own number: [`id`](super::id).
+    pub const ID: u64 = 1 << 6;
     /// The period that the sample stands for.
     pub const PERIOD: u64 = 1 << 8;
     /// Registers of the program.
@@ -119,6 +123,7 @@ const PERF_EVENT_IOC_ENABLE: u64 = 0x2400;
 const PERF_EVENT_IOC_DISABLE: u64 = 0x2401;
 const PERF_EVENT_IOC_PERIOD: u64 = 0x4008_2404;
 const PERF_EVENT_IOC_SET_OUTPUT: u64 = 0x2405;
+const PERF_EVENT_IOC_ID: u64 = 0x8008_2407;
 
 /// Opens an event for thread `tid` (0: the calling thread, or [`EVERY_THREAD`]), on one CPU or, with `None`, on all.
 ///
@@ -177,6 +182,19 @@ pub fn count(event: &impl AsRawFd) -> Option<u64> {
     // SAFETY: the kernel writes eight bytes to a live number.
     let read = unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
     (read == size_of::<u64>() as isize).then_some(count)
+}
+
+/// The number of an event, which its samples and those of the events inherited from it hold as [`sample::ID`].
+///
+/// # Errors
+/// Not for an event.
+pub fn id(event: &impl AsRawFd) -> io::Result<u64> {
+    let mut id = 0u64;
+    // SAFETY: the kernel writes eight bytes to a live number.
+    match unsafe { libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_ID, &raw mut id) } {
+        0 => Ok(id),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Lets an event write its records into the ring of another event, which must be of the same CPU and have the same clock.

@@ -13,4 +13,5 @@ pub mod deep_stack;
 pub mod records;
 pub mod registers;
 pub mod ring;
+pub mod uprobe;
 pub mod user_stop;

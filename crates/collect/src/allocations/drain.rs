@@ -251,7 +251,7 @@ fn is_replaced(file: &HeapFile, open: &[HeapFile]) -> bool {
 }
 
 /// Resident set size of a process (proc(5), `/proc/PID/statm`).
-fn resident_bytes(pid: u32) -> Option<u64> {
+pub(super) fn resident_bytes(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
     // SAFETY: no pointers.

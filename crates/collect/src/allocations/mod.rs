@@ -2,12 +2,13 @@
 //!
 //! [`drain`] finds the tables of all processes of a session, follows their live bytes over time, and reads each once, when its process
 //! has ended, by [`stackglass_inspect::allocation_groups`]. [`on_request`] records for a while in a program that was started with
-//! `stackglass run`.
+//! `stackglass run`, [`unprepared`] in any other, if that is allowed.
 
 pub mod drain;
 pub mod live;
 pub mod on_request;
 mod settings;
 pub(crate) mod table_file;
+pub mod unprepared;
 
 pub use settings::AllocationSettings;

@@ -356,7 +356,7 @@ fn thread_events_of(counts_kernel: bool, scope: Scope, size: usize) -> Attribute
 }
 
 /// The CPUs that are online.
-fn online() -> Vec<u32> {
+pub(crate) fn online() -> Vec<u32> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let mut all = ranges(text.trim());
     if all.is_empty() {

@@ -23,6 +23,7 @@ mod process;
 mod process_table;
 #[cfg(test)]
 mod replay;
+mod running_image;
 mod sleepers;
 mod sleeps;
 mod stack;
@@ -30,6 +31,9 @@ mod system;
 mod thread;
 mod time;
 mod walking;
+
+pub(crate) use events::online;
+pub(crate) use running_image::RunningImage;
 
 use cpu_periods::CpuPeriods;
 use events::{Events, Plan};

@@ -1,0 +1,178 @@
+//! From calls and returns of allocator functions to allocations and frees, thread by thread.
+//!
+//! A function may call another one: `realloc` of no block calls `malloc`. Only the outermost call counts. The return of a call may be
+//! missing, because a record was lost or the thread ended in the call: the next call tells, since no function here calls itself.
+
+use super::functions::Function;
+use foldhash::HashMap;
+
+/// Calls inside each other are fewer than this.
+const DEEPEST: usize = 3;
+
+/// What a stack sample in an entry says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct SampledCall<S> {
+    pub function: Function,
+    pub stack: S,
+    /// Number of calls that it stands for.
+    pub weight: u64,
+}
+
+/// What has happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome<S> {
+    /// A block was allocated.
+    Allocated {
+        block: u64,
+        size: u64,
+        /// The block that it replaces, 0 for none.
+        replaces: u64,
+        function: Function,
+        /// Its stack and weight, if the call was sampled.
+        sampled: Option<(S, u64)>,
+    },
+    /// A block was freed.
+    Freed { block: u64 },
+}
+
+/// The calls in which a thread is.
+#[derive(Debug)]
+struct OpenCalls<S> {
+    calls: Vec<(Function, [u64; 3])>,
+    sampled: Option<SampledCall<S>>,
+}
+
+/// The open calls of all threads.
+#[derive(Debug, Default)]
+pub(super) struct Calls<S> {
+    threads: HashMap<u32, OpenCalls<S>>,
+}
+
+impl<S: Copy> Calls<S> {
+    pub(super) fn new() -> Calls<S> {
+        Calls { threads: HashMap::default() }
+    }
+
+    fn thread(&mut self, tid: u32) -> &mut OpenCalls<S> {
+        self.threads.entry(tid).or_insert_with(|| OpenCalls { calls: Vec::new(), sampled: None })
+    }
+
+    /// A thread's stack was taken in the entry of a function, just before or after [`Calls::enter`].
+    pub(super) fn sample(&mut self, tid: u32, sampled: SampledCall<S>) {
+        let thread = self.thread(tid);
+        // That of an inner call is of no use.
+        let is_inner = thread.calls.first().is_some_and(|(outer, _)| *outer != sampled.function);
+        if !is_inner || thread.calls.len() > DEEPEST {
+            thread.sampled = Some(sampled);
+        }
+    }
+
+    /// A thread has called a function.
+    pub(super) fn enter(&mut self, tid: u32, function: Function, arguments: [u64; 3]) -> Option<Outcome<S>> {
+        if function == Function::Free {
+            return (arguments[0] != 0).then_some(Outcome::Freed { block: arguments[0] });
+        }
+        let thread = self.thread(tid);
+        let is_stale = thread.calls.iter().any(|(open, _)| *open == function || *open == Function::Malloc);
+        if is_stale || thread.calls.len() >= DEEPEST {
+            thread.calls.clear();
+        }
+        thread.calls.push((function, arguments));
+        None
+    }
+
+    /// A function has returned to its caller.
+    pub(super) fn leave(&mut self, tid: u32, function: Function, result: u64) -> Option<Outcome<S>> {
+        let thread = self.threads.get_mut(&tid)?;
+        let open = thread.calls.iter().rposition(|(open, _)| *open == function)?;
+        let (_, arguments) = thread.calls[open];
+        thread.calls.truncate(open);
+        if open > 0 {
+            return None;
+        }
+        let sampled = thread.sampled.take().filter(|sampled| sampled.function == function);
+        let sampled = sampled.map(|sampled| (sampled.stack, sampled.weight));
+        let size = function.size(arguments);
+        let replaces = if function == Function::Realloc { arguments[0] } else { 0 };
+        let succeeded = if function == Function::PosixMemalign { result as u32 == 0 } else { result != 0 };
+        match succeeded {
+            true => Some(Outcome::Allocated { block: result, size, replaces, function, sampled }),
+            false if function == Function::Realloc && size == 0 && replaces != 0 => {
+                Some(Outcome::Freed { block: replaces })
+            }
+            false => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Function::*;
+
+    fn allocated(block: u64, size: u64, replaces: u64, function: Function) -> Option<Outcome<char>> {
+        Some(Outcome::Allocated { block, size, replaces, function, sampled: None })
+    }
+
+    #[test]
+    fn only_the_outermost_call_counts() {
+        let mut calls: Calls<char> = Calls::new();
+        assert_eq!(calls.enter(1, Realloc, [0, 40, 0]), None);
+        assert_eq!(calls.enter(1, Malloc, [40, 0, 0]), None);
+        // Another thread.
+        calls.enter(2, Malloc, [8, 0, 0]);
+        assert_eq!(calls.leave(1, Malloc, 0x1000), None);
+        assert_eq!(calls.leave(1, Realloc, 0x1000), allocated(0x1000, 40, 0, Realloc));
+        assert_eq!(calls.leave(2, Malloc, 0x2000), allocated(0x2000, 8, 0, Malloc));
+        assert_eq!(calls.leave(2, Malloc, 0x2000), None, "it was not called");
+        assert_eq!(calls.enter(1, Free, [0x1000, 0, 0]), Some(Outcome::Freed { block: 0x1000 }));
+        assert_eq!(calls.enter(1, Free, [0, 0, 0]), None);
+    }
+
+    #[test]
+    fn failed_calls_allocate_nothing() {
+        let mut calls: Calls<char> = Calls::new();
+        calls.enter(1, Malloc, [1 << 60, 0, 0]);
+        assert_eq!(calls.leave(1, Malloc, 0), None);
+        calls.enter(1, Realloc, [0x1000, 1 << 60, 0]);
+        assert_eq!(calls.leave(1, Realloc, 0), None, "the old block is still there");
+        calls.enter(1, Realloc, [0x1000, 0, 0]);
+        assert_eq!(calls.leave(1, Realloc, 0), Some(Outcome::Freed { block: 0x1000 }));
+        calls.enter(1, PosixMemalign, [0x7000, 64, 640]);
+        assert_eq!(calls.leave(1, PosixMemalign, 12), None, "ENOMEM");
+        calls.enter(1, PosixMemalign, [0x7000, 64, 640]);
+        assert_eq!(calls.leave(1, PosixMemalign, 0), allocated(0, 640, 0, PosixMemalign));
+    }
+
+    #[test]
+    fn a_lost_return_costs_one_allocation() {
+        let mut calls: Calls<char> = Calls::new();
+        calls.enter(1, Malloc, [8, 0, 0]);
+        calls.enter(1, Malloc, [16, 0, 0]);
+        assert_eq!(calls.leave(1, Malloc, 0x1000), allocated(0x1000, 16, 0, Malloc));
+        calls.enter(1, Malloc, [8, 0, 0]);
+        calls.enter(1, Realloc, [0x1000, 32, 0]);
+        assert_eq!(calls.leave(1, Realloc, 0x2000), allocated(0x2000, 32, 0x1000, Realloc));
+    }
+
+    #[test]
+    fn a_stack_belongs_to_the_outermost_call_in_whatever_order_it_comes() {
+        let mut calls: Calls<char> = Calls::new();
+        let sampled = |function, stack| SampledCall { function, stack, weight: 3 };
+        calls.sample(1, sampled(Realloc, 'a'));
+        calls.enter(1, Realloc, [0, 40, 0]);
+        calls.sample(1, sampled(Malloc, 'b'));
+        calls.enter(1, Malloc, [40, 0, 0]);
+        calls.leave(1, Malloc, 0x1000);
+        let Some(Outcome::Allocated { sampled: Some(('a', 3)), .. }) = calls.leave(1, Realloc, 0x1000) else {
+            panic!("that of realloc")
+        };
+        calls.enter(1, Malloc, [40, 0, 0]);
+        calls.sample(1, sampled(Malloc, 'c'));
+        let Some(Outcome::Allocated { sampled: Some(('c', 3)), .. }) = calls.leave(1, Malloc, 0x2000) else {
+            panic!("its own")
+        };
+        calls.enter(1, Malloc, [40, 0, 0]);
+        assert_eq!(calls.leave(1, Malloc, 0x3000), allocated(0x3000, 40, 0, Malloc));
+    }
+}

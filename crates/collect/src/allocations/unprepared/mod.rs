@@ -1,0 +1,292 @@
+//! Records allocations of a running process that nobody prepared: the kernel tells of each call of its allocator (uprobes).
+//!
+//! Nothing is loaded into the process, and no thread is stopped. [`functions`] finds its allocator, [`events`] opens events
+//! for all its threads, [`stack_period`] says how many stacks are taken, [`calls`] makes allocations and frees of calls and returns, and
+//! [`counts`] adds them up. Each call costs the process about a microsecond for each event: on its way in, and, if it returns a block, on its
+//! way out. Only root may do this. Processes that it could harm are refused ([`allowed`]).
+
+mod allowed;
+mod calls;
+mod counts;
+mod events;
+mod functions;
+mod stack_period;
+
+use super::drain::resident_bytes;
+use crate::perf_sampler::RunningImage;
+use crate::recording::begin::beginning_now;
+use crate::session::signals::Signals;
+use calls::{Calls, Outcome, SampledCall};
+use counts::{Allocation, Counts};
+use events::{Events, Happened};
+use stack_period::period_for;
+use stackglass_attach::perf_refused::PerfRefused;
+use stackglass_perf::records::What;
+use stackglass_procfs::clock::monotonic;
+use stackglass_procfs::process::{self, ImageKey};
+use stackglass_profile::{
+    AllocatingProcess, End, MemoryPoint, Nanos, Recorder, Recording, RecordingInfo, StackId, ThreadNumber,
+};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Time between two reads of the rings.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Records younger than this, ns, wait for the next read.
+const UNORDERED: u64 = 1_000_000;
+/// Time for which calls are counted before the first stack is taken, and before the number of stacks is changed.
+const WINDOW: Duration = Duration::from_millis(200);
+/// Time between two points of memory over time.
+const POINTS: Duration = Duration::from_millis(50);
+
+/// Why allocations of an unprepared process cannot be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum UnpreparedError {
+    /// The kernel allows uprobes only to root.
+    #[error("uprobes are refused: {0}")]
+    Refused(io::Error),
+    /// The events cannot be opened.
+    #[error("{0}")]
+    Events(PerfRefused),
+    /// It has no C library of its own, or one that cannot be read.
+    #[error(
+        "process {0} has no shared library with malloc: record static programs with the crate's allocator"
+    )]
+    NoLibrary(u32),
+    /// More than one file could have its allocator.
+    #[error("process {pid} has two allocators, and it is not known which serves it: {files}")]
+    TwoAllocators {
+        /// The process.
+        pid: u32,
+        /// The files with a `malloc`.
+        files: String,
+    },
+    /// So many events would be needed.
+    #[error("the process has too many threads: each needs some 20 events on each CPU")]
+    TooManyThreads,
+    /// Events at returns of functions are not safe with this kernel.
+    #[error(
+        "Linux {0} ends processes with a system call filter when a function with a uprobe returns: use Linux 6.14 or newer"
+    )]
+    Kernel(String),
+    /// The process has a shadow stack, which events at returns may not agree with.
+    #[error("process {0} has a shadow stack, with which uprobes at returns are not safe")]
+    ShadowStack(u32),
+    /// The process would get system calls of the kernel's own code.
+    #[error(
+        "process {0} redirects its system calls, as Wine does, with which uprobes at returns are not safe"
+    )]
+    Redirects(u32),
+    /// It has ended.
+    #[error("process {0} has ended")]
+    Gone(u32),
+    /// It called no function of its allocator.
+    #[error("process {0} allocated nothing in this time, or has ended")]
+    Nothing(u32),
+    /// Signals cannot be received.
+    #[error("cannot watch for signals: {0}")]
+    Signals(io::Error),
+}
+
+/// Records allocations of process `pid` for `duration`, or until Ctrl-C or the end of the process. The result has no names yet.
+///
+/// # Errors
+/// [`UnpreparedError`].
+pub fn record(pid: u32, duration: Duration, writer: String) -> Result<Recording, UnpreparedError> {
+    let image = ImageKey::read(pid).ok_or(UnpreparedError::Gone(pid))?;
+    allowed::check(pid)?;
+    let allocator = functions::find(pid)?;
+    let signals = Signals::block_as_onlooker().map_err(UnpreparedError::Signals)?;
+    let command = process::arguments(pid);
+    let info = RecordingInfo { end: Some(End::Running), ..beginning_now(command, &writer) };
+    let mut recorder = Recorder::new(info);
+    let mut events = Events::open(pid, allocator)?;
+    let mut window = Window::default();
+    std::thread::sleep(WINDOW);
+    events.drain(u64::MAX, |happened| window.calls += u64::from(matches!(happened, Happened::Entered(..))));
+    window.adapt(&mut events)?;
+    let began = monotonic();
+    let mut state = State::new(pid, began);
+    let clock = Instant::now();
+    let mut next_point = Duration::ZERO;
+    while let Some(left) = duration.checked_sub(clock.elapsed()).filter(|left| !left.is_zero()) {
+        if signals.next(left.min(PAUSE)).is_some_and(|signal| crate::attached::ends(signal.number)) {
+            break;
+        }
+        state.drain(&mut events, monotonic().saturating_sub(UNORDERED), &mut recorder);
+        window.calls += std::mem::take(&mut state.entered);
+        if window.began.elapsed() >= WINDOW {
+            window.adapt(&mut events)?;
+        }
+        if clock.elapsed() >= next_point {
+            next_point = clock.elapsed() + POINTS;
+            state.add_point();
+        }
+        match ImageKey::read(pid) {
+            Some(now) if now == image => {}
+            Some(_) => {
+                recorder.remark("the recording ends where the process started another program (exec)");
+                break;
+            }
+            None => break,
+        }
+    }
+    let end = monotonic();
+    state.drain(&mut events, end, &mut recorder);
+    // The process goes on without breakpoints before names are looked up.
+    drop(events);
+    recorder.info_mut().wall = Nanos(end.saturating_sub(recorder.recording().info.start.0));
+    state.finish(end, &mut recorder)?;
+    Ok(recorder.into_recording())
+}
+
+/// Calls in a while.
+struct Window {
+    began: Instant,
+    calls: u64,
+}
+
+impl Default for Window {
+    fn default() -> Window {
+        Window { began: Instant::now(), calls: 0 }
+    }
+}
+
+impl Window {
+    /// Sets the period of stacks by the calls of this window, and begins the next one.
+    fn adapt(&mut self, events: &mut Events) -> Result<(), UnpreparedError> {
+        let rate = self.calls as f64 / self.began.elapsed().as_secs_f64().max(1e-3);
+        if let Some(period) = period_for(rate, events.stack_period()) {
+            events.set_stack_period(period)?;
+        }
+        *self = Window::default();
+        Ok(())
+    }
+}
+
+/// What is known of the process so far.
+struct State {
+    pid: u32,
+    began: u64,
+    image: RunningImage,
+    calls: Calls<StackId>,
+    counts: Counts,
+    lost_calls: u64,
+    /// Calls since they were last asked for.
+    entered: u64,
+    memory: Vec<MemoryPoint>,
+}
+
+impl State {
+    fn new(pid: u32, began: u64) -> State {
+        State {
+            pid,
+            began,
+            image: RunningImage::new(pid, began),
+            calls: Calls::new(),
+            counts: Counts::default(),
+            lost_calls: 0,
+            entered: 0,
+            memory: Vec::new(),
+        }
+    }
+
+    fn drain(&mut self, events: &mut Events, until: u64, recorder: &mut Recorder) {
+        events.drain(until, |happened| self.apply(happened, recorder));
+    }
+
+    fn apply(&mut self, happened: Happened<'_>, recorder: &mut Recorder) {
+        let (outcome, tid, at) = match happened {
+            Happened::Lost { calls } => {
+                self.lost_calls += calls;
+                return;
+            }
+            Happened::Sampled { function, weight, record } => {
+                let What::Sample(sample) = &record.what else { return };
+                if record.pid == self.pid
+                    && let Some(stack) = self.image.stack_of_caller(sample, record.at, recorder)
+                {
+                    self.calls.sample(record.tid, SampledCall { function, stack, weight });
+                }
+                return;
+            }
+            Happened::Entered(_, call) | Happened::Left(_, call)
+                if call.pid != self.pid || call.at < self.began =>
+            {
+                return;
+            }
+            Happened::Entered(function, call) => {
+                self.entered += 1;
+                (self.calls.enter(call.tid, function, call.arguments), call.tid, call.at)
+            }
+            Happened::Left(function, call) => {
+                (self.calls.leave(call.tid, function, call.result), call.tid, call.at)
+            }
+        };
+        match outcome {
+            Some(Outcome::Allocated { block, size, replaces, function, sampled }) => {
+                let thread = self.image.thread(tid, at, recorder).unwrap_or(ThreadNumber(0));
+                self.counts.allocate(Allocation {
+                    at,
+                    tid,
+                    block,
+                    size,
+                    replaces,
+                    function,
+                    thread,
+                    sampled,
+                });
+            }
+            Some(Outcome::Freed { block }) => self.counts.free(block),
+            None => {}
+        }
+    }
+
+    fn add_point(&mut self) {
+        let resident_bytes = resident_bytes(self.pid).unwrap_or(0);
+        self.memory.push(MemoryPoint {
+            clock: Nanos(monotonic()),
+            live_bytes: self.counts.live_bytes(),
+            resident_bytes,
+        });
+    }
+
+    fn finish(mut self, end: u64, recorder: &mut Recorder) -> Result<(), UnpreparedError> {
+        let process = self.image.index(recorder).ok_or(UnpreparedError::Gone(self.pid))?;
+        if self.counts.is_empty() {
+            return Err(UnpreparedError::Nothing(self.pid));
+        }
+        let mut remark = |line: String| recorder.remark(line);
+        remark("recorded while the program ran: what it allocated before has no record".into());
+        if self.lost_calls > 0 {
+            remark(format!(
+                "{} calls of the allocator have no record, because they came too fast: what is alive may be less than is shown",
+                self.lost_calls
+            ));
+        }
+        if self.counts.unfollowed > 0 {
+            remark(format!(
+                "{} blocks were too many to be followed, and count as freed",
+                self.counts.unfollowed
+            ));
+        }
+        if self.counts.without_address > 0 {
+            remark("blocks of posix_memalign count as freed at once".into());
+        }
+        let (lost, peak_at) = (self.lost_calls, self.counts.peak_at);
+        let (groups, sampling) = self.counts.finish(process);
+        let allocations = &mut recorder.recording_mut().allocations;
+        allocations.groups.extend(groups);
+        allocations.processes.push(AllocatingProcess {
+            process,
+            begin: Nanos(self.began),
+            end: Nanos(end),
+            sampling,
+            peak_at: Nanos(peak_at.max(self.began)),
+            lost,
+            without_stack: 0,
+            memory: self.memory,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+// Allocates known numbers of blocks once a file `go` exists, and lives until a file `stop` exists. `unprepared PAUSE [filtered]`: microseconds
+// between two calls; with a filter that kills it for system calls of the kernel's own code. Three threads: the first one, one that is there
+// before, one that starts later. And a child, whose blocks are not its own.
+#define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int pause_us;
+static void *kept[4096];
+
+static void rest(void) {
+    if (pause_us) usleep(pause_us);
+}
+
+static void await(const char *file) {
+    while (access(file, F_OK)) usleep(2000);
+}
+
+__attribute__((noinline)) void leaks(int count) {
+    for (int i = 0; i < count; i++) {
+        kept[i] = malloc(100);
+        rest();
+    }
+}
+
+__attribute__((noinline)) void churns(int count) {
+    for (int i = 0; i < count; i++) {
+        free(malloc(64));
+        rest();
+    }
+}
+
+__attribute__((noinline)) void frees_later(int count) {
+    void *blocks[count];
+    for (int i = 0; i < count; i++) {
+        blocks[i] = calloc(4, 25);
+        rest();
+    }
+    for (int i = 0; i < count; i++) free(blocks[i]);
+}
+
+__attribute__((noinline)) void grows(void) {
+    void *block = NULL;
+    for (size_t size = 16; size <= 16384; size *= 2) {
+        block = realloc(block, size);
+        rest();
+    }
+    free(block);
+}
+
+__attribute__((noinline)) void aligns(int count) {
+    for (int i = 0; i < count; i++) {
+        void *other = NULL;
+        if (posix_memalign(&other, 64, 192)) abort();
+        free(aligned_alloc(64, 256));
+        free(memalign(8, 40));
+        free(other);
+        rest();
+    }
+}
+
+__attribute__((noinline)) void fails(int count) {
+    for (int i = 0; i < count; i++) {
+        free(malloc((size_t)1 << 60));
+        rest();
+    }
+}
+
+__attribute__((noinline)) void of_a_child(int count) {
+    for (int i = 0; i < count; i++)
+        if (!malloc(77)) abort();
+}
+
+__attribute__((noinline)) void *works(void *of) {
+    await("go");
+    for (int i = 0; i < 30; i++) {
+        if (!malloc(200)) abort();
+        rest();
+    }
+    return of;
+}
+
+__attribute__((noinline)) void *comes_later(void *of) {
+    for (int i = 0; i < 20; i++) {
+        if (!malloc(300)) abort();
+        rest();
+    }
+    return of;
+}
+
+// uretprobe is 335, uprobe 336.
+static int confine(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 335, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 336, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+int main(int count, char **words) {
+    pause_us = count > 1 ? atoi(words[1]) : 0;
+    if (count > 2 && confine()) return 1;
+    int many = pause_us ? 60 : 20000;
+    pthread_t there, later;
+    pthread_create(&there, NULL, works, NULL);
+    FILE *ready = fopen("ready", "w");
+    if (!ready) return 1;
+    fprintf(ready, "%d\n", getpid());
+    fclose(ready);
+    await("go");
+    pthread_create(&later, NULL, comes_later, NULL);
+    leaks(60);
+    churns(many);
+    frees_later(40);
+    grows();
+    aligns(10);
+    fails(5);
+    if (!fork()) {
+        of_a_child(50);
+        _exit(0);
+    }
+    wait(NULL);
+    pthread_join(there, NULL);
+    pthread_join(later, NULL);
+    fclose(fopen("done", "w"));
+    await("stop");
+    puts("whole");
+    return 0;
+}
