@@ -33,9 +33,9 @@ pub(super) fn find(rules: &[PruneRule], source: Source<'_>) -> Vec<PruneRule> {
         let PruneRule { func, file } = rule;
         let matching = frames.iter().filter(|frame| matches(frame, rule, source));
         let before = found.len();
-        let in_full =
-            |frame: &&Frame| PruneRule { func: frame.func.to_string(), file: frame.file.to_string() };
-        found.extend(matching.map(|frame| in_full(&frame)));
+        found.extend(
+            matching.map(|frame| PruneRule { func: frame.func.to_string(), file: frame.file.to_string() }),
+        );
         if found.len() == before {
             message::print(&match frames.iter().find(|frame| *frame.func == **func) {
                 Some(frame) => format!("--prune: {func} is not in {file}, but in {}", frame.file),
