@@ -95,8 +95,9 @@ fn key_help(key: AllocationKey) -> &'static str {
     match key {
         AllocationKey::Type => "allocated types",
         AllocationKey::Site => "lines outside of standard libraries",
-        AllocationKey::Function => "the functions of these lines",
-        AllocationKey::Crate => "their crates, or executables and libraries",
+        AllocationKey::Line => "lines of the program itself, outside of the crates that it depends on",
+        AllocationKey::Function => "the functions of sites",
+        AllocationKey::Crate => "crates of sites, or executables and libraries",
         AllocationKey::Thread => "threads",
         AllocationKey::Process => "processes",
         AllocationKey::Size => "ranges of sizes in bytes",

@@ -2,7 +2,8 @@
 
 use crate::{
     allocs, annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, diff, doctor,
-    flamegraph, heap, hot, info, man, peek, print, record, report_help, run, save, tasks, top,
+    environment_help, flamegraph, heap, hot, info, man, peek, print, record, report_help, run, save, tasks,
+    top,
 };
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
@@ -34,6 +35,7 @@ Examples:
   cargo stackglass --bin server           build with line tables, then record
   stackglass doctor                       what works here, and what is refused
   stackglass help report                  what the words of a report mean
+  stackglass help environment             all variables that are read
 
 Exit status: that of the program (128+N if signal N killed it).
   2    wrong flags
@@ -74,6 +76,8 @@ pub(crate) enum Verb {
     DemoWorkload(demo_workload::Flags),
     #[command(hide = true)]
     Report(report_help::Flags),
+    #[command(hide = true)]
+    Environment(environment_help::Flags),
     Man(man::Flags),
     Completions(completions::Flags),
 }

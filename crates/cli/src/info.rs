@@ -1,13 +1,14 @@
 //! `stackglass info [FILE]`: the contents of a recording and how its sampling went.
 
 use crate::failure::Outcome;
-use crate::info_samples::{SampleTotals, seconds, thread_cpu};
+use crate::info_alike::{self, Processes, span};
+use crate::info_samples::{SampleTotals, seconds};
 use crate::{info_json, input};
 use clap::Args;
 use stackglass_files::heapsnapshot;
 use stackglass_profile::{
     AllocationSampling, End, Nanos, Process, ProcessIndex, Recording, RecordingInfo, TASKS_MODULE, Task,
-    Thread, is_await_module, sanitize,
+    is_await_module, sanitize,
 };
 use stackglass_report::columns::wrap;
 use stackglass_report::numbers::bytes_text;
@@ -25,6 +26,10 @@ const NOTE_COLUMNS: usize = 64;
 pub(crate) struct Flags {
     /// A .glass, .jlprof or folded file, or - for stdin [default: the newest *.glass in this folder]
     file: Option<PathBuf>,
+
+    /// Show each thread and process, also where many have one name
+    #[arg(long, conflicts_with = "json")]
+    all: bool,
 
     /// Print it as one JSON object (docs/json.md)
     #[arg(long)]
@@ -52,8 +57,14 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         write_threads(&recording, &mut out)?;
     } else {
         write_notes(&recording, &mut out)?;
-        for (index, process) in recording.processes.iter().enumerate() {
-            write_process(&recording, ProcessIndex(index as u32), process, &mut out)?;
+        for processes in info_alike::processes(&recording, flags.all) {
+            match processes {
+                Processes::One(index) => {
+                    let process = &recording.processes[index.0 as usize];
+                    write_process(&recording, index, process, flags.all, &mut out)?;
+                }
+                Processes::Alike(alike) => info_alike::write_processes(&recording, &alike, &mut out)?,
+            }
         }
         write_tasks(&recording, &mut out)?;
         write_modules(&recording, &mut out)?;
@@ -156,6 +167,7 @@ fn write_process(
     recording: &Recording,
     index: ProcessIndex,
     process: &Process,
+    all: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let from = recording.info.start;
@@ -169,21 +181,7 @@ fn write_process(
         writeln!(out, "  arguments     {}", sanitize(&process.arguments.join(" ")))?;
     }
     writeln!(out, "  time          {}", span(process.start, process.end, from))?;
-    let threads: Vec<(usize, &Thread)> =
-        recording.threads.iter().enumerate().filter(|(_, thread)| thread.process == index).collect();
-    writeln!(out, "  {:>6}  {:<15}  {:>8}  {:>10}  time", "thread", "name", "tid", "CPU")?;
-    for (number, thread) in threads {
-        let cpu = thread_cpu(recording, thread).map_or("unknown".to_owned(), seconds);
-        let when = span(thread.start, thread.end, from);
-        let blocked = if thread.blocked_signal { ", blocked the signal" } else { "" };
-        writeln!(
-            out,
-            "  {:>6}  {:<15}  {:>8}  {cpu:>10}  {when}{blocked}",
-            number + 1,
-            sanitize(&thread.name),
-            thread.tid
-        )?;
-    }
+    info_alike::write_threads(recording, index, all, out)?;
     for (label, n) in &process.counters {
         match label.strip_prefix("sampler: ") {
             Some(how) => writeln!(out, "  sampler       {}", sanitize(how))?,
@@ -254,12 +252,4 @@ fn write_modules(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  {}  {id}", sanitize(&module.path))?;
     }
     Ok(())
-}
-
-fn span(start: Nanos, end: Option<Nanos>, zero: Nanos) -> String {
-    let at = |time: Nanos| (time.0 as f64 - zero.0 as f64) * 1e-9;
-    match end {
-        Some(end) => format!("{:.3} s to {:.3} s", at(start), at(end)),
-        None => format!("{:.3} s to the end", at(start)),
-    }
 }

@@ -11,6 +11,7 @@ mod arguments;
 mod callers;
 mod cargo_profile;
 mod cargo_verb;
+mod chosen_processes;
 mod clear;
 mod closed_stdout;
 mod completions;
@@ -21,11 +22,13 @@ mod demo_workload;
 mod diff;
 mod doctor;
 mod driver;
+mod environment_help;
 mod failure;
 mod flamegraph;
 mod heap;
 mod hot;
 mod info;
+mod info_alike;
 mod info_json;
 mod info_samples;
 mod input;
@@ -37,6 +40,7 @@ mod output;
 mod peek;
 mod peek_answer;
 mod peek_answer_parts;
+mod peek_children;
 mod peek_tasks;
 mod peek_text;
 mod perf_refused;
@@ -100,6 +104,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
         Verb::Demo(flags) => demo::run(&flags),
         Verb::DemoWorkload(flags) => Ok(demo_workload::run(&flags)),
         Verb::Report(flags) => report_help::run(&flags),
+        Verb::Environment(flags) => environment_help::run(&flags),
         Verb::Man(flags) => man::run(&flags, Stackglass::command()),
         Verb::Completions(flags) => completions::run(&flags, Stackglass::command()),
     })

@@ -5,6 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::heap;
 use crate::message;
 use crate::peek_answer_parts::AnswerParts;
+use crate::peek_children::ChildrenBefore;
 use crate::peek_tasks::{self, PeekTasks};
 use crate::peek_text;
 use crate::perf_refused;
@@ -104,8 +105,11 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         delay: flags.delay.unwrap_or(DELAY),
         driver: harmless_driver(pid, flags.driver.driver()),
     };
+    let before = ChildrenBefore::read(pid);
     if flags.json {
-        return write_json(&options);
+        let outcome = write_json(&options);
+        before.that_ran().iter().for_each(|line| message::print(line));
+        return outcome;
     }
     let mut written = Ok(());
     let mut tasks = PeekTasks::default();
@@ -133,6 +137,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     })
     .map_err(|error| perf_refused::of_process(&error))?;
     written?;
+    before.that_ran().iter().for_each(|line| message::print(line));
     if early.is_none() && peek_text::wants_heap_snapshot() {
         heap::save_at_peek(pid, &mut |line| message::print(line));
     }

@@ -1,11 +1,11 @@
 //! `stackglass record`: record a program, or a process that runs already.
 
+use crate::chosen_processes::ChosenFlags;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, default_output, output_file};
 use crate::record_pid;
 use crate::record_program::{self, Job};
 use crate::sampling_flags::SamplingFlags;
-use crate::values::process_id;
 use clap::Args;
 use stackglass_collect::launch::Program;
 use std::ffi::OsString;
@@ -17,7 +17,8 @@ Examples:
   stackglass record --duration 30s -- ./server  30 s; the server runs on
   stackglass record -o build.glass -- make      make and its child processes
   stackglass record --delay 10ms -- ./batch     fewer samples, for a long run
-  stackglass record --pid 1234 --duration 10s   a process that runs already
+  stackglass record --pid 1234 --duration 10s   a process that runs, its children
+  stackglass record --name nginx --duration 10s all processes of this name
   stackglass record --walltime -- ./server      where its async tasks wait
   stackglass record --track-allocation -- ./job bytes beside source lines
 
@@ -42,18 +43,17 @@ pub(crate) struct Flags {
     #[command(flatten)]
     pub(crate) sampling: SamplingFlags,
 
-    /// Record the running process with this id; it runs on
-    #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with_all = ["command", "no_children", "track_allocation"])]
-    pid: Option<u32>,
+    #[command(flatten)]
+    running: ChosenFlags,
 
     /// Program to run, and its arguments
-    #[arg(required_unless_present = "pid", trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(required_unless_present = "running", trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 
 pub(crate) fn run(flags: Flags) -> Outcome {
-    if let Some(pid) = flags.pid {
-        return record_pid::record(pid, flags.output, flags.sampling);
+    if flags.running.are_given() {
+        return record_pid::record(&flags.running, flags.output, flags.sampling);
     }
     let mut words = flags.command.into_iter();
     let name = words.next().unwrap_or_default();

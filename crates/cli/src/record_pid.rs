@@ -1,8 +1,8 @@
-//! `stackglass record --pid PID`: record a process that runs already, without preparation.
+//! `stackglass record --pid PID`: record processes that run already, without preparation.
 
+use crate::chosen_processes::ChosenFlags;
 use crate::driver::harmless_driver;
 use crate::failure::{Failure, Outcome};
-use crate::message;
 use crate::output::{Output, default_output_of_process};
 use crate::perf_refused;
 use crate::recording_observer::RecordingObserver;
@@ -11,10 +11,9 @@ use stackglass_attach::Driver;
 use stackglass_collect::attached::{self, Options};
 use stackglass_collect::walltime;
 use stackglass_procfs::process;
-use stackglass_procfs::status::process_of;
 use std::path::PathBuf;
 
-pub(crate) fn record(pid: u32, output: Option<PathBuf>, sampling: SamplingFlags) -> Outcome {
+pub(crate) fn record(chosen: &ChosenFlags, output: Option<PathBuf>, sampling: SamplingFlags) -> Outcome {
     let asked = match sampling.sampler {
         None => None,
         Some(SamplerName::Perf) => Some(Driver::Perf),
@@ -29,15 +28,21 @@ pub(crate) fn record(pid: u32, output: Option<PathBuf>, sampling: SamplingFlags)
                     for a while in a program that was started with `stackglass run` (`stackglass allocs --pid PID`)";
         return Err(Failure { status: 2, line: line.into() });
     }
-    let process = process_of(pid);
     let quiet = sampling.quiet;
-    if process != pid && !quiet {
-        message::print(&format!("{pid} is a thread of process {process}: the whole process is recorded"));
+    // A profile by wall time is of one process.
+    let follow_children = !sampling.no_children && !sampling.walltime;
+    let mut others = chosen.processes(follow_children, quiet)?;
+    let process = others.remove(0);
+    if sampling.walltime && !others.is_empty() {
+        let line = "--walltime records the tasks of one process: give one id";
+        return Err(Failure { status: 2, line: line.into() });
     }
     let output =
         output.map(Output::named).unwrap_or_else(|| default_output_of_process(&process::executable(process)));
     let options = Options {
         pid: process,
+        others,
+        follow_children,
         output: output.path().to_owned(),
         delay: sampling.delay,
         capacity: sampling.words,

@@ -67,9 +67,9 @@ Allocations (`allocs`, `record --allocs`)
   ±        standard error of the bytes, if not every allocation was recorded
   site     the innermost line outside of allocators and standard libraries;
            `sites` is how many lines share the row
-  lines    in the digest: the innermost lines of the program itself, outside of
-           the crates that it depends on
-  type     what the block was made for, as Rust writes it; UnknownType if debug
+  line     the innermost line of the program itself, outside of the crates that
+           it depends on. The digest has the largest lines, in the same order
+  type     what the block was made for, as Rust writes it; `(unknown)` if debug
            information does not tell
   [mmap]   memory that the program itself requested from the kernel
 A reallocation is one allocation of the new size, and the end of the old block.

@@ -29,7 +29,7 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) delay_start: Option<Duration>,
 
-    /// Sample only the program itself, not the processes it starts
+    /// Sample only the program itself, or the processes given, not those they start
     #[arg(long)]
     pub(crate) no_children: bool,
 

@@ -44,30 +44,81 @@ fn a_profile_by_wall_time_of_a_process_without_tasks_has_its_threads() {
     assert!((wall * 9 / 10..wall * 11 / 10).contains(&time), "{time}");
 }
 
+/// As a server whose first process only waits for its workers.
 #[test]
-fn children_of_a_process_that_is_recorded_alone_are_said_to_be_left_out() {
+fn children_are_recorded_or_said_to_be_left_out() {
     let mut command = Command::new("sh");
-    command.args(["-c", "sleep 60 & sleep 60 & wait"]);
+    command.args(["-c", "sleep 60 & yes > /dev/null & wait"]);
     let (place, target) = (Place::new(), Target::start(command));
     let children = || stackglass_procfs::process::children(target.pid().parse().unwrap());
-    let is_sleep =
-        |child: &u32| fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name == "sleep\n");
-    wait_until("two children", || children().iter().filter(|child| is_sleep(child)).count() == 2);
-    let output = place.run(["record", "--pid", &target.pid(), "--duration", "300ms", "-o", "r.glass"]);
+    let comm = |child: u32| fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
+    let named = |name| children().into_iter().filter(|child| comm(*child).trim() == name).count();
+    wait_until("two children", || named("sleep") == 1 && named("yes") == 1);
+    let yes = children().into_iter().find(|child| comm(*child) == "yes\n").unwrap().to_string();
+    let recorded = |flags: &[&str]| {
+        let output = place.run([&["record", "--duration", "300ms", "-o", "r.glass"], flags].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let recording = place.recording("r.glass");
+        fs::remove_file(place.file("r.glass")).unwrap();
+        recording
+    };
+    let pid = target.pid();
+    let alone = recorded(&["--pid", &pid, "--no-children"]);
+    let all = recorded(&["--pid", &pid]);
+    let two = recorded(&["--pid", &format!("{pid},{yes}"), "--no-children"]);
+    let peek = place.run(["peek", &pid, "--duration", "300ms"]);
     for child in children() {
         kill_process(Pid::from_raw(child as i32).unwrap(), Signal::KILL).unwrap();
     }
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let recording = place.recording("r.glass");
-    let remarks = recording.info.remarks.join(" ");
+    let remarks = alone.info.remarks.join(" ");
     assert!(
-        remarks.contains("2 child processes of the program are not in this recording (sleep)"),
+        remarks.contains("2 child processes of the program are not in this recording (sleep, yes)"),
         "{remarks}"
     );
     // What is said of a sampler inside a program is not true of this one.
-    let counters = &recording.processes[0].counters;
+    let counters = &alone.processes[0].counters;
     let ways: Vec<&String> = counters.keys().filter(|label| label.starts_with("sampler: ")).collect();
     assert!(matches!(ways[..], [way] if way.contains("every thread, which stop none")), "{ways:?}");
+    assert_eq!((alone.processes.len(), two.processes.len(), all.processes.len()), (1, 2, 3));
+    for recording in [&two, &all] {
+        let ran = |sample: &&stackglass_profile::Sample| {
+            let thread = recording.thread(sample.thread).unwrap();
+            sample.state == State::Awake
+                && recording.processes[thread.process.0 as usize].pid.to_string() == yes
+        };
+        assert!(recording.samples.iter().filter(ran).map(|sample| sample.hits).sum::<u32>() > 50);
+    }
+    assert!(!all.info.remarks.join(" ").contains("not in this recording"), "{:?}", all.info.remarks);
+    let said = text(&peek.stderr);
+    assert!(
+        said.contains("1 child process ran meanwhile and is not shown: yes ") && said.contains(&yes),
+        "{said}"
+    );
+}
+
+#[test]
+fn processes_are_recorded_by_name() {
+    let place = Place::new();
+    let program = place.file("worker-of-test");
+    fs::copy("/bin/sleep", &program).unwrap();
+    let targets = [(); 2].map(|()| {
+        let mut command = Command::new(&program);
+        command.arg("60");
+        Target::start(command)
+    });
+    let output = place.run(["record", "--name", "worker-of-test", "--duration", "100ms", "-o", "r.glass"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let mut found: Vec<String> =
+        place.recording("r.glass").processes.iter().map(|process| process.pid.to_string()).collect();
+    let mut expected = targets.each_ref().map(Target::pid).to_vec();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+    for (flag, value) in [("--name", "no-such-worker"), ("--cgroup", "no-such-group")] {
+        let output = place.run(["record", flag, value, "--duration", "100ms", "-o", "r.glass"]);
+        assert_eq!(output.status.code(), Some(125));
+        assert!(text(&output.stderr).contains(value), "{}", text(&output.stderr));
+    }
 }
 
 #[test]

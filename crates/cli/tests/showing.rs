@@ -145,6 +145,39 @@ fn info_has_a_line_for_recorded_allocations() {
 }
 
 #[test]
+fn info_has_one_row_for_many_of_one_name() {
+    use stackglass_profile::{Nanos, Process, ProcessIndex, Recording, RecordingInfo, Thread};
+    let place = Place::new();
+    let info = RecordingInfo { delay: Nanos(1_000_000), ..RecordingInfo::default() };
+    let mut recording = Recording { info, ..Recording::default() };
+    let mut start = |pid: u32, exe: &str, names: &[String]| {
+        let process = ProcessIndex(recording.processes.len() as u32);
+        recording.processes.push(Process { pid, exe: exe.into(), ..Process::default() });
+        for (at, name) in names.iter().enumerate() {
+            recording.threads.push(Thread {
+                process,
+                tid: pid + at as u32,
+                name: name.as_str().into(),
+                start: Nanos(0),
+                end: None,
+                cpu: Nanos(1_000_000),
+                blocked_signal: false,
+            });
+        }
+    };
+    let workers = (0..500).map(|number| format!("worker-{number}"));
+    start(1000, "/bin/server", &std::iter::once("main".to_owned()).chain(workers).collect::<Vec<_>>());
+    (0..40).for_each(|number| start(2000 + number, "/bin/cc1", &["cc1".to_owned()]));
+    stackglass_files::write(place.file("a.glass"), &recording).unwrap();
+    let message = place.stdout_of(&["info", "a.glass"]);
+    assert!(message.lines().count() < 40, "{message}");
+    assert!(message.contains("   500 ×  worker-*") && message.contains("       1  main "), "{message}");
+    assert!(message.contains("\n40 processes of cc1 (ids 2000, 2001, 2002, 2003, …"), "{message}");
+    let all = place.stdout_of(&["info", "--all", "a.glass"]);
+    assert!(all.contains(" worker-499 ") && all.contains("process 2039 "), "{all}");
+}
+
+#[test]
 fn info_of_samples_from_elsewhere_says_what_is_not_known() {
     let place = Place::new();
     fs::write(place.file("a.folded"), "main 1\nmain;f 4\n").unwrap();

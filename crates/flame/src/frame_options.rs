@@ -23,11 +23,24 @@ impl Quirks {
         Quirks { julia_only: true, all_listed: true, folds_into_metadata: true, counts_passed: true };
 }
 
-/// A function, by the full names of function and source file.
+/// A function in a source file.
 #[derive(Debug)]
 pub(crate) struct FunctionInFile {
+    /// Its path, or the end of it.
     pub func: String,
+    /// The path of the file, or the end of it.
     pub file: String,
+}
+
+impl FunctionInFile {
+    /// Whether a frame has this function and file. `exactly`: by full names only.
+    pub(crate) fn is_of(&self, frame: &Frame, exactly: bool) -> bool {
+        let ends = |path: &str, end: &str, separator: &str| {
+            let before = path.strip_suffix(end).filter(|_| !end.is_empty());
+            path == end || !exactly && before.is_some_and(|before| before.ends_with(separator))
+        };
+        ends(&frame.func, &self.func, "::") && ends(&frame.file, &self.file, "/")
+    }
 }
 
 /// The options of a flame graph that concern single frames.
@@ -44,7 +57,7 @@ pub(crate) struct FrameOptions {
 impl FrameOptions {
     /// Whether a frame is left out with everything that it calls.
     pub(crate) fn prunes(&self, frame: &Frame) -> bool {
-        self.pruned.iter().any(|one| *one.func == *frame.func && *one.file == *frame.file)
+        self.pruned.iter().any(|one| one.is_of(frame, self.quirks.julia_only))
     }
 
     /// The status bits of a frame by its name.

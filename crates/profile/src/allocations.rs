@@ -6,6 +6,9 @@
 use crate::{Nanos, ProcessIndex, StackId, ThreadNumber};
 use std::ops::RangeInclusive;
 
+/// The type of blocks whose type is unknown, in all reports.
+pub const UNKNOWN_TYPE: &str = "(unknown)";
+
 /// The allocations of all processes of a recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Allocations {

@@ -355,7 +355,7 @@ const CPP_NAMESPACES: &[&str] = &["std::", "__gnu_cxx::", "__cxxabiv1::"];
 const CPP_MODULES: &[&str] = &["libstdc++", "libc++"];
 
 /// Whether a frame belongs to a C++ standard library, as functions of containers do.
-fn is_cpp_library(frame: &Frame) -> bool {
+pub fn is_cpp_library(frame: &Frame) -> bool {
     let module = file_name(&frame.module);
     // Functions of templates are named with the type that they return.
     let name = frame

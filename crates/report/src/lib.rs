@@ -43,7 +43,8 @@ pub use reports::comparison::ComparisonText;
 pub use reports::hot::{self, HotText};
 pub use reports::peek::{self, Peek};
 pub use reports::print::{
-    FILE_COLUMNS, MOST_COLUMNS, NO_ALLOCATIONS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report, ReportError, Written,
+    BUFFER_FULL, FILE_COLUMNS, MOST_COLUMNS, NO_ALLOCATIONS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report,
+    ReportError, Written,
 };
 pub use reports::summary::{self, Summary};
 pub use reports::tasks::{self, TasksText};

@@ -3,7 +3,7 @@
 use crate::made_up::Maker;
 use stackglass_profile::symbols::{Language, Missing, ModuleNote};
 use stackglass_profile::{End, Nanos, Recording, State, TASK_SNAPSHOTS, ThreadNumber};
-use stackglass_report::Summary;
+use stackglass_report::{BUFFER_FULL, Report, Summary};
 
 const CPP: &str =
     "c libc.so.6! __libc_start_main_impl > c libc.so.6! __libc_start_call_main > c app! main m.cc:9";
@@ -135,6 +135,11 @@ fn a_full_buffer_is_the_only_reason_given() {
         notes(&text).contains("the buffer was full") && !notes(&text).contains("the rest is in"),
         "{text}"
     );
+    // The full report says so as well.
+    let warnings = |recording: &Recording| Report::new().write(recording, &mut Vec::new()).unwrap().warnings;
+    assert_eq!(warnings(&maker.recording).last().map(String::as_str), Some(BUFFER_FULL));
+    maker.recording.info.full = false;
+    assert!(!warnings(&maker.recording).iter().any(|warning| warning == BUFFER_FULL));
 }
 
 #[test]
@@ -478,4 +483,22 @@ fn samples_without_times_are_counted() {
     assert!(text.contains("old.folded  2930 samples in 1 thread, without times\n"), "{text}");
     assert!(text.ends_with("68 % of all samples are in parse itself, called from run\n"), "{text}");
     assert!(![" ms", "CPU", "wall"].iter().any(|word| text.contains(word)), "{text}");
+}
+
+/// Containers of C++ are inlined into the code that uses them; their headers are not the reader's.
+#[test]
+fn lines_of_cpp_are_those_of_ones_own_code() {
+    let (mut maker, thread) = program(&["app"]);
+    let header = "c app! std::__cxx11::basic_string::compare /usr/include/c++/12/bits/basic_string.h:3142";
+    awake(&mut maker, thread, &format!("{CPP} > c app! count /home/me/words.cc:7 > {header}"), 80);
+    awake(&mut maker, thread, &format!("{CPP} > c app! words /home/me/words.cc:6"), 20);
+    let text = screen(&maker.recording, 80);
+    assert!(line(&text, "lines").contains("80 % me/words.cc:7, 20 % me/words.cc:6"), "{text}");
+    // On a narrow screen, names are whole.
+    let narrow = screen(&maker.recording, 40);
+    assert!(
+        narrow.lines().any(|line| line.starts_with(" 80.0  80.0  ") && line.contains("count")),
+        "{narrow}"
+    );
+    assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
 }

@@ -60,6 +60,8 @@
 #[cfg(feature = "allocs")]
 pub mod allocs;
 mod error;
+#[cfg(feature = "flame")]
+mod flame_page;
 #[cfg(feature = "heap")]
 mod heap_snapshot;
 mod init;
@@ -75,10 +77,14 @@ pub mod task;
 pub use stackglass_macros::task;
 
 #[cfg(feature = "files")]
-pub use stackglass_files::WriteError;
+pub use stackglass_files::{WriteError, jlprof};
+#[cfg(feature = "flame")]
+pub use stackglass_flame as flame;
 #[cfg(feature = "allocs")]
 pub use stackglass_heap::Alloc;
 
+#[cfg(feature = "flame")]
+pub use flame_page::flamegraph;
 #[cfg(feature = "heap")]
 pub use heap_snapshot::{
     HeapSnapshotError, HeapSnapshotOptions, take_heap_snapshot, take_heap_snapshot_to,
@@ -90,7 +96,7 @@ pub use init::init;
 pub use profiler::Profiler;
 pub use region::profile;
 pub use running::{clear, is_buffer_full, is_running};
-pub use samples::{fetch, print, recording, report, retrieve};
+pub use samples::{fetch, print, print_tree, recording, report, retrieve};
 pub use settings::{DEFAULT_DELAY, DEFAULT_N, SHORTEST_DELAY, Settings};
 
 pub use stackglass_profile::{
@@ -98,8 +104,9 @@ pub use stackglass_profile::{
 };
 pub use stackglass_report::callers::{Answer, Called};
 pub use stackglass_report::{
-    Caller, Callers, CallersError, FILE_COLUMNS, FilePattern, Format, GroupBy, Links, Metric, NO_SAMPLES,
-    NO_SAMPLES_IN_GROUP, Pick, Recur, Report, ReportError, SortedBy, Source, Style, UnknownValue, Written,
+    BUFFER_FULL, Caller, Callers, CallersError, FILE_COLUMNS, FilePattern, Format, GroupBy, Links, Metric,
+    NO_SAMPLES, NO_SAMPLES_IN_GROUP, Pick, Recur, Report, ReportError, SortedBy, Source, Style, UnknownValue,
+    Written,
 };
 
 /// The parts of a [`Recording`], and the blocks of [`Data`].

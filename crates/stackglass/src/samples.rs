@@ -1,24 +1,52 @@
 //! The samples as a report, as Julia's buffer, or as a recording.
 
 use crate::running;
-use stackglass_profile::{Data, Dictionary, Recording};
-use stackglass_report::Summary;
+use stackglass_profile::{Data, Dictionary, Recording, sanitize};
+use stackglass_report::{Report, Style, Summary};
 use std::io::{self, IsTerminal, Write};
 
 /// Prints a summary and a tree of where the time went to standard output, as wide as the terminal.
 ///
 /// May be called inside a profiled region. A closed pipe is ignored.
 pub fn print() {
-    let out = io::stdout();
-    let style = match out.is_terminal() && std::env::var_os("NO_COLOR").is_none() {
-        true => stackglass_report::Style::Ansi,
-        false => stackglass_report::Style::Plain,
-    };
-    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(80);
+    let (columns, style) = layout();
     let mut text = Vec::new();
     // Writing to memory does not fail.
     let _ = write_report(&mut text, columns, style);
-    let _ = out.lock().write_all(&text);
+    let _ = io::stdout().lock().write_all(&text);
+}
+
+/// Prints the tree of Julia's `Profile.print()` to standard output: [`Report::new`] as wide as the terminal. What limits it
+/// follows on standard error.
+///
+/// ```
+/// stackglass::profile!(std::hint::black_box((0..1000).sum::<u32>()));
+/// stackglass::print_tree();
+/// ```
+pub fn print_tree() {
+    let (columns, style) = layout();
+    let mut text = Vec::new();
+    let written = match running::is_delegated() {
+        true => write_report(&mut text, columns, style).map(|()| Vec::new()).unwrap_or_default(),
+        // Writing to memory does not fail, and the options do not contradict each other.
+        false => {
+            let written = Report::new().cols(columns).style(style).write(&recording(), &mut text);
+            written.map(|written| written.warnings).unwrap_or_default()
+        }
+    };
+    let _ = io::stdout().lock().write_all(&text);
+    for warning in written {
+        eprintln!("stackglass: {}", sanitize(&warning));
+    }
+}
+
+/// Width and style of standard output.
+pub(crate) fn layout() -> (usize, Style) {
+    let style = match io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        true => Style::Ansi,
+        false => Style::Plain,
+    };
+    (std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(80), style)
 }
 
 /// The text that [`print()`] prints, without colours and `columns` wide.
@@ -29,11 +57,11 @@ pub fn print() {
 /// ```
 pub fn report(columns: usize) -> String {
     let mut text = Vec::new();
-    let _ = write_report(&mut text, columns, stackglass_report::Style::Plain);
+    let _ = write_report(&mut text, columns, Style::Plain);
     String::from_utf8_lossy(&text).into_owned()
 }
 
-fn write_report(out: &mut Vec<u8>, columns: usize, style: stackglass_report::Style) -> io::Result<()> {
+fn write_report(out: &mut Vec<u8>, columns: usize, style: Style) -> io::Result<()> {
     if running::is_delegated() {
         return writeln!(
             out,

@@ -22,9 +22,9 @@ pub(super) fn func_at_file(text: &str) -> Result<PruneRule, String> {
     }
 }
 
-/// The rules with full file names. Rules that match nothing are reported and stay as they are.
+/// The rules with full file names. Rules that match nothing are reported and left out.
 pub(super) fn find(rules: &[PruneRule], source: Source<'_>) -> Vec<PruneRule> {
-    let mut found = rules.to_vec();
+    let mut found = Vec::new();
     if rules.is_empty() {
         return found;
     }
@@ -33,7 +33,9 @@ pub(super) fn find(rules: &[PruneRule], source: Source<'_>) -> Vec<PruneRule> {
         let PruneRule { func, file } = rule;
         let matching = frames.iter().filter(|frame| matches(frame, rule, source));
         let before = found.len();
-        found.extend(matching.map(|frame| PruneRule { func: func.clone(), file: frame.file.to_string() }));
+        found.extend(
+            matching.map(|frame| PruneRule { func: frame.func.to_string(), file: frame.file.to_string() }),
+        );
         if found.len() == before {
             message::print(&match frames.iter().find(|frame| *frame.func == **func) {
                 Some(frame) => format!("--prune: {func} is not in {file}, but in {}", frame.file),
@@ -58,5 +60,9 @@ fn matches(frame: &Frame, rule: &PruneRule, source: Source<'_>) -> bool {
             file.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/')) == Some(&*short.rest)
         })
     };
-    *frame.func == *func && (*frame.file == *file || !file.is_empty() && ends(&frame.file) || is_short_path())
+    let is_func =
+        frame.func.strip_suffix(&**func).is_some_and(|before| before.is_empty() || before.ends_with("::"));
+    is_func
+        && !func.is_empty()
+        && (*frame.file == *file || !file.is_empty() && ends(&frame.file) || is_short_path())
 }

@@ -1,14 +1,16 @@
-//! Samples a program that we have started, and its descendants, by ptrace, if the user asks for it and perf events are refused.
+//! Samples processes that run already (`record --pid`), or a program that was started and is traced by ptrace, with their
+//! descendants.
 //!
-//! Each process is sampled as with `--pid`, so static programs and all languages work alike. The kernel does not
+//! Each process is attached to by itself, so static programs and all languages work alike. The kernel does not
 //! report new processes here, so the lists of children in `/proc` are read repeatedly. A process that starts and ends
 //! between two readings is missed, and so are its surviving children. The recording says how much CPU time is
 //! missing.
 
 use super::Attached;
-use stackglass_attach::{AttachMode, Driver, Stopped, leak_check};
-use stackglass_procfs::process::children;
-use stackglass_procfs::{ImageKey, Status};
+use stackglass_attach::frozen::is_own_copy;
+use stackglass_attach::{AttachMode, Driver, Refusal, Stopped, leak_check};
+use stackglass_procfs::process::{CpuUsage, children};
+use stackglass_procfs::{ImageKey, Status, clock};
 use stackglass_profile::Recorder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,9 +23,17 @@ const IDLE: Duration = Duration::from_millis(20);
 /// The pause between two readings is at least this multiple of the time that a reading takes.
 const SHARE: u32 = 50;
 
-/// A program and its descendants.
+/// Whether a child process is this command, started by the shell that is sampled, or a copy of its parent that is read.
+fn is_ours(pid: u32) -> bool {
+    let is_copy = |usage: CpuUsage| is_own_copy(pid, clock::since_boot(usage.started));
+    pid == std::process::id() || CpuUsage::read(pid).is_some_and(is_copy)
+}
+
+/// Processes and their descendants.
 pub(crate) struct Descendants {
     delay: Duration,
+    /// How stacks of running threads are taken; `None`: the better way that is allowed.
+    driver: Option<Driver>,
     follow_children: bool,
     sampling: bool,
     /// The processes; `None` for those that cannot be sampled.
@@ -35,13 +45,21 @@ pub(crate) struct Descendants {
     refused: u64,
     /// Why processes are not sampled, for the user.
     obstacles: BTreeSet<String>,
+    /// The processes that the user named, and for those that are no longer sampled, why.
+    named: BTreeMap<u32, Option<Stopped>>,
 }
 
 impl Descendants {
     /// No process yet.
-    pub(crate) fn new(delay: Duration, follow_children: bool, sampling: bool) -> Descendants {
+    pub(crate) fn new(
+        delay: Duration,
+        driver: Option<Driver>,
+        follow_children: bool,
+        sampling: bool,
+    ) -> Descendants {
         Descendants {
             delay,
+            driver,
             follow_children,
             sampling,
             processes: BTreeMap::new(),
@@ -50,7 +68,22 @@ impl Descendants {
             read_at: None,
             refused: 0,
             obstacles: BTreeSet::new(),
+            named: BTreeMap::new(),
         }
+    }
+
+    /// Attaches to a process that the user has named. Returns the driver and the reason for it.
+    pub(crate) fn attach(&mut self, pid: u32) -> Result<String, Refusal> {
+        let attached = Attached::begin(pid, self.delay, self.driver, AttachMode::Long)?;
+        let why = attached.choice().why.clone();
+        self.processes.insert(pid, Some(attached));
+        self.named.insert(pid, None);
+        Ok(why)
+    }
+
+    /// The processes that the user named, once none of them is sampled any more, with the reasons.
+    pub(crate) fn have_ended(&self) -> Option<Vec<(u32, Stopped)>> {
+        self.named.iter().map(|(pid, stopped)| Some((*pid, stopped.clone()?))).collect()
     }
 
     /// The program has been started. It may not have called exec yet.
@@ -78,7 +111,8 @@ impl Descendants {
         let pids: Vec<u32> = self.processes.keys().copied().collect();
         for pid in pids {
             match self.processes.get_mut(&pid) {
-                Some(Some(attached)) if !on => attached.stop(),
+                Some(Some(attached)) if on => attached.resume(),
+                Some(Some(attached)) => attached.stop(),
                 Some(None) if on => self.try_attach(pid),
                 _ => {}
             }
@@ -99,6 +133,9 @@ impl Descendants {
         }
         let changed = !stopped.is_empty();
         for (pid, why) in stopped {
+            if let Some(of_named) = self.named.get_mut(&pid) {
+                *of_named = Some(why.clone());
+            }
             match why {
                 Stopped::Gone => {
                     self.processes.remove(&pid);
@@ -132,7 +169,7 @@ impl Descendants {
                 if self.ended.contains(&child) || self.processes.contains_key(&child) {
                     continue;
                 }
-                if Status::read(child).is_none_or(|status| status.has_ended()) {
+                if Status::read(child).is_none_or(|status| status.has_ended()) || is_ours(child) {
                     self.ended.insert(child);
                     continue;
                 }
@@ -153,11 +190,13 @@ impl Descendants {
         if !self.sampling {
             return;
         }
-        if let Some(obstacle) = leak_check::obstacle(pid) {
+        if self.driver == Some(Driver::Ptrace)
+            && let Some(obstacle) = leak_check::obstacle(pid)
+        {
             self.obstacles.insert(obstacle);
             return;
         }
-        match Attached::begin_as(pid, self.delay, Some(Driver::Ptrace), AttachMode::Long, true) {
+        match Attached::begin_as(pid, self.delay, self.driver, AttachMode::Long, true) {
             Ok(attached) => drop(self.processes.insert(pid, Some(attached))),
             Err(_) => self.refused += 1,
         }
@@ -171,21 +210,38 @@ impl Descendants {
         }
     }
 
-    /// Detaches from all processes and reads their last samples.
-    pub(crate) fn close(mut self, recorder: &mut Recorder) {
+    /// Detaches from all processes, calls `stand`, which stops this process until it is continued, and samples again. Otherwise
+    /// a thread that is stopped for its stack would stay stopped as well.
+    pub(crate) fn interrupt_for(&mut self, recorder: &mut Recorder, stand: impl FnOnce()) {
+        for attached in self.processes.values_mut().flatten() {
+            attached.stop();
+            attached.drain(recorder);
+        }
+        stand();
+        self.processes.values_mut().flatten().for_each(Attached::resume);
+    }
+
+    /// Detaches from all processes and reads their last samples. Returns whether all that the user named have ended.
+    pub(crate) fn close(mut self, recorder: &mut Recorder) -> bool {
         for attached in self.processes.values_mut().flatten() {
             attached.stop();
             attached.drain(recorder);
         }
         super::remark_calls_cut_short(recorder);
-        for obstacle in self.obstacles {
+        for obstacle in std::mem::take(&mut self.obstacles) {
             recorder.remark(obstacle);
         }
         if self.refused > 0 {
-            let refused = self.refused;
-            recorder.remark(format!(
-                "{refused} processes could not be sampled: they have more privileges, or are traced"
-            ));
+            let (refused, they) = match self.refused {
+                1 => ("1 process".to_owned(), "it has more privileges, or is traced"),
+                more => (format!("{more} processes"), "they have more privileges, or are traced"),
+            };
+            recorder.remark(format!("{refused} could not be sampled: {they}"));
         }
+        let has_ended = |(pid, stopped): (&u32, &Option<Stopped>)| {
+            let attached = self.processes.get(pid).and_then(Option::as_ref);
+            stopped.clone().or_else(|| attached?.stopped()) == Some(Stopped::Gone)
+        };
+        self.named.iter().all(has_ended)
     }
 }

@@ -1,6 +1,6 @@
-//! Records a process that is already running: until Ctrl-C, the end of `--duration`, or the end of the process.
+//! Records processes that are already running, with their children: until Ctrl-C, the end of `--duration`, or the end of the process.
 
-use super::Attached;
+use super::descendants::Descendants;
 use crate::recording::Observer;
 use crate::recording::begin::beginning_now;
 use crate::recording::children::Children;
@@ -9,7 +9,7 @@ use crate::recording::recording_loop::{Limits, RecordingLoop, Source, set_end};
 use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
 use stackglass_attach::perf_refused::PerfRefused;
-use stackglass_attach::{AttachMode, Driver, Refusal, Stopped, access, choice};
+use stackglass_attach::{Driver, Refusal, Stopped, access, choice};
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_procfs::process;
 use stackglass_profile::{End, Nanos, Recorder, RecordingInfo};
@@ -23,8 +23,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// What to record and how.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The process.
+    /// The process. A profile by wall time is of this one alone.
     pub pid: u32,
+    /// Further processes of the same recording.
+    pub others: Vec<u32>,
+    /// Whether children of the processes are recorded as well, those to come included.
+    pub follow_children: bool,
     /// The recording's file.
     pub output: PathBuf,
     /// Time between two samples of a thread.
@@ -61,7 +65,7 @@ pub enum AttachError {
     Signals(std::io::Error),
 }
 
-/// Records the process, which goes on running.
+/// Records the processes, which go on running.
 ///
 /// # Errors
 /// Only before anything is recorded; later problems are reported to the observer.
@@ -83,21 +87,28 @@ pub(crate) fn record_as_tasks(
 
 /// Threads count as tasks if there is a reason, which the user is told.
 fn run(options: &Options, as_tasks: Option<&str>, observer: &mut dyn Observer) -> Result<(), AttachError> {
-    access::check(options.pid, options.driver.unwrap_or(Driver::Perf))?;
-    choice::choose(options.pid, options.driver)?;
+    let pids = || std::iter::once(options.pid).chain(options.others.iter().copied());
+    for pid in pids() {
+        access::check(pid, options.driver.unwrap_or(Driver::Perf))?;
+        choice::choose(pid, options.driver)?;
+    }
     let signals = Signals::block_as_onlooker().map_err(AttachError::Signals)?;
     // The session lets `save` and `clear` find this process.
     let session = Session::create().map_err(AttachError::Session)?;
     session.page().launcher.store(std::process::id(), Relaxed);
-    clearing::name_attached(session.folder(), options.pid).map_err(AttachError::Session)?;
+    clearing::name_attached(session.folder(), pids(), options.follow_children)
+        .map_err(AttachError::Session)?;
     if let Some(delay) = options.delay_start
         && !wait(&signals, delay)
     {
         return Ok(());
     }
     let info = info(options);
-    let attached = Attached::begin(options.pid, options.delay, options.driver, AttachMode::Long)?;
-    observer.note(&attached.choice().why);
+    let mut attached = Descendants::new(options.delay, options.driver, options.follow_children, true);
+    observer.note(&attached.attach(options.pid)?);
+    for pid in &options.others {
+        attached.attach(*pid)?;
+    }
     let writer = GlassWriter::create(&options.output, &info)?;
     let file = RecordingFile::new(&options.output, writer);
     let limits = Limits { duration: options.duration, ..Limits::default() };
@@ -108,9 +119,10 @@ fn run(options: &Options, as_tasks: Option<&str>, observer: &mut dyn Observer) -
         recorder.count_threads_as_tasks();
     }
     let mut recording = RecordingLoop::new(session, signals, recorder, file, limits);
-    let mut process = RecordedProcess { pid: options.pid, attached, children: Children::new(options.pid) };
-    recording.run(&mut process, observer);
-    process.finish(recording, observer);
+    let left_out = if options.follow_children { Vec::new() } else { pids().map(Children::new).collect() };
+    let mut processes = RecordedProcesses { attached, left_out };
+    recording.run(&mut processes, observer);
+    processes.finish(recording, observer);
     Ok(())
 }
 
@@ -133,44 +145,45 @@ pub fn ends(signal: i32) -> bool {
     matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP)
 }
 
-/// The process that is recorded.
-struct RecordedProcess {
-    pid: u32,
-    attached: Attached,
-    children: Children,
+/// The processes that are recorded.
+struct RecordedProcesses {
+    attached: Descendants,
+    /// Children that are not recorded, for each of the processes.
+    left_out: Vec<Children>,
 }
 
-impl Source for RecordedProcess {
+impl Source for RecordedProcesses {
     fn pause(&mut self) -> Duration {
         PAUSE
     }
 
     fn read(&mut self, recorder: &mut Recorder, _: &mut dyn Observer) {
-        self.attached.drain(recorder);
-        self.children.update();
+        self.attached.read(recorder);
+        self.left_out.iter_mut().for_each(Children::update);
     }
 
     fn set_sampling(&mut self, on: bool, _: &mut Recorder) {
-        if on { self.attached.resume() } else { self.attached.stop() }
+        self.attached.set_sampling(on);
     }
 
     fn forget_samples(&mut self, recorder: &mut Recorder) {
-        let before = recorder.clear_samples();
-        self.attached.forget_stacks(&before, recorder);
+        self.attached.forget_samples(recorder);
     }
 
     fn processes(&self) -> usize {
-        1
+        self.attached.processes()
     }
 
     fn has_ended(&mut self, recorder: &mut Recorder, observer: &mut dyn Observer) -> bool {
-        let Some(why) = self.attached.stopped() else { return false };
-        let line = match why {
-            Stopped::Gone => format!("process {} has ended", self.pid),
-            Stopped::Locked(why) => format!("the recording ends here: {why}"),
-        };
-        observer.note(&line);
-        recorder.remark(line);
+        let Some(ended) = self.attached.have_ended() else { return false };
+        for (pid, why) in ended {
+            let line = match why {
+                Stopped::Gone => format!("process {pid} has ended"),
+                Stopped::Locked(why) => format!("the recording ends here: {why}"),
+            };
+            observer.note(&line);
+            recorder.remark(line);
+        }
         true
     }
 
@@ -183,21 +196,17 @@ impl Source for RecordedProcess {
     }
 }
 
-impl RecordedProcess {
-    /// Detaches from the process, then symbolizes and saves the recording.
-    fn finish(mut self, recording: RecordingLoop, observer: &mut dyn Observer) {
+impl RecordedProcesses {
+    /// Detaches from the processes, then symbolizes and saves the recording.
+    fn finish(self, recording: RecordingLoop, observer: &mut dyn Observer) {
         recording.signals.finish();
         let RecordingLoop { mut recorder, file, session, .. } = recording;
-        self.attached.stop();
-        self.attached.drain(&mut recorder);
-        let has_ended = self.attached.stopped() == Some(Stopped::Gone);
-        drop(self.attached);
-        super::remark_calls_cut_short(&mut recorder);
-        if let Some(remark) = self.children.remark() {
-            recorder.remark(remark);
+        let have_ended = self.attached.close(&mut recorder);
+        for mut children in self.left_out {
+            children.remark().into_iter().for_each(|remark| recorder.remark(remark));
         }
         let mut recording = recorder.into_recording();
-        set_end(&mut recording, (!has_ended).then_some(End::Running), 0);
+        set_end(&mut recording, (!have_ended).then_some(End::Running), 0);
         file.finish(recording, observer);
         drop(session);
     }

@@ -18,6 +18,7 @@ use crate::attached::descendants::Descendants;
 use crate::perf_sampler::PerfSampler;
 use crate::session::Session;
 use crate::walltime::WallTime;
+use stackglass_attach::Driver;
 use stackglass_attach::access::may_trace_children;
 use stackglass_attach::driver::RISK;
 use stackglass_attach::perf_refused::PerfRefused;
@@ -121,7 +122,14 @@ impl Backend {
             None => of_sampler,
         };
         let at_once = options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
-        let traced = || Backend::Traced(Descendants::new(options.delay, options.follow_children, at_once));
+        let traced = || {
+            Backend::Traced(Descendants::new(
+                options.delay,
+                Some(Driver::Ptrace),
+                options.follow_children,
+                at_once,
+            ))
+        };
         let asks_for_ptrace = options.sampler == Some(Sampler::Ptrace);
         match PerfSampler::prepare(options.delay, options.follow_children, at_once) {
             Ok(sampler) => Ok((

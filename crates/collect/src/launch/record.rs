@@ -104,7 +104,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     backend.started(child.pid(), &options.program.path);
     if backend.library().is_none() {
         // Without this file, other commands do not find the recording by the id of the program.
-        let _ = clearing::name_started(session.folder(), child.pid());
+        let _ = clearing::name_attached(session.folder(), std::iter::once(child.pid()), true);
     }
     let mut recorder = Recorder::new(info);
     if options.walltime && backend.samples_threads() {

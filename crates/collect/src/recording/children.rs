@@ -68,7 +68,7 @@ impl Children {
         let more = if names.len() > NAMED { ", …" } else { "" };
         names.truncate(NAMED);
         Some(format!(
-            "{count} of the program {are} not in this recording ({}{more}): `record --pid` records one of them",
+            "{count} of the program {are} not in this recording ({}{more}): `record --pid` without --no-children and --walltime records them",
             names.join(", ")
         ))
     }

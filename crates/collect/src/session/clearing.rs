@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Name of the request file in the session folder.
 const REQUEST: &str = "clear";
-/// Name of the file with the id of the process that is sampled from outside.
+/// Name of the file with the ids of processes that are sampled from outside, one a line.
 const ATTACHED: &str = "attached";
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -36,12 +36,13 @@ pub fn session_of(pid: u32) -> Option<PathBuf> {
         let name = folder.join("").into_os_string();
         let sampled = maps.windows(name.len()).any(|part| part == name.as_bytes());
         let named = fs::read_to_string(folder.join(ATTACHED)).unwrap_or_default();
-        let mut words = named.split_ascii_whitespace();
-        let attached =
+        let attached = named.lines().any(|line| {
+            let mut words = line.split_ascii_whitespace();
             words.next().and_then(|id| id.parse().ok()).is_some_and(|id: u32| match words.next() {
                 Some(_) => descends_from(pid, id),
                 None => pid == id,
-            });
+            })
+        });
         (launcher == pid || sampled || attached).then_some(folder)
     })
 }
@@ -75,12 +76,13 @@ pub(crate) fn answer(folder: &Path) {
     let _ = fs::remove_file(folder.join(REQUEST));
 }
 
-/// Records in the folder which process is sampled from outside.
-pub(crate) fn name_attached(folder: &Path, pid: u32) -> io::Result<()> {
-    fs::write(folder.join(ATTACHED), pid.to_string())
-}
-
-/// The same for a process that was started, with its descendants.
-pub(crate) fn name_started(folder: &Path, pid: u32) -> io::Result<()> {
-    fs::write(folder.join(ATTACHED), format!("{pid} and descendants"))
+/// Records in the folder which processes are sampled from outside, and whether their descendants are.
+pub(crate) fn name_attached(
+    folder: &Path,
+    pids: impl Iterator<Item = u32>,
+    with_descendants: bool,
+) -> io::Result<()> {
+    let rest = if with_descendants { " and descendants" } else { "" };
+    let lines: String = pids.map(|pid| format!("{pid}{rest}\n")).collect();
+    fs::write(folder.join(ATTACHED), lines)
 }

@@ -34,7 +34,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
     // The session lets `save` and `clear` find this process.
     let session = Session::create().map_err(AttachError::Session)?;
     session.page().launcher.store(std::process::id(), Relaxed);
-    clearing::name_attached(session.folder(), pid).map_err(AttachError::Session)?;
+    clearing::name_attached(session.folder(), std::iter::once(pid), false).map_err(AttachError::Session)?;
     if let Some(delay) = options.delay_start
         && !attached::wait(&signals, delay)
     {

@@ -6,5 +6,6 @@ mod graphs;
 mod palettes;
 mod pixels;
 mod png_pictures;
+mod pruned;
 mod spans;
 mod svg;

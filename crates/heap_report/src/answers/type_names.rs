@@ -5,6 +5,7 @@
 //! kind of nodes is a type.
 
 use foldhash::HashMap;
+use stackglass_profile::UNKNOWN_TYPE;
 use stackglass_profile::heap_graph::{HeapGraph, NODE_KINDS};
 
 const NONE: u32 = u32::MAX;
@@ -126,7 +127,7 @@ pub(super) fn is_type_of_texts(name: &str) -> bool {
         })
     };
     const NAMES: [&str; 8] =
-        ["<redacted>", "String", "str", "CString", "OsString", "PathBuf", "Vec<u8>", "(unknown)"];
+        ["<redacted>", "String", "str", "CString", "OsString", "PathBuf", "Vec<u8>", UNKNOWN_TYPE];
     const BEGINNINGS: [&str; 5] =
         ["std::string", "std::basic_string", "std::__cxx11::basic_string", "char[", "site: "];
     NAMES.contains(&name) || BEGINNINGS.iter().any(|begin| name.starts_with(begin)) || is_slice(name)

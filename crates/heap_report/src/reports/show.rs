@@ -3,15 +3,13 @@
 use super::HeapText;
 use super::table::{header, heading, hidden, notes, numbers, push_field, push_type, short_path, titled};
 use crate::answers::{HeapAnswers, Leaks, OwnerRow, SiteRow, TypeRow, TypeTable, Waste, total};
-use stackglass_profile::sanitize;
+use stackglass_profile::{UNKNOWN_TYPE, sanitize};
 use stackglass_report::columns::{cut_left, cut_right, width};
 use stackglass_report::numbers::{count_text, counted, grouped, percent, percent_text};
 use stackglass_report::style::{Line, Paint};
 use stackglass_report::type_name::shorten_type;
 use std::io::{self, Write};
 
-/// The name of blocks of which nothing is known.
-const UNKNOWN: &str = "(unknown)";
 /// How to get types.
 const RECORD_TYPES: &str =
     "`stackglass run --allocs` records types, if the program has full debug information (`debug = 2`, `-g`)";
@@ -29,7 +27,8 @@ pub(super) fn write(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Wr
     savings(text, &leaks, &waste, out)?;
     let mut remarks = Vec::new();
     let all = total(&types.alive).self_size;
-    let unknown: u64 = types.alive.iter().filter(|row| row.name == UNKNOWN).map(|row| row.self_size).sum();
+    let unknown: u64 =
+        types.alive.iter().filter(|row| row.name == UNKNOWN_TYPE).map(|row| row.self_size).sum();
     if unknown > all / 2 {
         let share = percent_text(unknown, all);
         remarks.push(format!("{share} of {} have no type: {RECORD_TYPES}", text.size_title()));

@@ -18,6 +18,7 @@ use stackglass_profile::heap_graph::{
 };
 use stackglass_profile::{
     Location, LocationId, Module, ModuleIndex, PortableStack, ReachedBlocks, Recording, SizeClass, StackId,
+    UNKNOWN_TYPE,
 };
 use std::collections::HashMap;
 use std::ops::Range;
@@ -282,7 +283,7 @@ fn sites(
             }
             None => match frames.first() {
                 Some(site) => (format!("site: {site}"), NodeKind::Native),
-                None => ("(unknown)".to_owned(), NodeKind::Native),
+                None => (UNKNOWN_TYPE.to_owned(), NodeKind::Native),
             },
         };
         let allocated_by = frames.into_iter().rev().fold(AllocationStack::ROOT, |caller, function| {

@@ -303,7 +303,7 @@ impl<'a> CpuTree<'a> {
         if hidden {
             return Position { starting, in_c, ..at };
         }
-        let own_line = if frame.class == Class::Own { frame.line } else { at.own_line };
+        let own_line = if frame.own { frame.line } else { at.own_line };
         let next = Position { line: frame.line, own_line, starting, in_c, ..at };
         if let Some(node) = self.steps.get(&(at.node, frame.function, frame.instance)) {
             return Position { node: *node, ..next };

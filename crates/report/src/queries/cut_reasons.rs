@@ -104,7 +104,7 @@ pub(crate) fn cut_reason(cut: Cut) -> Option<&'static CutReason> {
 /// The name of time whose samples have no stack.
 pub(crate) fn no_stack_text(cut: Option<Cut>) -> String {
     match cut {
-        None => "[start and end of programs and threads]".to_owned(),
+        None => "[fork, exec and exit]".to_owned(),
         Some(cut) => {
             format!("[no stack: {}]", cut_reason(cut).map_or("unknown reason", |reason| reason.word))
         }

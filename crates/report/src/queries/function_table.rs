@@ -56,6 +56,8 @@ pub(crate) struct TableFrame {
     pub function: FunctionNumber,
     pub line: LineNumber,
     pub class: Class,
+    /// It belongs to no standard library: its line is one that the reader may change.
+    pub own: bool,
     /// It may only start a program or thread.
     pub start: bool,
     /// The executor that it belongs to.
@@ -214,7 +216,8 @@ impl Numbering {
         let nameless = recorder || frame.func.is_empty();
         let glue = executors::is_glue(frame);
         let inlined = frame.inlined;
-        TableFrame { function, line, class, start, executor, glue, inlined, nameless, instance }
+        let own = class == Class::Own && !kinds::is_cpp_library(frame);
+        TableFrame { function, line, class, own, start, executor, glue, inlined, nameless, instance }
     }
 }
 

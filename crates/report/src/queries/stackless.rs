@@ -80,6 +80,6 @@ mod tests {
             .map(|frame| frame.func.to_string())
             .collect();
         let short = "[no stack: too short]";
-        assert_eq!(names, [short, "[start and end of programs and threads]", short, "[unaccounted]"]);
+        assert_eq!(names, [short, "[fork, exec and exit]", short, "[unaccounted]"]);
     }
 }

@@ -56,8 +56,9 @@ pub use report::flamegraph;
 #[cfg(feature = "files")]
 pub use report::save;
 pub use report::{NO_ALLOCATIONS, print, write};
-pub use results::{Alloc, AllocResults, UNKNOWN_TYPE, fetch};
+pub use results::{Alloc, AllocResults, fetch};
 pub use running::{clear, is_running, start, stop};
+pub use stackglass_profile::UNKNOWN_TYPE;
 pub use stats::{Stats, StatsCounts, measure};
 
 /// Records the allocations of an expression, by all threads, and returns its value.

@@ -3,33 +3,40 @@
 use super::recording;
 use stackglass_heap::LeftOut;
 use stackglass_heap::own_recording::is_delegated;
-use stackglass_profile::sanitize;
+use stackglass_profile::{AllocationKind, Recording};
 use stackglass_report::allocation_queries::{TypeLeaf, weighted};
-use stackglass_report::{Metric, Report, ReportError, Style, Written};
-use std::io::{self, IsTerminal, Write};
+use stackglass_report::{AllocationsText, Metric, Report, ReportError, Written};
+use std::io::{self, Write};
 
 /// Warning of a report without allocations.
 pub const NO_ALLOCATIONS: &str =
     "no allocations to show: run the code longer, or record all of them with sample_rate = 1.0";
 
-/// Prints a tree of the recorded bytes by stack to standard output, as wide as the terminal, with the number of allocations and
-/// their bytes below it. Without allocations, a warning on standard error says what to do.
+/// Prints what was allocated to standard output, as wide as the terminal and as `stackglass allocs` does: totals, the peak, types
+/// and lines. [`write`] has the tree of bytes by stack. Without allocations, a warning on standard error says what to do.
 pub fn print() {
     let _left_out = LeftOut::new();
-    let out = io::stdout();
-    let style = match out.is_terminal() && std::env::var_os("NO_COLOR").is_none() {
-        true => Style::Ansi,
-        false => Style::Plain,
-    };
-    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(80);
     let mut text = Vec::new();
-    // Writing to memory does not fail, and the tree has no options that contradict each other.
-    let written = write(&Report::new().cols(columns).style(style), &mut text).unwrap_or_default();
-    let _ = out.lock().write_all(&text);
-    for warning in written.warnings {
-        eprintln!("stackglass: {}", sanitize(&warning));
+    let (columns, style) = crate::samples::layout();
+    let recording = match is_delegated() {
+        true => None,
+        false => Some(recording()),
+    };
+    // Writing to memory does not fail.
+    let _ = match &recording {
+        Some(recording) => AllocationsText::new().cols(columns).style(style).write(recording, &mut text),
+        None => writeln!(text, "{DELEGATED}"),
+    };
+    let _ = io::stdout().lock().write_all(&text);
+    let count = |recording: Recording| recording.allocations.total(AllocationKind::Block).count;
+    if recording.is_some_and(|recording| count(recording) == 0) {
+        eprintln!("stackglass: {NO_ALLOCATIONS}");
     }
 }
+
+/// What reports say in a program whose allocations the command records.
+const DELEGATED: &str =
+    "This program runs under `stackglass record --allocs`, which records its allocations: see its report.";
 
 /// Writes a report of the recorded allocations, with bytes in the place of time.
 ///
@@ -52,10 +59,7 @@ pub fn print() {
 /// If options contradict each other, or if writing fails.
 pub fn write(report: &Report, out: &mut dyn Write) -> Result<Written, ReportError> {
     if is_delegated() {
-        writeln!(
-            out,
-            "This program runs under `stackglass record --allocs`, which records its allocations: see its report."
-        )?;
+        writeln!(out, "{DELEGATED}")?;
         return Ok(Written::default());
     }
     let _left_out = LeftOut::new();

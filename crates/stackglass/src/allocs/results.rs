@@ -7,9 +7,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// The type of an allocation whose type is not known.
-pub const UNKNOWN_TYPE: &str = "UnknownType";
-
 /// The recorded allocations.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]

@@ -84,17 +84,20 @@ pub fn assemble_to(
 impl Parts {
     /// Writes the snapshot `out`, which appears when it is complete.
     pub(super) fn write(&self, out: &Path, options: AssembleOptions) -> Result<Assembled, HeapSnapshotError> {
-        let mut result = Err(HeapSnapshotError::invalid(out, "not written"));
+        // Of the snapshot; the file may be refused before it begins, or after it is complete.
+        let mut result = None;
         let written = write_atomically_with_mode(out, 0o600, |file| {
-            result = self.assemble(out, file, options);
-            match result {
-                Ok(_) => Ok(()),
-                Err(_) => Err(io::ErrorKind::Other.into()),
-            }
+            let assembled = self.assemble(out, file, options);
+            let is_written = assembled.is_ok();
+            result = Some(assembled);
+            if is_written { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
         });
-        let assembled = result?;
-        written.map_err(HeapSnapshotError::system("write", out))?;
-        Ok(assembled)
+        match (result, written) {
+            (Some(Err(error)), _) => Err(error),
+            (Some(Ok(assembled)), Ok(())) => Ok(assembled),
+            (_, Err(error)) => Err(HeapSnapshotError::system("write", out)(error)),
+            (None, Ok(())) => Err(HeapSnapshotError::invalid(out, "the snapshot was not written")),
+        }
     }
 
     fn assemble(

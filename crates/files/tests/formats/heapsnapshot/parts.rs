@@ -270,6 +270,9 @@ fn unused_bytes_are_kept() {
     let prefix = folder.path().join("unused");
     write_ring(&prefix, "[u8]", 1, |parts, row| parts.unused([0, 0, 24, 0, u64::MAX][row]));
     let out = folder.path().join("unused.heapsnapshot");
+    // What the system says is in the message.
+    let refused = assemble(&prefix, &out.join("no/folder")).unwrap_err().to_string();
+    assert!(refused.contains("os error") || refused.contains("directory"), "{refused}");
     assemble(&prefix, &out).unwrap();
     for path in [&prefix, &out] {
         assert_eq!(read(path).unwrap().unused, [0, 0, 24, 0, u32::MAX], "{}", path.display());

@@ -1,10 +1,10 @@
 //! The allocations of one type, or of all types that a name stands for.
 
 use super::site::Sites;
-use super::table::{AllocationKey, AllocationRow, AllocationTable, UNKNOWN_TYPE};
+use super::table::{AllocationKey, AllocationRow, AllocationTable};
 use crate::queries::callers::{Answer, Called, Caller};
 use crate::{Metric, order};
-use stackglass_profile::{AllocationGroup, AllocationKind, Recording};
+use stackglass_profile::{AllocationGroup, AllocationKind, Recording, UNKNOWN_TYPE};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The types of a recording that a name stands for.

@@ -9,6 +9,7 @@ use foldhash::{HashMap, HashSet};
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{
     AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, ProcessIndex, Recording,
+    UNKNOWN_TYPE,
 };
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -21,6 +22,8 @@ option_words! {
         Type = "type",
         /// Source lines: the innermost ones outside of allocators and standard libraries.
         Site = "site",
+        /// Source lines of the program itself: the innermost ones outside of the crates that it depends on, too.
+        Line = "line",
         /// The functions of these lines.
         Function = "function",
         /// Their crates; for other languages, the executable or library.
@@ -31,11 +34,8 @@ option_words! {
         Process = "process",
         /// Ranges of sizes in bytes.
         Size = "size",
-    } "type, site, function, crate, thread, process or size"
+    } "type, site, line, function, crate, thread, process or size"
 }
-
-/// The type of allocations whose type is unknown.
-pub(crate) const UNKNOWN_TYPE: &str = "UnknownType";
 
 /// Sums of allocations by a key.
 ///
@@ -128,10 +128,11 @@ impl AllocationTable {
             if name.is_some() {
                 typed = group.counts.count.saturating_add(typed);
             }
-            let site = sites.of(group.stack).site;
+            let of_stack = sites.of(group.stack);
+            let site = if key == AllocationKey::Line { of_stack.own } else { of_stack.site };
             let text = match key {
                 AllocationKey::Type => name.map_or(UNKNOWN_TYPE, |name| name).to_owned(),
-                AllocationKey::Site => sites.list[site as usize].location(),
+                AllocationKey::Site | AllocationKey::Line => sites.list[site as usize].location(),
                 AllocationKey::Function => sites.list[site as usize].func.to_string(),
                 AllocationKey::Crate => match &*sites.list[site as usize].krate {
                     "" => "[unknown]".to_owned(),
@@ -157,7 +158,7 @@ impl AllocationTable {
             let of_group = errors.variance(group);
             sum.variance += of_group;
             variance += of_group;
-            sum.sites.insert(site);
+            sum.sites.insert(of_stack.site);
         }
         let row = |(name, sum): (String, Sum)| AllocationRow {
             name,

@@ -6,11 +6,10 @@
 use super::Errors;
 use super::allocator_frames::Outside;
 use crate::Metric;
-use crate::queries::allocations::table::UNKNOWN_TYPE;
 use foldhash::HashMap;
 use stackglass_profile::{
     AllocationKind, Frame, Location, LocationId, Nanos, Recording, Sample, StackId, State, Thread,
-    ThreadNumber,
+    ThreadNumber, UNKNOWN_TYPE,
 };
 use std::sync::Arc;
 

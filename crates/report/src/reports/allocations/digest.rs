@@ -1,17 +1,17 @@
 //! The lines above the table: totals, the peak, and the types and lines that matter.
 
 use super::AllocationsText;
+use crate::allocation_queries::AllocationRow;
 use crate::metric::Unit;
 use crate::queries::allocations::are_estimates;
-use crate::queries::allocations::site::{Site, Sites};
+use crate::queries::allocations::site::Sites;
 use crate::text::columns::{cut_right, width};
 use crate::text::numbers::{bytes_text, count_text, duration_text, percent, percent_text};
 use crate::text::short::{location_text, short_function, shortest_location};
 use crate::text::style::{Line, Paint};
 use crate::text::type_name::shorten_type;
-use crate::{AllocationKey, AllocationTable, Metric, order};
-use foldhash::HashMap;
-use stackglass_profile::{AllocationKind, AllocationSampling, Nanos, Recording, command_text, sanitize};
+use crate::{AllocationKey, AllocationTable, Metric};
+use stackglass_profile::{AllocationSampling, Nanos, Recording, command_text, sanitize};
 
 /// Number of types and lines.
 const SHOWN: usize = 3;
@@ -40,7 +40,16 @@ pub(super) fn lines(
         if table.typed_share() >= super::FEW_TYPES && (text.of_type.is_none() || types.len() > 1) {
             lines.extend(largest(text, "types", &types, whole));
         }
-        lines.extend(largest(text, "lines", &own_lines(text, recording, sites), whole));
+        // The order of lines is that of the table, if it has them.
+        let lines_of = |table: &AllocationTable| lines_of(text, recording, table);
+        lines.extend(match table.key {
+            AllocationKey::Site => largest(text, "sites", &lines_of(table), whole),
+            AllocationKey::Line => largest(text, "lines", &lines_of(table), whole),
+            _ => {
+                let own = AllocationTable::with_sites(recording, sites, AllocationKey::Line, text.metric);
+                largest(text, "lines", &lines_of(&own), whole)
+            }
+        });
     }
     lines
 }
@@ -194,7 +203,7 @@ impl Name {
 }
 
 fn types(table: &AllocationTable) -> Vec<Entry> {
-    let entry = |row: &crate::allocation_queries::AllocationRow| Entry {
+    let entry = |row: &AllocationRow| Entry {
         value: table.metric.of(&row.counts),
         name: Name::Type(sanitize(&row.name).into_owned()),
         link: None,
@@ -202,24 +211,10 @@ fn types(table: &AllocationTable) -> Vec<Entry> {
     table.rows.iter().map(entry).collect()
 }
 
-/// The lines of the program itself, the largest first.
-fn own_lines(text: &AllocationsText, recording: &Recording, sites: &mut Sites<'_>) -> Vec<Entry> {
-    let mut values: HashMap<u32, u64> = HashMap::default();
-    let groups = recording.allocations.groups.iter();
-    for group in groups.filter(|group| group.kind == AllocationKind::Block) {
-        let value = values.entry(sites.of(group.stack).own).or_default();
-        *value = value.saturating_add(text.metric.of(&group.counts));
-    }
-    // A function and its closures may allocate in one line.
-    let mut merged: HashMap<String, (u64, &Site)> = HashMap::default();
-    for (site, value) in values {
-        let site = &sites.list[site as usize];
-        let (sum, first) = merged.entry(site.location()).or_insert((0, site));
-        (*sum, *first) = (sum.saturating_add(value), site.min(first));
-    }
-    let mut lines: Vec<(u64, &Site)> = merged.into_values().collect();
-    lines.sort_by(|a, b| order::largest_first(*a, *b));
-    let entry = |(value, site): (u64, &Site)| {
+/// Lines, the largest first, as the table has them.
+fn lines_of(text: &AllocationsText, recording: &Recording, table: &AllocationTable) -> Vec<Entry> {
+    let entry = |row: &AllocationRow| {
+        let site = &row.site;
         let name = match site.line > 0 {
             true => {
                 let short = recording.symbols.short_path(&site.file);
@@ -228,9 +223,9 @@ fn own_lines(text: &AllocationsText, recording: &Recording, sites: &mut Sites<'_
             }
             false => Name::Function(sanitize(&site.func).into_owned()),
         };
-        Entry { value, name, link: text.link(&site.file, site.line) }
+        Entry { value: text.metric.of(&row.counts), name, link: text.link(&site.file, site.line) }
     };
-    lines.into_iter().take(SHOWN).map(entry).collect()
+    table.rows.iter().take(SHOWN).map(entry).collect()
 }
 
 /// The largest entries in one line. Longer names are cut so that all fit.

@@ -93,6 +93,7 @@ struct Row<'a> {
 enum Name<'a> {
     Type(&'a str),
     Site(&'a str),
+    Line(&'a str),
     Function(&'a str),
     Crate(&'a str),
     Thread(&'a str),
@@ -120,6 +121,7 @@ impl Row<'_> {
         let name = match key {
             AllocationKey::Type => Name::Type,
             AllocationKey::Site => Name::Site,
+            AllocationKey::Line => Name::Line,
             AllocationKey::Function => Name::Function,
             AllocationKey::Crate => Name::Crate,
             AllocationKey::Thread => Name::Thread,

@@ -119,6 +119,7 @@ pub(super) fn lines(
         let (one, many) = match table.key {
             AllocationKey::Type => ("type", "types"),
             AllocationKey::Site => ("site", "sites"),
+            AllocationKey::Line => ("line", "lines"),
             AllocationKey::Function => ("function", "functions"),
             AllocationKey::Crate => ("crate", "crates"),
             AllocationKey::Thread => ("thread", "threads"),
@@ -157,7 +158,7 @@ fn name(
     let plain = sanitize(&row.name);
     match key {
         AllocationKey::Type => line.plain(shorten_type(&plain, room)),
-        AllocationKey::Site if row.site.line > 0 => {
+        AllocationKey::Site | AllocationKey::Line if row.site.line > 0 => {
             let site = &row.site;
             let short = recording.symbols.short_path(&site.file);
             let place = location_text(short, &site.file, site.line, room);
@@ -168,7 +169,9 @@ fn name(
                 false => line,
             }
         }
-        AllocationKey::Site | AllocationKey::Function => line.plain(short_function(&plain, room)),
+        AllocationKey::Site | AllocationKey::Line | AllocationKey::Function => {
+            line.plain(short_function(&plain, room))
+        }
         AllocationKey::Crate | AllocationKey::Thread | AllocationKey::Process => {
             line.plain(cut_right(&plain, room))
         }

@@ -121,12 +121,17 @@ pub enum ReportError {
 /// The result of writing a report.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Written {
-    /// Messages for the log rather than the report: [`NO_SAMPLES`], or what hides the samples and how to show them.
+    /// Messages for the log rather than the report: [`NO_SAMPLES`], what hides the samples and how to show
+    /// them, or [`BUFFER_FULL`].
     pub warnings: Vec<String>,
 }
 
 /// Warning of a report without samples.
 pub const NO_SAMPLES: &str = "no samples to show: run the program longer, or sample more often";
+
+/// Warning of a report on a recording whose buffer became full.
+pub const BUFFER_FULL: &str = "the buffer for samples became full, and sampling stopped: what came later is missing. \
+    Raise `n`, or sample less often";
 
 /// Warning of a report without allocations.
 pub const NO_ALLOCATIONS: &str =
@@ -315,7 +320,9 @@ impl Report {
             None if grouped && self.quirks.always_warn_in_groups => vec![NO_SAMPLES_IN_GROUP.to_owned()],
             None => Vec::new(),
         };
-        Ok(Written { warnings })
+        let is_full = matches!(source, Source::Recording(recording) if recording.info.full);
+        let full = is_full.then(|| BUFFER_FULL.to_owned());
+        Ok(Written { warnings: warnings.into_iter().chain(full).collect() })
     }
 
     fn tree_options(&self) -> TreeOptions {

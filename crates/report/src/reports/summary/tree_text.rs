@@ -26,7 +26,12 @@ struct Columns {
     total: usize,
     own: usize,
     hits: usize,
+    /// There is room for the share and the time only, so that names can be read.
+    narrow: bool,
 }
+
+/// From so many columns on, all columns of numbers are shown.
+const WIDE: usize = 60;
 
 /// Number of lines around the rows: the header, and what is hidden.
 const AROUND: usize = 2;
@@ -53,13 +58,18 @@ pub(super) fn lines(summary: &Summary, tree: &CpuTree<'_>, most: usize) -> Vec<L
         total: width(&millis_text(cpu.time)).max(4),
         own: width(&millis_text(own)).max(6),
         hits: width(&grouped(cpu.hits)).max(7),
+        narrow: summary.cols < WIDE && has_times(tree.recording),
     };
     let times = match columns.times {
+        true if columns.narrow => format!("{:>1$}", "ms", columns.total),
         true => format!("{:>1$}  {2:>3$}", "ms", columns.total, "own ms", columns.own),
         false => format!("{:>1$}", "own", columns.hits),
     };
-    let header =
-        format!("    %  {times}  {:>1$}  function (a sole callee is not indented)", "samples", columns.hits);
+    let samples = match columns.narrow {
+        true => String::new(),
+        false => format!("  {:>1$}", "samples", columns.hits),
+    };
+    let header = format!("    %  {times}{samples}  function (a sole callee is not indented)");
     let mut lines = vec![Line::from_text(Paint::Grey, header)];
     let rows = tree_rows::all(summary, tree);
     let rows = tree_rows::fit(rows, tree, most.saturating_sub(AROUND).max(1));
@@ -104,15 +114,18 @@ fn hidden(tree: &CpuTree<'_>, rows: &[Row]) -> Option<Line> {
     let largest = tree.nodes.iter().zip(&is_shown).filter(|(_, is_shown)| !**is_shown);
     let largest = largest.map(|(call, _)| call.total.time).max().unwrap_or(0);
     let all = tree.cpu().time;
-    let share = percent_text(largest, all);
+    let share = match percent_text(largest, all) {
+        share if share.starts_with("0.00 ") => "less than 0.01 %".to_owned(),
+        share => format!("up to {share}"),
+    };
     let own: u64 = rows.iter().map(|row| tree.nodes[row.node as usize].own.time).sum();
     let together = percent_text(all - own, all);
     let lines = match lines {
         // `⋯` stands for all of them.
         _ if largest == 0 => return None,
-        1 => format!("1 line of {share} hidden: --all shows it"),
+        1 => format!("1 line of {} hidden: --all shows it", share.trim_start_matches("up to ")),
         _ => format!(
-            "{} lines of up to {share} hidden, {together} together: --all shows them",
+            "{} lines of {share} hidden, {together} together: --all shows them",
             grouped(lines as u64)
         ),
     };
@@ -139,9 +152,12 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Row, guides: &Guides, colu
     if columns.times {
         line.plain(format!("  {:>1$}", millis_text(call.total.time), columns.total));
     }
-    let room = if columns.times { columns.own } else { columns.hits };
-    line.push(weight, format!("  {own:>room$}"));
-    line.push(Paint::Grey, format!("  {hits:>0$}  ", columns.hits));
+    if !columns.narrow {
+        let room = if columns.times { columns.own } else { columns.hits };
+        line.push(weight, format!("  {own:>room$}"));
+        line.push(Paint::Grey, format!("  {hits:>0$}", columns.hits));
+    }
+    line.plain("  ");
     let room = summary.cols.saturating_sub(line.width());
     line.push(Paint::Grey, guides.fit(room / 2));
     if entry.skipped > 0 {
@@ -159,7 +175,7 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Row, guides: &Guides, colu
             };
             line.push(Paint::Grey, format!("⋯ {frames} of {} and std", executors.names()));
         }
-        NodeKind::Nothing(None) => drop(line.plain("[start and end of programs and threads]")),
+        NodeKind::Nothing(None) => drop(line.plain("[fork, exec and exit]")),
         NodeKind::Nothing(Some(cut)) => {
             let why = cut_reason(cut).map_or("unknown reason", |reason| reason.word);
             line.plain(format!("[no stack: {why}]"));

@@ -1,0 +1,95 @@
+//! `stackglass help environment`: all variables of the environment that change what the command and the crate do.
+
+use crate::failure::Outcome;
+use clap::Args;
+use std::io::Write;
+
+const TEXT: &str = "\
+Variables of the environment that `stackglass` and programs with the crate read.
+
+Output
+  COLUMNS      width of reports; otherwise the terminal's, or 80
+  LINES        height of the screen that a summary fits
+  NO_COLOR     set to anything: no colours
+  TERM         `dumb`: no colours and no status line
+  JULIA_EDITOR, VISUAL, EDITOR   the editor that links to source lines open
+  BROWSER      the program that `flamegraph --open` starts
+
+Names of functions and lines
+  DEBUGINFOD_URLS        servers to ask for debug information that is missing
+                         here, as elfutils has it; without it, none is asked
+  DEBUGINFOD_CACHE_PATH, DEBUGINFOD_TIMEOUT, DEBUGINFOD_MAXTIME,
+  DEBUGINFOD_MAXSIZE     as elfutils has them
+  STACKGLASS_DEBUGINFOD  0: ask no server, whatever DEBUGINFOD_URLS says
+  CARGO_HOME, RUSTUP_HOME   where the sources of crates and of Rust lie
+
+Peeks
+  STACKGLASS_PEEK_HEAP_SNAPSHOT   1, t, true, y or yes: each peek also saves a
+                         heap snapshot. `peek` reads it, and a program that
+                         answers peeks itself
+
+Files
+  XDG_RUNTIME_DIR        a place for sessions, beside /dev/shm and /tmp
+  XDG_CACHE_HOME         folder of the unpacked preload library
+
+Set for recorded programs, with `--sampler preload`, `--allocs` and `run`
+  STACKGLASS_SESSION     the folder of the session; not for users
+  LD_PRELOAD             the preload library comes before what is set
+  ASAN_OPTIONS           the order of libraries is not verified";
+
+/// Explain the variables of the environment that are read.
+#[derive(Args, Debug)]
+#[command(about = "Explain the variables of the environment that are read", override_help = TEXT)]
+pub(crate) struct Flags {}
+
+/// Prints the explanation.
+pub(crate) fn run(_: &Flags) -> Outcome {
+    writeln!(std::io::stdout().lock(), "{TEXT}")?;
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    #[test]
+    fn it_fits_a_terminal() {
+        assert!(TEXT.lines().all(|line| line.chars().count() <= 80));
+    }
+
+    /// Names of variables of this project in all sources.
+    #[test]
+    fn no_variable_is_missing() {
+        let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).unwrap().flatten() {
+                let path = entry.path();
+                if path.is_dir() && !["target", "tests"].iter().any(|name| path.ends_with(name)) {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|end| end == "rs") && path.components().any(is_source)
+                {
+                    check(&path);
+                }
+            }
+        }
+    }
+
+    fn is_source(part: std::path::Component<'_>) -> bool {
+        part.as_os_str() == "src"
+    }
+
+    fn check(path: &Path) {
+        let text = fs::read_to_string(path).unwrap();
+        for (at, _) in text.match_indices("\"STACKGLASS_") {
+            let name = text[at + 1..].split('"').next().unwrap();
+            // Those of tests, benchmarks and builds.
+            let is_inner = ["_TEST_", "_BENCH_", "_BLESS", "_BIN", "_LIBRARY", "_CONFORMANCE"];
+            let is_name = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+            if is_name && name != "STACKGLASS_" && !is_inner.iter().any(|part| name.contains(part)) {
+                assert!(TEXT.contains(name), "{name} of {} is not in the help", path.display());
+            }
+        }
+    }
+}
