@@ -204,3 +204,61 @@ fn what_is_held_in_unusual_ways() {
     assert_eq!((held("Leaf"), lost("Leaf"), lost("Holder")), (0, 10, 10), "{shown}");
     assert_eq!(shown["unreachable"]["count"].as_u64(), Some(27), "{shown}");
 }
+
+/// What `heap watch` says of the program `growing`, when that has ended.
+fn watched(flags: &[&str]) -> Value {
+    let program = Ready::start(&[], &host_with("growing", Language::C, flags), &["400", "160"]);
+    let watch = ["heap", "watch", &program.pid.to_string(), "--every", "250ms", "--json"];
+    let watched = Command::new(stackglass()).args(watch).output().unwrap();
+    let stderr = String::from_utf8_lossy(&watched.stderr);
+    assert!(watched.status.success(), "{stderr}");
+    assert!(stderr.ends_with(&format!("stackglass: process {} has ended\n", program.pid)), "{stderr}");
+    let watched: Value = serde_json::from_slice(&watched.stdout).unwrap();
+    assert_eq!(watched["end"], "ended");
+    assert!(watched["compared"].as_array().unwrap().len() > 3, "{watched}");
+    watched
+}
+
+/// Type, sizes and path of each likely leak, and how many blocks more there are.
+fn leaks(watched: &Value) -> Vec<(String, u64, String, u64)> {
+    let rows = watched["types"].as_array().unwrap().iter().filter(|row| row["likely_leak"] == true);
+    let leak = |row: &Value| {
+        let path: Vec<&str> = row["path"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let counts = row["count"].as_array().unwrap();
+        let number = |at: Option<&Value>| at.and_then(Value::as_u64).unwrap();
+        let more = number(counts.last()) - number(counts.first());
+        let most = row["sizes"][1].as_u64().unwrap_or(0);
+        (row["type"].as_str().unwrap().to_owned(), most, path.join(" → "), more)
+    };
+    rows.map(leak).collect()
+}
+
+/// A list that a variable holds and blocks that nothing holds leak. A table that grows once, a ring of jobs, and what is freed
+/// again do not.
+#[test]
+fn leaks_of_a_running_program_are_told_with_what_holds_them() {
+    type Expected<'a> = [(&'a str, u64, &'a str); 3];
+    let nothing = "(unreachable blocks) → (unknown)";
+    let with_types: Expected<'_> = [
+        ("(unknown)", 256, nothing),
+        ("session", 0, "(static data) growing → sessions → session"),
+        ("(unknown)", 40, "(static data) growing → sessions → session → .user"),
+    ];
+    let with_symbols: Expected<'_> = [
+        ("(unknown)", 256, nothing),
+        ("(unknown)", 104, "(static data) growing → sessions → (unknown)"),
+        ("(unknown)", 40, "(static data) growing → sessions → (unknown)"),
+    ];
+    for (flags, expected) in [(&[][..], with_types), (&["-g0"][..], with_symbols)] {
+        let watched = watched(flags);
+        let leaks = leaks(&watched);
+        let named: Vec<_> =
+            leaks.iter().map(|(name, most, path, _)| (name.as_str(), *most, path.as_str())).collect();
+        assert_eq!(named, expected, "{watched}");
+        // Each round leaks as many of each kind. A word of a register or of the stack may hold what was lost last.
+        let counts: Vec<u64> = leaks.iter().map(|leak| leak.3).collect();
+        assert!(counts[1] > 100 && counts.iter().all(|count| count.abs_diff(counts[1]) <= 3), "{watched}");
+        let table = watched["types"].as_array().unwrap().iter().find(|row| row["self_size"][0] == 8008);
+        assert!(table.is_none_or(|row| row["steps"] == 1), "{watched}");
+    }
+}
