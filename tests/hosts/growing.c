@@ -43,15 +43,15 @@ static void leak(int number) {
     lost = NULL;
 }
 
+// Larger than what the C library keeps in its caches: all of it goes back to the end of the heap.
 static void churn(void) {
-    void *blocks[200];
-    for (int i = 0; i < 200; i++) blocks[i] = zeroed(16 + i * 8);
-    for (int i = 0; i < 200; i++) free(blocks[i]);
+    void *blocks[100];
+    for (int i = 0; i < 100; i++) blocks[i] = zeroed(1100 + i * 8);
+    for (int i = 0; i < 100; i++) free(blocks[i]);
 }
 
 int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 12000;
-    int grows_at = argc > 2 ? atoi(argv[2]) : 100;
     table = zeroed(1000 * sizeof *table);
     for (int i = 0; i < 64; i++) jobs[i] = zeroed(sizeof *jobs[i]);
     fprintf(stderr, "ready\n");
@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
         free(jobs[round % 64]);
         jobs[round % 64] = zeroed(sizeof *jobs[0]);
         churn();
-        if (round == grows_at) {
+        if (round == 100) {
             table = realloc(table, 100000 * sizeof *table);
             if (!table) abort();
             memset(table, 0, 100000 * sizeof *table);

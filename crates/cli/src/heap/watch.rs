@@ -52,6 +52,10 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "TIME", value_parser = positive_duration)]
     duration: Option<Duration>,
 
+    /// Stop after so many copies
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    copies: Option<u32>,
+
     #[command(flatten)]
     copy: CopyFlags,
 
@@ -84,6 +88,7 @@ const LOOK: Duration = Duration::from_millis(100);
 enum End {
     Asked,
     Elapsed,
+    Taken,
     Ended,
     Executed,
     Failed(String),
@@ -95,16 +100,17 @@ impl End {
         match self {
             End::Asked => "asked",
             End::Elapsed => "duration",
+            End::Taken => "copies",
             End::Ended => "ended",
             End::Executed => "executed",
             End::Failed(_) => "failed",
         }
     }
 
-    /// What to tell the user, who knows of the first two.
+    /// What to tell the user, who knows of the first three.
     fn line(&self, pid: u32) -> Option<String> {
         match self {
-            End::Asked | End::Elapsed => None,
+            End::Asked | End::Elapsed | End::Taken => None,
             End::Ended => Some(format!("process {pid} has ended")),
             End::Executed => Some(format!("process {pid} runs another program now")),
             End::Failed(line) => Some(line.clone()),
@@ -133,7 +139,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         is_asked: false,
         is_stretched: false,
     };
-    let end = watching.run(flags.duration);
+    let end = watching.run(flags.duration, flags.copies);
     // A signal that comes now ends this process.
     watching.signals.finish();
     let copies = watching.watch.copies().len();
@@ -178,7 +184,7 @@ struct Watching {
 }
 
 impl Watching {
-    fn run(&mut self, duration: Option<Duration>) -> End {
+    fn run(&mut self, duration: Option<Duration>, most: Option<u32>) -> End {
         let mut failures = 0;
         let mut gap = Duration::ZERO;
         loop {
@@ -204,9 +210,13 @@ impl Watching {
                     message::print(&format!("a copy is missing: {line}"));
                 }
             }
-            let is_enough = self.watch.copies().len() > 1;
+            let copies = self.watch.copies().len();
+            let is_enough = copies > 1;
             if is_enough && self.is_asked {
                 return End::Asked;
+            }
+            if most.is_some_and(|most| copies >= most as usize) {
+                return End::Taken;
             }
             let stop = duration.map(|duration| self.begin + duration.min(LONGEST));
             if is_enough && stop.is_some_and(|stop| Instant::now() >= stop) {
