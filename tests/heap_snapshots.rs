@@ -204,3 +204,59 @@ fn what_is_held_in_unusual_ways() {
     assert_eq!((held("Leaf"), lost("Leaf"), lost("Holder")), (0, 10, 10), "{shown}");
     assert_eq!(shown["unreachable"]["count"].as_u64(), Some(27), "{shown}");
 }
+
+/// What three copies say of the program `growing`.
+fn watched(flags: &[&str]) -> Value {
+    let program = Ready::start(&[], &host_with("growing", Language::C, flags), &[]);
+    let watch = ["heap", "watch", &program.pid.to_string(), "--every", "300ms", "--copies", "3", "--json"];
+    let watched = Command::new(stackglass()).args(watch).output().unwrap();
+    assert!(watched.status.success(), "{}", String::from_utf8_lossy(&watched.stderr));
+    let watched: Value = serde_json::from_slice(&watched.stdout).unwrap();
+    assert_eq!(watched["end"], "copies");
+    assert_eq!(watched["compared"].as_array().unwrap().len(), 3, "{watched}");
+    watched
+}
+
+/// Type, sizes and path of each likely leak, and how many blocks more there are.
+fn leaks(watched: &Value) -> Vec<(String, u64, String, u64)> {
+    let rows = watched["types"].as_array().unwrap().iter().filter(|row| row["likely_leak"] == true);
+    let leak = |row: &Value| {
+        let path: Vec<&str> = row["path"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let counts = row["count"].as_array().unwrap();
+        let number = |at: Option<&Value>| at.and_then(Value::as_u64).unwrap();
+        let more = number(counts.last()) - number(counts.first());
+        let most = row["sizes"][1].as_u64().unwrap_or(0);
+        (row["type"].as_str().unwrap().to_owned(), most, path.join(" → "), more)
+    };
+    rows.map(leak).collect()
+}
+
+/// A list that a variable holds and blocks that nothing holds leak. A table that grows once, a ring of jobs, and what is freed
+/// again do not.
+fn check_leaks(flags: &[&str], expected: [(&str, u64, &str); 3]) {
+    let watched = watched(flags);
+    let leaks = leaks(&watched);
+    let named: Vec<_> =
+        leaks.iter().map(|(name, most, path, _)| (name.as_str(), *most, path.as_str())).collect();
+    assert_eq!(named, expected, "{watched}");
+    // Each round leaks as many of each kind. A word of a register or of the stack may hold what was lost last.
+    let counts: Vec<u64> = leaks.iter().map(|leak| leak.3).collect();
+    assert!(counts[1] > 100 && counts.iter().all(|count| count.abs_diff(counts[1]) <= 3), "{watched}");
+    let table = watched["types"].as_array().unwrap().iter().find(|row| row["type"] == "long[]");
+    assert!(table.is_none_or(|row| row["steps"] == 1), "{watched}");
+}
+
+#[test]
+fn leaks_of_a_running_program_are_told_with_what_holds_them() {
+    let list = "(static data) growing → sessions → session";
+    let user = format!("{list} → .user");
+    let lost = ("(unknown)", 256, "(unreachable blocks) → (unknown)");
+    check_leaks(&[], [lost, ("session", 0, list), ("(unknown)", 40, &user)]);
+}
+
+#[test]
+fn leaks_without_debug_information_are_told_by_size_and_variable() {
+    let list = "(static data) growing → sessions → (unknown)";
+    let lost = ("(unknown)", 256, "(unreachable blocks) → (unknown)");
+    check_leaks(&["-g0"], [lost, ("(unknown)", 104, list), ("(unknown)", 40, list)]);
+}

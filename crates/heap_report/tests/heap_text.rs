@@ -3,85 +3,13 @@
 //! Goldens lie in `tests/goldens`; `STACKGLASS_BLESS=1` writes them anew, to be reviewed by eye.
 
 use crate::goldens::check;
+use crate::maker::{Maker, ROOT};
 use stackglass_heap_report::answers::HeapAnswers;
 use stackglass_heap_report::answers::growth::{HeapSums, growth};
 use stackglass_heap_report::{HeapText, reports as heap};
-use stackglass_profile::heap_graph::{
-    AllocatingFunction, AllocationStack, AllocationStacks, EdgeKind, HeapGraph, HeapGraphBuilder,
-    HeapGraphSink, NodeIndex, NodeKind, UNREACHABLE,
-};
+use stackglass_profile::heap_graph::{EdgeKind, HeapGraph, NodeKind, UNREACHABLE};
 use stackglass_report::Style;
-use std::collections::HashMap;
 use std::io;
-
-/// Collects nodes and edges in any order.
-#[derive(Default)]
-struct Maker {
-    nodes: Vec<(NodeKind, String, u64, u64)>,
-    edges: Vec<(u32, u32, EdgeKind, Result<u32, String>)>,
-    stacks: AllocationStacks,
-    /// By node.
-    sites: HashMap<u32, AllocationStack>,
-}
-
-const ROOT: u32 = 0;
-
-impl Maker {
-    /// A graph with the root only.
-    fn new() -> Maker {
-        let mut heap = Maker::default();
-        assert_eq!(heap.node(NodeKind::Synthetic, "", 0), ROOT);
-        heap
-    }
-
-    fn node(&mut self, kind: NodeKind, name: &str, size: u64) -> u32 {
-        self.nodes.push((kind, name.to_owned(), size, 0));
-        self.nodes.len() as u32 - 1
-    }
-
-    fn root(&mut self, from: u32, name: &str) -> u32 {
-        let root = self.node(NodeKind::Synthetic, name, 0);
-        self.field(from, root, name);
-        root
-    }
-
-    fn object(&mut self, from: u32, field: &str, name: &str, size: u64) -> u32 {
-        let object = self.node(NodeKind::Object, name, size);
-        self.field(from, object, field);
-        object
-    }
-
-    fn field(&mut self, from: u32, to: u32, name: &str) {
-        self.edges.push((from, to, EdgeKind::Property, Err(name.to_owned())));
-    }
-
-    fn element(&mut self, from: u32, to: u32, index: u32) {
-        self.edges.push((from, to, EdgeKind::Element, Ok(index)));
-    }
-
-    fn allocated_by(&mut self, node: u32, name: &str, line: u32) {
-        let function = AllocatingFunction { name: name.into(), file: "src/main.rs".into(), line };
-        let function = self.stacks.insert_function(function);
-        self.sites.insert(node, self.stacks.insert(AllocationStack::ROOT, function));
-    }
-
-    fn graph(mut self) -> HeapGraph {
-        let mut builder = HeapGraphBuilder::default();
-        builder.stacks(&self.stacks);
-        for (index, (kind, name, size, unused)) in self.nodes.iter().enumerate() {
-            let name = builder.name(name);
-            builder.unused(*unused);
-            builder.allocated_by(self.sites.get(&(index as u32)).copied().unwrap_or_default());
-            builder.node(*kind, name, index as u64, *size).unwrap();
-        }
-        self.edges.sort_by_key(|edge| edge.0);
-        for (from, to, kind, label) in self.edges {
-            let label = label.unwrap_or_else(|name| builder.name(&name).0);
-            builder.edge(NodeIndex(from), NodeIndex(to), kind, label).unwrap();
-        }
-        builder.finish()
-    }
-}
 
 /// A cache of `sessions` in a static, a list of jobs on a stack, and a leaked cycle for each thousand sessions.
 fn server(sessions: u32, with_texts: bool) -> HeapGraph {
@@ -396,6 +324,8 @@ fn documented() -> Vec<String> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md");
     let text = std::fs::read_to_string(path).unwrap();
     let (_, rest) = text.split_once("## `stackglass heap").expect("a heading on heap snapshots");
+    // That of `heap watch` is compared in `heap_watch.rs`.
+    let (rest, _) = rest.split_once("## `stackglass heap watch`").expect("a heading on `heap watch`");
     let blocks = rest.split("```json\n").skip(1);
     blocks.map(|block| block.split_once("```").unwrap().0.to_owned()).collect()
 }

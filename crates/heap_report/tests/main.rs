@@ -3,3 +3,5 @@ mod goldens;
 
 mod heap_graph;
 mod heap_text;
+mod heap_watch;
+mod maker;

@@ -7,6 +7,8 @@ mod open;
 mod show;
 pub(crate) mod stored;
 mod take;
+mod watch;
+mod watched;
 
 pub(crate) use at_peek::{PeekSnapshots, save_at_peek};
 pub(crate) use take::save_during_recording;
@@ -20,6 +22,7 @@ Examples:
   stackglass heap show app.heapsnapshot     what is alive, and what holds it
   stackglass heap show app.heapsnapshot --path-to Session
   stackglass heap diff a.heapsnapshot b.heapsnapshot    what grew
+  stackglass heap watch 1234                what grows in process 1234
   stackglass record --allocs --heap-at peak -- app && stackglass heap show app.glass
 
 Chrome DevTools opens the same files (Memory, Load). Snapshots of V8 and of Julia
@@ -38,6 +41,7 @@ enum Verb {
     Take(take::Flags),
     Show(show::Flags),
     Diff(diff::Flags),
+    Watch(watch::Flags),
     Assemble(assemble::Flags),
 }
 
@@ -46,6 +50,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         Verb::Take(flags) => take::run(flags),
         Verb::Show(flags) => show::run(flags),
         Verb::Diff(flags) => diff::run(flags),
+        Verb::Watch(flags) => watch::run(flags),
         Verb::Assemble(flags) => assemble::run(flags),
     }
 }

@@ -11,6 +11,7 @@ use stackglass_collect::launch::{FrozenProcess, SnapshotSummary};
 use stackglass_inspect::heap::output::{Output, default_output};
 use stackglass_inspect::heap::{self, MOST_FRAMES, SiteFrames, TakeOptions, Taken};
 use stackglass_procfs::status::process_of;
+use stackglass_profile::heap_graph::HeapGraph;
 use stackglass_profile::{Recording, StackId};
 use stackglass_report::allocation_queries::site_frames;
 use stackglass_report::numbers::{bytes_text, counted, grouped, pause_text, percent_text};
@@ -134,6 +135,11 @@ fn copy_to_stdout(path: &Path) -> Result<(), Failure> {
 /// Takes a snapshot. Blocks without types are named by the place that allocated them.
 pub(crate) fn take(pid: u32, options: &TakeOptions, output: &Path) -> Result<Taken, Failure> {
     with_site_frames(|name| heap::take(pid, options, name, output)).map_err(Failure::new)
+}
+
+/// Takes the graph alone.
+pub(super) fn take_graph(pid: u32, options: &TakeOptions) -> Result<(HeapGraph, Taken), String> {
+    with_site_frames(|name| heap::take_graph(pid, options, name)).map_err(|error| error.to_string())
 }
 
 /// Makes a snapshot of a process that was frozen during a recording (`--heap-at`).

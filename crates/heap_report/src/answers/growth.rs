@@ -37,6 +37,13 @@ pub struct Sum {
     pub self_size: u64,
 }
 
+impl Sum {
+    /// Whether there is more than before: in number or bytes, without a decrease of the other.
+    pub fn has_grown(&self, before: &Sum) -> bool {
+        self.count >= before.count && self.self_size >= before.self_size && self != before
+    }
+}
+
 impl HeapSums {
     /// The sums of a graph.
     pub fn new(graph: &HeapGraph) -> HeapSums {
@@ -100,12 +107,9 @@ pub fn growth(snapshots: &[HeapSums]) -> Vec<GrowthRow> {
             row.sums[index] = *sum;
         }
     }
-    let grew = |before: &Sum, after: &Sum| {
-        after.count >= before.count && after.self_size >= before.self_size && after != before
-    };
     let is_wanted = |row: &GrowthRow| match snapshots.len() {
         0..=2 => row.sums.windows(2).any(|pair| pair[0] != pair[1]),
-        _ => row.sums.windows(2).all(|pair| grew(&pair[0], &pair[1])),
+        _ => row.sums.windows(2).all(|pair| pair[1].has_grown(&pair[0])),
     };
     let mut rows: Vec<GrowthRow> = rows.into_values().filter(is_wanted).collect();
     rows.sort_by(|a, b| order::largest_first((a.growth(), &a.name), (b.growth(), &b.name)));

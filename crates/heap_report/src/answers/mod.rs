@@ -10,10 +10,12 @@
 //!
 //! Graphs have millions of nodes. All of this takes some 25 bytes for a node beside the graph, and works without recursion.
 
+pub mod alike;
 mod bits;
 mod dominators;
 mod edges;
 pub mod growth;
+pub(crate) mod holders;
 mod largest;
 mod leaks;
 mod one_type;
@@ -25,6 +27,7 @@ mod type_names;
 mod types;
 mod variables;
 mod waste;
+pub mod watch;
 mod weakly_reached;
 
 pub use largest::{Dominator, RootSizes};

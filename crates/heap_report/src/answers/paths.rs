@@ -11,14 +11,14 @@ const SHOWN: usize = 16;
 const PERIOD: usize = 3;
 
 /// A path from the root to a node.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct HeapPath {
     /// Its steps. The first one leads from the root.
     pub steps: Vec<Step>,
 }
 
 /// A step of a path.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Step {
     /// The field or element, such as `.map` or `[17]`.
     pub label: String,

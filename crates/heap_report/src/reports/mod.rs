@@ -3,6 +3,7 @@
 //! * `show`: what is alive by type, the largest holders, leak candidates, and what could be saved;
 //! * `one_type`: everything about one type, the path to it, and what holds it;
 //! * `growth`: what grew from snapshot to snapshot;
+//! * `watch`, `watch_json`: what grew in a process that is watched;
 //! * `table`: rows of numbers, and the lines between them;
 //! * `json`: all of it for programs.
 
@@ -11,10 +12,14 @@ mod json;
 mod one_type;
 mod show;
 mod table;
+mod watch;
+mod watch_json;
 
 pub use json::{write_growth_json, write_path_json, write_retainers_json, write_show_json, write_type_json};
+pub use watch_json::write_watch_json;
 
 use crate::answers::growth::{GrowthRow, HeapSums};
+use crate::answers::watch::{Grown, Watch};
 use crate::answers::{HeapAnswers, TypeAnswer};
 use stackglass_report::Style;
 use stackglass_report::numbers::{bytes_text, count_text};
@@ -118,6 +123,14 @@ impl HeapText {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         growth::write(self, names, snapshots, rows, out)
+    }
+
+    /// What grew in a process that is watched. The name is that of the process.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn watch(&self, watch: &Watch, grown: &Grown, out: &mut dyn Write) -> io::Result<()> {
+        watch::write(self, watch, grown, out)
     }
 
     /// A size: bytes, or a number of blocks if each block has the size 1.

@@ -17,4 +17,4 @@ mod take;
 pub use error::HeapError;
 pub use graph::{MOST_FRAMES, SiteFrames, Written, write as write_graph};
 pub use options::TakeOptions;
-pub use take::{Taken, save, take};
+pub use take::{Taken, save, take, take_graph};

@@ -1,4 +1,4 @@
-//! From a running process to a file.
+//! From a running process to a file, or to a graph in memory.
 
 use super::error::HeapError;
 use super::graph::{self, SiteFrames};
@@ -10,6 +10,7 @@ use stackglass_files::heapsnapshot::{self, AssembleOptions, HeapSnapshotError, P
 use stackglass_heapgraph::graph::Totals;
 use stackglass_procfs::ImageKey;
 use stackglass_profile::ReachedBlocks;
+use stackglass_profile::heap_graph::{HeapGraph, HeapGraphBuilder, HeapGraphSink};
 use std::path::Path;
 use std::time::Instant;
 
@@ -41,10 +42,30 @@ pub fn take(
     site_frames: SiteFrames<'_>,
     output: &Path,
 ) -> Result<Taken, HeapError> {
+    with_retries(pid, || whole(options, output, |parts| write_frozen(pid, options, site_frames, parts)))
+}
+
+/// Makes the graph of process `pid` in memory.
+///
+/// # Errors
+/// [`HeapError`].
+pub fn take_graph(
+    pid: u32,
+    options: &TakeOptions,
+    site_frames: SiteFrames<'_>,
+) -> Result<(HeapGraph, Taken), HeapError> {
+    with_retries(pid, || {
+        let mut builder = HeapGraphBuilder::default();
+        let taken = write_frozen(pid, options, site_frames, &mut builder)?;
+        Ok((builder.finish(), taken))
+    })
+}
+
+fn with_retries<T>(pid: u32, once: impl Fn() -> Result<T, HeapError>) -> Result<T, HeapError> {
     let mut attempts = EXEC_ATTEMPTS;
     loop {
         let image = ImageKey::read(pid);
-        match take_once(pid, options, site_frames, output) {
+        match once() {
             // The copy of a program ends when the program executes another.
             Err(HeapError::CopyEnded(_) | HeapError::Freeze(FreezeError::Gone { .. }))
                 if attempts > 0 && has_executed(pid, image) =>
@@ -61,23 +82,24 @@ fn has_executed(pid: u32, image: Option<ImageKey>) -> bool {
     image.is_some() && ImageKey::read(pid).is_some_and(|now| Some(now) != image)
 }
 
-fn take_once(
+/// Freezes a process, and writes its graph.
+fn write_frozen<S: HeapGraphSink>(
     pid: u32,
     options: &TakeOptions,
     site_frames: SiteFrames<'_>,
-    output: &Path,
-) -> Result<Taken, HeapError> {
+    sink: &mut S,
+) -> Result<Taken, HeapError>
+where
+    HeapError: From<S::Error>,
+{
     let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
-    whole(options, output, |parts| {
-        let start = Instant::now();
-        let process =
-            freeze(pid, &frozen::Options { interrupt_calls: options.interrupt_calls, ..Default::default() })?;
-        let mut taken = write(process, options, site_frames, parts)?;
-        if options.stop {
-            taken.pause.whole = start.elapsed();
-        }
-        Ok(taken)
-    })
+    let start = Instant::now();
+    let frozen = frozen::Options { interrupt_calls: options.interrupt_calls, ..Default::default() };
+    let mut taken = write(freeze(pid, &frozen)?, options, site_frames, sink)?;
+    if options.stop {
+        taken.pause.whole = start.elapsed();
+    }
+    Ok(taken)
 }
 
 /// Makes a heap snapshot of a process that is already frozen. `output` is as in [`take`].
@@ -122,14 +144,17 @@ fn named(error: HeapSnapshotError, output: &Path) -> HeapSnapshotError {
 }
 
 /// Writes the graph. When it returns, the process runs, and its copy has ended.
-fn write(
+fn write<S: HeapGraphSink>(
     process: FrozenProcess,
     options: &TakeOptions,
     site_frames: SiteFrames<'_>,
-    parts: &mut PartsWriter,
-) -> Result<Taken, HeapError> {
+    sink: &mut S,
+) -> Result<Taken, HeapError>
+where
+    HeapError: From<S::Error>,
+{
     memory::map_large_allocations();
-    let written = graph::write(&core_image::from_frozen(&process), options, site_frames, parts);
+    let written = graph::write(&core_image::from_frozen(&process), options, site_frames, sink);
     complete::check(&process, process.pid(), HeapError::Ended, HeapError::CopyEnded)?;
     let written = written?;
     let nodes = written.totals.nodes;
