@@ -1,9 +1,10 @@
 //! Whose memory it is: the lines that allocate through a program's own allocator, and what still holds blocks at the end.
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use whole_programs::{Language, Outcome, Record, host, stackglass};
+use whole_programs::{Language, Outcome, Record, host, host_with, stackglass};
 
 fn json(words: &[&str], file: &Path) -> Value {
     let done = Command::new(stackglass()).args(words).arg("--json").arg(file).output().unwrap();
@@ -63,4 +64,53 @@ fn only_what_something_holds_at_the_end_is_no_leak() {
     assert_eq!(unreached, 100 * 1000 + 50 * 2000);
     assert_eq!(rows["total"]["leaked_bytes"].as_u64(), Some(unreached), "{rows}");
     assert_eq!(rows["total"]["leaked_count"].as_u64(), Some(150), "{rows}");
+}
+
+/// Line, bytes and type of each site of a host in C, as its comments say.
+fn said_by_source() -> Vec<(String, u64, String)> {
+    let lines = include_str!("hosts/wrappers.c").lines().enumerate();
+    let sites = lines.filter_map(|(number, line)| {
+        let (bytes, a_type) =
+            line.split_once("// site: ")?.1.split_once(' ').unwrap_or((line.rsplit(' ').next()?, ""));
+        Some(((number + 1).to_string(), bytes.parse().ok()?, a_type.to_owned()))
+    });
+    sites.collect()
+}
+
+/// A function that passes a size on to an allocator and returns the block is no site, whatever its name. One that makes an object
+/// is. The pointers that receive blocks have their types.
+#[test]
+fn sites_and_types_of_a_program_in_c_are_those_of_its_source() {
+    let said = said_by_source();
+    for level in ["-O0", "-O2"] {
+        // A function that ends with the call of another is not on the stack.
+        let program = host_with("wrappers", Language::C, &[level, "-fno-optimize-sibling-calls"]);
+        let outcome = Record::new(program).flag("--allocs").flag("--no-time").run();
+        outcome.program_did("", 0);
+        let rows = json(&["allocs", "--by", "site"], &outcome.file);
+        let mut sites: Vec<(String, u64)> = Vec::new();
+        for row in rows["rows"].as_array().expect("there are rows") {
+            let site = row["site"].as_str().unwrap_or_default();
+            let line = site.split_once("wrappers.c:").map_or(site, |(_, line)| line);
+            sites.push((line.to_owned(), row["bytes"].as_u64().unwrap_or_default()));
+        }
+        let mut wanted: Vec<(String, u64)> =
+            said.iter().map(|(line, bytes, _)| (line.clone(), *bytes)).collect();
+        sites.sort();
+        wanted.sort();
+        assert_eq!(sites, wanted, "{level}");
+        let rows = json(&["allocs", "--by", "type"], &outcome.file);
+        let mut types: Vec<(String, u64)> = Vec::new();
+        for row in rows["rows"].as_array().expect("there are rows") {
+            let name = row["type"].as_str().unwrap_or_default().to_owned();
+            types.push((name, row["bytes"].as_u64().unwrap_or_default()));
+        }
+        let mut wanted: BTreeMap<String, u64> = BTreeMap::new();
+        for (_, bytes, a_type) in &said {
+            let a_type = if a_type.is_empty() { "UnknownType" } else { a_type };
+            *wanted.entry(a_type.to_owned()).or_default() += bytes;
+        }
+        types.sort();
+        assert_eq!(types, wanted.into_iter().collect::<Vec<_>>(), "{level}");
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// A function at a source line, as far as known.
 ///
 /// Two frames are equal if `func`, `file`, `line`, `foreign` and `inlined` are equal. As in Julia's `StackFrame`,
-/// `spec`, `address`, `module` and `krate` do not matter.
+/// `spec`, `allocates_for_caller`, `address`, `module` and `krate` do not matter.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// Path of the function without generic arguments, hashes and impl decoration:
@@ -22,6 +22,8 @@ pub struct Frame {
     pub foreign: bool,
     /// Inlined into the frame that follows it.
     pub inlined: bool,
+    /// Its code passes a size from its caller on to an allocator, and returns the block: it is no reason for an allocation.
+    pub allocates_for_caller: bool,
     /// Address of the frame, or 0.
     pub address: u64,
     /// File name of its module (executable or library). Empty when unknown.
@@ -41,6 +43,7 @@ impl Frame {
             line: -1,
             foreign: true,
             inlined: false,
+            allocates_for_caller: false,
             address,
             module: empty.clone(),
             krate: empty,

@@ -20,6 +20,20 @@ pub struct Symbols {
     notes: Vec<ModuleNote>,
 }
 
+/// Part of the name of a block whose container is known, but not what it holds: `Vec<?> buffer`. Names of types have no `?`.
+const UNKNOWN_ELEMENT: &str = "<?>";
+
+/// Whether a name of what is allocated is that of a type. `Vec<?> buffer` counts as unknown.
+///
+/// ```
+/// use stackglass_profile::symbols::is_known_type;
+///
+/// assert!(is_known_type("Option<Box<str>>") && !is_known_type("HashMap<?> table"));
+/// ```
+pub fn is_known_type(name: &str) -> bool {
+    !name.contains(UNKNOWN_ELEMENT)
+}
+
 /// Why frames of a module have no names or incomplete ones.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ModuleNote {
@@ -64,6 +78,7 @@ pub enum Missing {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct FrameKey {
     frame: Frame,
+    allocates_for_caller: bool,
     spec: Option<Arc<str>>,
     module: Arc<str>,
     krate: Arc<str>,
@@ -100,6 +115,12 @@ impl Symbols {
         self.dispatches.get(location.0 as usize).copied().unwrap_or(false)
     }
 
+    /// Marks all frames of a location as those of a function that allocates for its caller.
+    pub fn set_allocates_for_caller(&mut self, location: LocationId) {
+        let frames: Vec<Frame> = self.frames_of(location).cloned().collect();
+        self.set(location, frames.into_iter().map(|frame| Frame { allocates_for_caller: true, ..frame }));
+    }
+
     /// Sets the type that is allocated at a stack.
     pub fn set_allocated_type(&mut self, stack: StackId, name: Arc<str>) {
         self.allocated_types.insert(stack, name);
@@ -120,6 +141,7 @@ impl Symbols {
     fn intern(&mut self, mut frame: Frame) -> u32 {
         frame.address = 0;
         let key = FrameKey {
+            allocates_for_caller: frame.allocates_for_caller,
             spec: frame.spec.clone(),
             module: frame.module.clone(),
             krate: frame.krate.clone(),

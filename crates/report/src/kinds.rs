@@ -387,8 +387,12 @@ const WRAPPERS: &[&str] = &[
 const WRAPPER_ENDS: &[&str] =
     &["malloc", "calloc", "zalloc", "realloc", "reallocarray", "mem_alloc", "strdup", "strndup", "memdup"];
 
-/// Whether a function allocates for its caller, as `xmalloc` does.
+/// Whether a function allocates for its caller, as `xmalloc` does: by its code, or by its name where the code is inlined, or does
+/// more.
 fn is_wrapper(frame: &Frame) -> bool {
+    if frame.allocates_for_caller {
+        return true;
+    }
     let name = plain(&frame.func).trim_start_matches('_');
     let stem = name.strip_suffix("_n").unwrap_or(name).trim_end_matches(|c: char| c.is_ascii_digit());
     let stem = stem.to_ascii_lowercase();

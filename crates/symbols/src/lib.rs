@@ -14,6 +14,7 @@
 //! Files are not trusted. A damaged file loses its names. It never causes a panic, or memory out of proportion to its size.
 
 mod allocators;
+mod block_flow;
 mod code_lines;
 mod coroutine_names;
 mod covering;
@@ -22,11 +23,13 @@ mod frames;
 mod language;
 mod outcome;
 mod perf_map;
+mod receivers;
 mod symbolize;
 mod symtab;
 pub mod types;
 mod unnamed;
 mod unwind_table;
+mod wrappers;
 
 pub use allocators::{
     LinkedAllocator, MovableFunction, MovableStart, MovedDistance, linked_allocator, movable_functions,

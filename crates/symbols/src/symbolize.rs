@@ -5,7 +5,7 @@ use crate::language;
 use crate::symtab::{self, Symbol};
 use crate::types::{self, Contents, Details};
 use crate::unnamed::{self, Unnamed};
-use crate::{Outcome, Progress, dispatch, perf_map};
+use crate::{Outcome, Progress, dispatch, perf_map, receivers, wrappers};
 use foldhash::{HashMap, HashSet};
 use stackglass_debug_info::dwarf::index::{self, Share};
 use stackglass_debug_info::elf::{Elf, Table};
@@ -45,14 +45,25 @@ pub fn symbolize(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Outcome {
-    with_contents(recording, options, progress).0
+    names(recording, options, progress, true).0
 }
 
-/// Symbolizes, and returns what the blocks of stacks of allocations contain, for those without a type before.
+/// Symbolizes, and returns what the blocks of stacks of allocations contain, for those without a type before. Pointers in memory tell
+/// more of the others than the code that stored them, so their types stay unknown.
 pub fn with_contents(
     recording: &mut Recording,
     options: &Options,
     progress: &mut dyn FnMut(Progress),
+) -> (Outcome, Vec<(StackId, Contents)>) {
+    names(recording, options, progress, false)
+}
+
+/// `by_receivers`: blocks without a type get that of the pointers that receive them.
+fn names(
+    recording: &mut Recording,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+    by_receivers: bool,
 ) -> (Outcome, Vec<(StackId, Contents)>) {
     recording.name_tasks();
     let awaits = recording.name_awaits();
@@ -89,17 +100,17 @@ pub fn with_contents(
         }
         recording.symbols.set(location, frames);
     }
-    for ((job, drafts), files) in jobs.iter().zip(found).zip(files) {
+    for ((job, drafts), files) in jobs.iter().zip(found).zip(&mut files) {
         let module = recording.modules[job.module.0 as usize].clone();
         let mut missing = files.missing;
         if missing.is_none() && outcome.problems.iter().any(|problem| is_split_of(problem, &module)) {
             missing = Some(Missing::DebugInfo);
         }
         if let Some(missing) = missing {
-            let language = language::detect(&files);
+            let language = language::detect(files);
             recording.symbols.note(ModuleNote { module: module.path.clone(), missing, language });
         }
-        outcome.problems.extend(files.problems);
+        outcome.problems.append(&mut files.problems);
         let name: Arc<str> = Arc::from(file_name(&module.path));
         for (location, mut draft) in job.locations.iter().zip(drafts) {
             for frame in &mut draft.frames {
@@ -116,7 +127,15 @@ pub fn with_contents(
             recording.symbols.set(*location, draft.frames);
         }
     }
+    let modules: Vec<_> = jobs.iter().map(|job| job.module).zip(files).collect();
+    let wrappers = match allocating.is_empty() {
+        true => HashMap::default(),
+        false => wrappers::mark(recording, &modules),
+    };
     let contents = types::set(recording, &details);
+    if by_receivers && !allocating.is_empty() {
+        receivers::set(recording, &modules, &wrappers);
+    }
     (outcome, contents)
 }
 

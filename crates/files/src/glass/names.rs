@@ -25,6 +25,7 @@ const MAX_NOTES: usize = 10_000;
 
 const FOREIGN: u64 = 1;
 const INLINED: u64 = 2;
+const ALLOCATES_FOR_CALLER: u64 = 4;
 
 /// Writes the next chunk of frames from number `from` on. Returns the number after its last.
 pub(crate) fn write_frames(body: &mut Body, texts: &mut TextWriter, frames: &[Frame], from: usize) -> usize {
@@ -37,7 +38,12 @@ pub(crate) fn write_frames(body: &mut Body, texts: &mut TextWriter, frames: &[Fr
         body.optional(spec);
         body.number(texts.id(&frame.file));
         body.number(zigzag(frame.line));
-        body.number(u64::from(frame.foreign) * FOREIGN + u64::from(frame.inlined) * INLINED);
+        let flags = [
+            (frame.foreign, FOREIGN),
+            (frame.inlined, INLINED),
+            (frame.allocates_for_caller, ALLOCATES_FOR_CALLER),
+        ];
+        body.number(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum());
         body.number(texts.id(&frame.module));
         body.number(texts.id(&frame.krate));
         body.weight += FRAME_WEIGHT;
@@ -69,7 +75,19 @@ pub(crate) fn read_frames(
         let module = text_at(&mut source, texts)?;
         let krate = text_at(&mut source, texts)?;
         let (foreign, inlined) = (flags & FOREIGN != 0, flags & INLINED != 0);
-        frames.push(Frame { func, spec, file, line, foreign, inlined, address: 0, module, krate });
+        let allocates_for_caller = flags & ALLOCATES_FOR_CALLER != 0;
+        frames.push(Frame {
+            func,
+            spec,
+            file,
+            line,
+            foreign,
+            inlined,
+            allocates_for_caller,
+            address: 0,
+            module,
+            krate,
+        });
     }
     Ok(())
 }

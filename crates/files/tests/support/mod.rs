@@ -331,6 +331,7 @@ pub fn end(recording: &mut Recording, seed: u64) {
             line: (mix % 11) as i64 - 1,
             foreign: mix.is_multiple_of(5),
             inlined: n > 0,
+            allocates_for_caller: mix.is_multiple_of(4),
             address: 0,
             module: "m".into(),
             krate: ["", "serde"][mix as usize % 2].into(),
@@ -389,7 +390,11 @@ pub fn assert_same(read: &Recording, written: &Recording) {
         locations
             .map(|id| {
                 let frames = r.symbols.frames_of(LocationId(id));
-                frames.map(|f| (f.clone(), f.spec.clone(), f.module.clone(), f.krate.clone())).collect()
+                let all = |f: &Frame| {
+                    let names = (f.spec.clone(), f.module.clone(), f.krate.clone());
+                    (f.clone(), f.allocates_for_caller, names)
+                };
+                frames.map(all).collect()
             })
             .collect()
     };

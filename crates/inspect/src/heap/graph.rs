@@ -16,6 +16,7 @@ use stackglass_process_view::{ProcessView, Threads};
 use stackglass_profile::heap_graph::{
     AllocatingFunction, AllocationStack, AllocationStacks, HeapGraphSink, NodeKind,
 };
+use stackglass_profile::symbols::is_known_type;
 use stackglass_profile::{
     Location, LocationId, Module, ModuleIndex, PortableStack, ReachedBlocks, Recording, SizeClass, StackId,
     UNKNOWN_TYPE,
@@ -277,6 +278,8 @@ fn sites(
         let known =
             recording.symbols.allocated_type(*stack).map(|name| spelled.unwrap_or_else(|| name.to_string()));
         let (name, kind) = match known {
+            // As nothing is known of the value, it counts as unknown.
+            Some(name) if contains.is_none() && !is_known_type(&name) => (name, NodeKind::Native),
             Some(name) => {
                 let kind = kind_of(&name, contains);
                 (name, kind)

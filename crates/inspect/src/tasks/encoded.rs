@@ -359,6 +359,7 @@ impl Decoder<'_> {
             line: self.number()? as i64,
             foreign: self.flag()?,
             inlined: self.flag()?,
+            allocates_for_caller: false,
             address: self.number()?,
             module: self.text()?,
             krate: self.text()?,

@@ -4,6 +4,7 @@ use crate::program::{Program, run};
 use stackglass_layouts::{BlockType, Layouts, allocated_blocks};
 use stackglass_profile::allocations::{AllocationCounts, AllocationGroup, AllocationKind, SizeClass};
 use stackglass_profile::recording::Module;
+use stackglass_profile::symbols::is_known_type;
 use stackglass_profile::{Location, LocationId, ProcessIndex, Recording, StackId, ThreadNumber};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -70,10 +71,7 @@ fn typed_share(program: &Path, flags: &[&str]) -> f64 {
     for block in &blocks {
         let found = recording.symbols.allocated_type(block.stack).map(|name| &**name);
         let expected: Vec<&str> = block.expected.iter().map(|name| &**name).collect();
-        let bare = found.filter(|name| {
-            !["Vec buffer", "Box", "Rc", "Arc", "HashMap table", "BTreeMap node", "LinkedList node"]
-                .contains(name)
-        });
+        let bare = found.filter(|name| is_known_type(name));
         let stack = || {
             let locations = recording.stacks.walk(block.stack);
             let names = locations.flat_map(|location| {

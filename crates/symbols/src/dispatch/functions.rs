@@ -8,7 +8,7 @@ use stackglass_debug_info::elf::{Elf, Table};
 use std::ops::Range;
 
 /// The function around each of the sorted `addresses`.
-pub(super) fn around(elf: &Elf<'_>, addresses: &[u64]) -> Vec<Option<Range<u64>>> {
+pub(crate) fn around(elf: &Elf<'_>, addresses: &[u64]) -> Vec<Option<Range<u64>>> {
     let mut found = unwind_table::functions(elf, addresses);
     if found.iter().any(Option::is_none) {
         by_symbols(elf, addresses, &mut found);

@@ -12,6 +12,8 @@ mod functions;
 mod register;
 mod slots;
 
+pub(crate) use functions::around as functions_around;
+
 use stackglass_debug_info::elf::Elf;
 use stackglass_debug_info::mapped::Mapped;
 use stackglass_unwind::call_site::{Call, LONGEST, before};

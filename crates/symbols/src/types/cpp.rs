@@ -1,5 +1,5 @@
-//! Types of blocks in C and C++ programs: where a template of the standard library names them. What `new` makes is not in
-//! debug information.
+//! Types of blocks in C and C++ programs: where a template of the standard library names them. What `new` makes has the type of what
+//! receives it ([`receivers`](crate::receivers)).
 
 use super::arguments::split;
 use super::display::short;

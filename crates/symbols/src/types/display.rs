@@ -52,13 +52,13 @@ pub fn block(family: Family, a_type: &str) -> String {
 /// The name of a block whose container alone is known.
 pub(crate) fn container(family: Family) -> &'static str {
     match family {
-        Family::Array => "Vec buffer",
-        Family::Box => "Box",
-        Family::Rc => "Rc",
-        Family::Arc => "Arc",
-        Family::Table => "HashMap table",
-        Family::List => "LinkedList node",
-        Family::Node | Family::Leaf | Family::Internal => "BTreeMap node",
+        Family::Array => "Vec<?> buffer",
+        Family::Box => "Box<?>",
+        Family::Rc => "Rc<?>",
+        Family::Arc => "Arc<?>",
+        Family::Table => "HashMap<?> table",
+        Family::List => "LinkedList<?> node",
+        Family::Node | Family::Leaf | Family::Internal => "BTreeMap<?> node",
     }
 }
 

@@ -23,7 +23,19 @@ fn expected(recording: &Recording, completeness: &Completeness) -> Value {
     let locations = 0..recording.stacks.locations().len() as u32;
     let names = locations.filter_map(|id| {
         let frames = recording.symbols.frames_of(LocationId(id)).map(|f| {
-            json!([*f.func, f.spec.as_deref(), *f.file, f.line, f.foreign, f.inlined, *f.module, *f.krate])
+            let place = (&*f.file, f.line);
+            let flags = (f.foreign, f.inlined, f.allocates_for_caller);
+            json!([
+                *f.func,
+                f.spec.as_deref(),
+                place.0,
+                place.1,
+                flags.0,
+                flags.1,
+                flags.2,
+                *f.module,
+                *f.krate
+            ])
         });
         let frames: Vec<Value> = frames.collect();
         (!frames.is_empty()).then(|| json!([id, frames]))

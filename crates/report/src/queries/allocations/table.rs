@@ -7,6 +7,7 @@ use crate::options::{UnknownValue, option_words};
 use crate::order;
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::frame::file_name;
+use stackglass_profile::symbols::is_known_type;
 use stackglass_profile::{
     AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, ProcessIndex, Recording,
     UNKNOWN_TYPE,
@@ -125,7 +126,7 @@ impl AllocationTable {
         for group in blocks.filter(|group| is_wanted(group)) {
             total.add(&group.counts);
             let name = recording.symbols.allocated_type(group.stack);
-            if name.is_some() {
+            if name.is_some_and(|name| is_known_type(name)) {
                 typed = group.counts.count.saturating_add(typed);
             }
             let of_stack = sites.of(group.stack);

@@ -1,0 +1,294 @@
+//! Where a block goes that a function has allocated, by the code of the function.
+//!
+//! Registers and words on the stack are followed along all paths from the call of the allocator on. On a path on which the
+//! allocator has failed there is no block, so such paths end.
+
+mod callees;
+mod state;
+mod step;
+mod value;
+
+pub(crate) use callees::{Callees, Target};
+pub(crate) use state::{Place, State};
+pub(crate) use value::{Size, Value};
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
+use std::collections::BTreeMap;
+use step::taken;
+
+/// Most visits of instructions, as a multiple of their number.
+const VISITS: usize = 16;
+
+/// How an allocator is called.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Allocator {
+    /// The arguments that are its size.
+    pub size: Size,
+    /// Where it leaves the block.
+    pub result: AllocatorResult,
+}
+
+/// Where an allocator leaves the block.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum AllocatorResult {
+    /// It returns the block.
+    Returned,
+    /// It stores the block where an argument points.
+    Stored { argument: u8, returned: Rest },
+}
+
+/// What an allocator returns that stores the block elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Rest {
+    /// Zero if it has succeeded.
+    Status,
+    /// The block as well, on purpose or by chance.
+    Block,
+    Unknown,
+}
+
+/// The code of a function.
+pub(crate) struct Function {
+    code: Vec<Instruction>,
+    start: u64,
+}
+
+/// A call that an allocated block comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct AllocatingCall {
+    /// The index of the instruction.
+    pub at: usize,
+    pub allocator: Allocator,
+}
+
+/// What happens on the way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Event {
+    /// A word in memory is written.
+    Written { place: Place, value: Value },
+    /// A function is called.
+    Called { target: Target, arguments: [Value; 6], is_variadic: bool },
+    /// The function returns.
+    Returned(Value),
+    /// The code goes on outside of the function.
+    Left { target: Target, arguments: [Value; 6] },
+}
+
+impl Function {
+    /// Decodes the code of a function, without its parts elsewhere.
+    pub fn decode(bytes: &[u8], start: u64) -> Function {
+        Function {
+            code: Decoder::with_ip(64, bytes, start, DecoderOptions::NONE).into_iter().collect(),
+            start,
+        }
+    }
+
+    /// The instruction that ends at an address.
+    pub fn ending_at(&self, end: u64) -> Option<usize> {
+        self.code.binary_search_by_key(&end, Instruction::next_ip).ok()
+    }
+
+    pub fn instruction(&self, index: usize) -> &Instruction {
+        &self.code[index]
+    }
+
+    fn at(&self, address: u64) -> Option<usize> {
+        let starts = self.start..self.code.last()?.next_ip();
+        let found = self.code.binary_search_by_key(&address, Instruction::ip).ok()?;
+        starts.contains(&address).then_some(found)
+    }
+
+    /// What is known before an instruction when the function has come to it. `None` if no path is known.
+    pub fn before(&self, index: usize, returns_first: &dyn Fn(&Instruction) -> bool) -> Option<State> {
+        let states = Walk::new(self, None, returns_first).run(0, State::at_start())?;
+        let mut found: Option<State> = None;
+        Walk::new(self, None, returns_first).replay(&states, &mut |at, state, _| {
+            if at == index {
+                found = Some(found.as_ref().map_or_else(|| state.clone(), |known| known.join(state)));
+            }
+        });
+        found
+    }
+
+    /// Follows all paths from the start. False if not all can be followed.
+    pub fn from_start(&self, state: &State, each: Each<'_>) -> bool {
+        let walk = || Walk::new(self, None, &|_| false);
+        let Some(states) = walk().run(0, state.clone()) else { return false };
+        walk().replay(&states, each);
+        true
+    }
+
+    /// Follows a block from its allocation on. `state` is what is known before the call. False if not all paths can be
+    /// followed.
+    pub fn after(
+        &self,
+        call: AllocatingCall,
+        state: &State,
+        returns_first: &dyn Fn(&Instruction) -> bool,
+        each: Each<'_>,
+    ) -> bool {
+        let walk = || Walk::new(self, Some(call), returns_first);
+        let mut first = state.clone();
+        walk().call(&mut first, call.at);
+        let Some(states) = walk().run(call.at + 1, first) else { return false };
+        walk().replay(&states, each);
+        true
+    }
+}
+
+/// The walk through a function.
+struct Walk<'a> {
+    function: &'a Function,
+    allocation: Option<AllocatingCall>,
+    /// Whether the target of a call or jump is a function that returns its first argument, as `memset` does.
+    returns_first: &'a dyn Fn(&Instruction) -> bool,
+    factory: InstructionInfoFactory,
+}
+
+/// What is known at the starts of blocks of instructions.
+type States = BTreeMap<usize, State>;
+
+/// Receives the index of each instruction with the state before it, and what it does.
+pub(crate) type Each<'a> = &'a mut dyn FnMut(usize, &State, Option<Event>);
+
+impl<'a> Walk<'a> {
+    fn new(
+        function: &'a Function,
+        allocation: Option<AllocatingCall>,
+        returns_first: &'a dyn Fn(&Instruction) -> bool,
+    ) -> Walk<'a> {
+        Walk { function, allocation, returns_first, factory: InstructionInfoFactory::new() }
+    }
+
+    /// Finds what is known at the start of each block of instructions. `None` if that takes too long.
+    fn run(&mut self, first: usize, state: State) -> Option<States> {
+        let mut states = States::from([(first, state)]);
+        let mut open = vec![first];
+        let mut left = self.function.code.len().saturating_mul(VISITS);
+        while let Some(start) = open.pop() {
+            let state = states.get(&start)?.clone();
+            let mut next = Vec::new();
+            self.block(start, state, &mut left, &mut |_, _, _| {}, &mut next)?;
+            for (target, state) in next {
+                let joined = match states.get(&target) {
+                    Some(known) => known.join(&state),
+                    None => state,
+                };
+                if states.get(&target) != Some(&joined) {
+                    states.insert(target, joined);
+                    open.push(target);
+                }
+            }
+        }
+        Some(states)
+    }
+
+    /// Walks through all blocks once more.
+    fn replay(&mut self, states: &States, each: Each<'_>) {
+        for (start, state) in states {
+            self.block(*start, state.clone(), &mut usize::MAX.clone(), each, &mut Vec::new());
+        }
+    }
+
+    /// Walks through a block to its end, where its successors are added to `next`.
+    fn block(
+        &mut self,
+        start: usize,
+        mut state: State,
+        left: &mut usize,
+        each: Each<'_>,
+        next: &mut Vec<(usize, State)>,
+    ) -> Option<()> {
+        for index in start..self.function.code.len() {
+            *left = left.checked_sub(1)?;
+            let code = &self.function.code[index];
+            match code.flow_control() {
+                _ if code.is_invalid() => return Some(()),
+                FlowControl::Next => {
+                    let (before, mut written) = (state.clone(), None);
+                    step::execute(&mut state, code, &mut self.factory, &mut |write| written = Some(write));
+                    let event = written.map(|step::Write { place, value }| Event::Written { place, value });
+                    each(index, &before, event);
+                }
+                FlowControl::Call | FlowControl::IndirectCall => {
+                    let arguments = std::array::from_fn(|number| state.argument(number));
+                    let target = Target::of(code);
+                    // The number of vector registers with arguments (System V ABI x86-64, 3.2.3).
+                    let is_variadic = matches!(state.registers[0], Value::Constant(0..=8));
+                    each(index, &state, Some(Event::Called { target, arguments, is_variadic }));
+                    self.call(&mut state, index);
+                }
+                FlowControl::ConditionalBranch => {
+                    each(index, &state, None);
+                    let taken = taken(state.tested, code.condition_code());
+                    if taken != Some(false) {
+                        self.jump(index, state.clone(), each, next);
+                    }
+                    if taken != Some(true) {
+                        next.push((index + 1, state));
+                    }
+                    return Some(());
+                }
+                FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => {
+                    self.jump(index, state, each, next);
+                    return Some(());
+                }
+                FlowControl::Return => {
+                    each(index, &state, Some(Event::Returned(state.registers[0])));
+                    return Some(());
+                }
+                _ => return Some(()),
+            }
+        }
+        Some(())
+    }
+
+    fn jump(&self, index: usize, state: State, each: Each<'_>, next: &mut Vec<(usize, State)>) {
+        let code = &self.function.code[index];
+        let target = Target::of(code);
+        let inside = match target {
+            Target::Function(address) => self.function.at(address),
+            _ => None,
+        };
+        match inside {
+            Some(target) => next.push((target, state)),
+            None if (self.returns_first)(code) => {
+                each(index, &state, Some(Event::Returned(state.argument(0))))
+            }
+            None => {
+                let arguments = std::array::from_fn(|number| state.argument(number));
+                each(index, &state, Some(Event::Left { target, arguments }));
+            }
+        }
+    }
+
+    /// After a call.
+    fn call(&self, state: &mut State, index: usize) {
+        let code = &self.function.code[index];
+        let arguments: [Value; 6] = std::array::from_fn(|number| state.argument(number));
+        let returns_first = (self.returns_first)(code);
+        state.call();
+        if returns_first {
+            state.set_result(arguments[0]);
+        }
+        // A loop may call the allocator again, from another place.
+        let Some(allocation) = self.allocation else { return };
+        let first = Target::of(&self.function.code[allocation.at]);
+        if index != allocation.at && (first == Target::Unknown || Target::of(code) != first) {
+            return;
+        }
+        match allocation.allocator.result {
+            AllocatorResult::Returned => state.set_result(Value::Block(0)),
+            AllocatorResult::Stored { argument, returned } => {
+                if let Value::Stack(at) = arguments[usize::from(argument)] {
+                    state.store(Place::Stack(at), 8, Value::Block(0));
+                }
+                state.set_result(match returned {
+                    Rest::Status => Value::Status,
+                    Rest::Block => Value::Block(0),
+                    Rest::Unknown => Value::Unknown,
+                });
+            }
+        }
+    }
+}

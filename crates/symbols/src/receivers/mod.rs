@@ -1,0 +1,272 @@
+//! Types of blocks in C and C++ programs, by what receives their address: variables, fields, and the results of functions.
+//!
+//! `malloc` knows no type, but its caller has a `struct node *`. The code behind the call is followed to the registers and words
+//! that hold the address, and debug information says which variables and fields these are. If the function returns the address
+//! without such a variable, its caller receives it. Wrappers of allocators are left out: what they point to is a header.
+//!
+//! A type counts only if the block is large enough for it, and if all pointers of the innermost function that has any agree.
+
+mod uses;
+mod variables;
+
+use crate::block_flow::{Allocator, Callees};
+use crate::types::short;
+use foldhash::HashMap;
+use gimli::{Dwarf, LittleEndian, SectionId};
+use stackglass_debug_info::dwarf::index;
+use stackglass_debug_info::elf::Elf;
+use stackglass_debug_info::loaded::{debug_info, load_for};
+use stackglass_debug_info::locate::Files;
+use stackglass_debug_info::naming::name_of_symbol;
+use stackglass_debug_info::sections::load_section;
+use stackglass_profile::{AllocationKind, Location, LocationId, ModuleIndex, Recording, StackId};
+use std::borrow::Cow;
+use std::sync::Arc;
+use uses::SizeKind;
+use variables::{Candidate, UnitVariables};
+
+/// Most functions through which the address of a block is returned.
+const MOST: usize = 12;
+
+/// What the code behind a call does with the block that it gives.
+#[derive(Clone, Default)]
+struct Received {
+    candidates: Vec<Candidate>,
+    returned: bool,
+    size: SizeKind,
+    is_new: bool,
+    /// The class of the only constructor that is called for the block, if nothing else makes it.
+    constructed: Option<String>,
+}
+
+/// The blocks of one stack.
+struct Blocks {
+    stack: StackId,
+    /// Number and bytes of the blocks of each size class.
+    sizes: Vec<(u64, u64)>,
+    /// Bytes without a better type.
+    bytes: Option<String>,
+    /// Whether `new` made one object.
+    is_new: bool,
+    /// The wrapper that the next function calls.
+    wrapper: Option<Allocator>,
+}
+
+/// Sets the types of allocations that have none.
+pub(crate) fn set(
+    recording: &mut Recording,
+    files: &[(ModuleIndex, Files)],
+    wrappers: &HashMap<LocationId, Allocator>,
+) {
+    let mut open = untyped(recording);
+    let by_module: HashMap<ModuleIndex, &Files> =
+        files.iter().map(|(module, files)| (*module, files)).collect();
+    let mut known: HashMap<(ModuleIndex, Call), Received> = HashMap::default();
+    let mut names: HashMap<String, Arc<str>> = HashMap::default();
+    for level in 0..MOST {
+        let calls: Vec<Option<(ModuleIndex, Call, LocationId)>> = open
+            .iter()
+            .map(|blocks| {
+                let (module, address, location) = call(recording, blocks.stack, level)?;
+                Some((module, Call { address, wrapper: blocks.wrapper }, location))
+            })
+            .collect();
+        let mut wanted: HashMap<ModuleIndex, Vec<Call>> = HashMap::default();
+        for (module, call, _) in calls.iter().flatten() {
+            if !known.contains_key(&(*module, *call)) {
+                wanted.entry(*module).or_default().push(*call);
+            }
+        }
+        for (module, calls) in wanted {
+            let found = by_module.get(&module).and_then(|files| received(files, &calls)).unwrap_or_default();
+            for call in calls {
+                known.insert((module, call), found.get(&call).cloned().unwrap_or_default());
+            }
+        }
+        let mut next = Vec::new();
+        for (mut blocks, call) in open.into_iter().zip(calls) {
+            let Some((module, call, location)) = call else {
+                set_type(recording, &mut names, blocks.stack, blocks.bytes);
+                continue;
+            };
+            let received = &known[&(module, call)];
+            blocks.is_new |= received.is_new;
+            blocks.wrapper = wrappers.get(&location).copied();
+            match decide(received, &blocks).filter(|_| blocks.wrapper.is_none()) {
+                Some(Decision::Type(name)) => set_type(recording, &mut names, blocks.stack, Some(name)),
+                Some(Decision::Ambiguous) => {}
+                decision => {
+                    if let Some(Decision::Bytes(name)) = decision {
+                        blocks.bytes.get_or_insert(name);
+                    }
+                    match received.returned || blocks.wrapper.is_some() {
+                        true => next.push(blocks),
+                        false => set_type(recording, &mut names, blocks.stack, blocks.bytes),
+                    }
+                }
+            }
+        }
+        open = next;
+    }
+}
+
+fn set_type(
+    recording: &mut Recording,
+    names: &mut HashMap<String, Arc<str>>,
+    stack: StackId,
+    name: Option<String>,
+) {
+    if let Some(name) = name {
+        let shared = names.entry(name).or_insert_with_key(|name| Arc::from(name.as_str())).clone();
+        recording.symbols.set_allocated_type(stack, shared);
+    }
+}
+
+/// The stacks whose type is not known.
+fn untyped(recording: &Recording) -> Vec<Blocks> {
+    let mut found: HashMap<StackId, Vec<(u64, u64)>> = HashMap::default();
+    for group in recording.allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block) {
+        if recording.symbols.allocated_type(group.stack).is_none() && group.counts.count > 0 {
+            found.entry(group.stack).or_default().push((group.counts.count, group.counts.bytes));
+        }
+    }
+    found
+        .into_iter()
+        .map(|(stack, sizes)| Blocks { stack, sizes, bytes: None, is_new: false, wrapper: None })
+        .collect()
+}
+
+/// The call at a level of a stack from the innermost function on that is no allocator: its lookup address, and its location.
+fn call(recording: &Recording, stack: StackId, level: usize) -> Option<(ModuleIndex, u64, LocationId)> {
+    let mut number = 0;
+    for location in recording.stacks.walk(stack).take(4 * MOST) {
+        let outermost = recording.symbols.frames_of(location).last()?;
+        if !outermost.foreign {
+            return None;
+        }
+        if crate::wrappers::by_name(&outermost.func).is_some() {
+            continue;
+        }
+        if number == level {
+            let Location { module: Some(module), offset } = recording.stacks.location(location) else {
+                return None;
+            };
+            return Some((module, offset, location));
+        }
+        number += 1;
+    }
+    None
+}
+
+enum Decision {
+    Type(String),
+    /// Text or bytes: a caller may know better.
+    Bytes(String),
+    /// Several types.
+    Ambiguous,
+}
+
+fn decide(received: &Received, blocks: &Blocks) -> Option<Decision> {
+    let sizes = &blocks.sizes;
+    let is_exact = |candidate: &Candidate| {
+        sizes.iter().all(|(count, bytes)| candidate.size.checked_mul(*count) == Some(*bytes))
+    };
+    let is_larger = |candidate: &Candidate| {
+        sizes.iter().all(|(count, bytes)| candidate.size.saturating_mul(*count) <= *bytes)
+    };
+    let is_array = |candidate: &Candidate| {
+        let divides = sizes.iter().all(|(_, bytes)| bytes.is_multiple_of(candidate.size));
+        let counts = received.size == SizeKind::Computed || candidate.is_scalar;
+        divides && counts && is_larger(candidate) && !candidate.is_polymorphic
+    };
+    // A pointer to a class may be to a value of a derived one.
+    let is_certain = |candidate: &Candidate| {
+        !candidate.is_polymorphic || received.constructed.as_ref() == Some(&candidate.name)
+    };
+    let (bytes, types): (Vec<&Candidate>, Vec<&Candidate>) =
+        received.candidates.iter().partition(|candidate| candidate.size == 1);
+    let exact: Vec<&Candidate> = types.iter().copied().filter(|candidate| is_exact(candidate)).collect();
+    if let Some(first) = exact.iter().copied().find(|candidate| is_certain(candidate)) {
+        let agree = exact.iter().filter(|other| !other.is_polymorphic).all(|other| other.name == first.name);
+        return Some(if agree { Decision::Type(short(&first.name)) } else { Decision::Ambiguous });
+    }
+    if !exact.is_empty() || blocks.is_new {
+        return exact.first().map(|_| Decision::Ambiguous);
+    }
+    let own: Vec<&Candidate> = types.iter().copied().filter(|candidate| !candidate.inlined).collect();
+    let best = if own.is_empty() { types } else { own };
+    if let Some(first) = best.first() {
+        if best.iter().any(|other| other.name != first.name) {
+            return Some(Decision::Ambiguous);
+        }
+        return match () {
+            () if first.has_tail && is_larger(first) => Some(Decision::Type(short(&first.name))),
+            () if is_array(first) => Some(Decision::Type(format!("{}[]", short(&first.name)))),
+            () => None,
+        };
+    }
+    bytes.first().map(|first| Decision::Bytes(format!("{}[]", short(&first.name))))
+}
+
+/// A call of an allocator.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Call {
+    /// Its lookup address.
+    address: u64,
+    /// The wrapper that is called, if it is one.
+    wrapper: Option<Allocator>,
+}
+
+/// The class of a constructor, by its symbol.
+fn class_of_constructor(symbol: &str) -> Option<String> {
+    let named = name_of_symbol(symbol);
+    let (class, method) = named.func.rsplit_once("::")?;
+    let class = class.rsplit_once("::").map_or(class, |(_, class)| class);
+    (symbol.starts_with("_Z") && class == method).then(|| class.to_owned())
+}
+
+/// What the code behind calls does with the blocks.
+fn received(files: &Files, calls: &[Call]) -> Option<HashMap<Call, Received>> {
+    let mut addresses: Vec<u64> = calls.iter().map(|call| call.address).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    let addresses = &addresses[..];
+    let elf = Elf::parse(files.program.as_ref()?).ok()?;
+    let with_types = files.debug_info()?;
+    let callees = Callees::from_files(files);
+    let loaded = load_for(files, addresses);
+    let info = debug_info(&loaded);
+    let shares = index::shares(&info, addresses, &loaded.code);
+    let lists: Vec<(SectionId, Cow<'_, [u8]>)> = [SectionId::DebugLoc, SectionId::DebugLocLists]
+        .into_iter()
+        .map(|id| (id, load_section(&with_types, id.name()).unwrap_or_default()))
+        .collect();
+    let whole = loaded.sections.whole();
+    let dwarf = Dwarf {
+        locations: gimli::LocationLists::new(
+            gimli::DebugLoc::new(&lists[0].1, LittleEndian),
+            gimli::DebugLocLists::new(&lists[1].1, LittleEndian),
+        ),
+        ..whole
+    };
+    let mut found = HashMap::default();
+    for share in shares {
+        let Ok(unit) = dwarf.unit(info.headers[share.unit]) else { continue };
+        let variables = UnitVariables::new(&dwarf, &unit);
+        for address in share.addresses.iter().map(|index| addresses[*index as usize]) {
+            for call in calls.iter().filter(|call| call.address == address) {
+                let Some(uses) = uses::of_call(&elf, &callees, address + 1, call.wrapper) else { continue };
+                let Some(mut candidates) = variables.candidates(&uses) else { continue };
+                let constructors = uses.first_argument_of.iter();
+                let mut classes: Vec<String> =
+                    constructors.filter_map(|symbol| class_of_constructor(symbol)).collect();
+                classes.dedup();
+                let constructed = (classes.len() == 1 && !uses.start_is_written).then(|| classes.remove(0));
+                candidates.extend(constructed.as_deref().and_then(|class| variables.class(class)));
+                let (returned, size, is_new) = (uses.returned, uses.size, uses.is_new);
+                found.insert(*call, Received { candidates, returned, size, is_new, constructed });
+            }
+        }
+    }
+    Some(found)
+}

@@ -1,0 +1,164 @@
+// Allocates through functions that allocate for their callers, and through functions that make objects. A comment on the line
+// of each site has its bytes, and the type that the source says, if it says one.
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOINLINE __attribute__((noinline))
+
+struct node {
+    int kind;
+    struct node *next;
+    char pad[48];
+};
+struct text {
+    size_t length;
+    char bytes[];
+};
+struct vector {
+    char *data;
+    size_t length, capacity;
+};
+typedef struct {
+    double x, y;
+} point;
+struct shape {
+    int count;
+    struct {
+        point *points;
+    } inner;
+    long *marks;
+};
+
+static _Atomic size_t used;
+void *kept[64];
+struct shape *shape;
+struct node *first;
+
+NOINLINE static void fail(size_t size) {
+    fprintf(stderr, "no memory: %zu\n", size);
+    abort();
+}
+
+// These allocate for their callers.
+NOINLINE void *take(size_t size) {
+    void *block = malloc(size ? size : 1);
+    if (!block) fail(size);
+    return block;
+}
+NOINLINE void *take_counted(size_t size, size_t *usable) {
+    void *block = malloc(size);
+    if (!block) return NULL;
+    size_t real = malloc_usable_size(block);
+    atomic_fetch_add(&used, real);
+    if (usable) *usable = real;
+    return block;
+}
+NOINLINE void *take_nested(size_t size) {
+    void *block = take_counted(size, NULL);
+    if (!block) fail(size);
+    return block;
+}
+NOINLINE void *take_zeroed(size_t size) {
+    void *block = take(size);
+    memset(block, 0, size);
+    return block;
+}
+NOINLINE void *take_array(size_t count, size_t size) {
+    if (size && count > (size_t)-1 / size) fail(count);
+    void *block = malloc(count * size);
+    if (!block) fail(count);
+    return block;
+}
+NOINLINE void *take_aligned(size_t alignment, size_t size, FILE *log) {
+    void *block;
+    int error = posix_memalign(&block, alignment, size);
+    if (error) {
+        fprintf(log, "posix_memalign(%zu): %d\n", size, error);
+        block = NULL;
+    }
+    return block;
+}
+NOINLINE void *take_with_header(size_t size) {
+    size_t *block = malloc(size + 16);
+    if (!block) fail(size);
+    block[0] = size;
+    return block + 2;
+}
+NOINLINE static void store(int size, void **out) {
+    void *block = malloc(size);
+    if (block) used += size;
+    *out = block;
+}
+NOINLINE void *take_stored(size_t size) {
+    void *block;
+    if (size > 1 << 30) return NULL;
+    store((int)size, &block);
+    return block;
+}
+
+// These make something.
+NOINLINE struct node *node_new(int kind) {
+    struct node *made = take(sizeof *made); // site: 64 node
+    made->kind = kind;
+    made->next = 0;
+    return made;
+}
+NOINLINE struct node *node_bare(void) {
+    return take_zeroed(sizeof(struct node)); // site: 64 node
+}
+NOINLINE struct text *text_new(const char *from, size_t length) {
+    struct text *made = take(sizeof *made + length + 1); // site: 14 text
+    made->length = length;
+    memcpy(made->bytes, from, length + 1);
+    return made;
+}
+NOINLINE long *longs(size_t count) {
+    long *made = take(count * sizeof(long)); // site: 800 long int[]
+    used++;
+    return made;
+}
+NOINLINE void vector_reserve(struct vector *vector, size_t size) {
+    vector->data = realloc(vector->data, size); // site: 900 char[]
+    vector->capacity = size;
+}
+NOINLINE char *letters(size_t size) {
+    char *made = take(size); // site: 1000 char[]
+    for (size_t at = 0; at < size; at++) made[at] = 'a' + at % 26;
+    return made;
+}
+NOINLINE void shape_fill(struct shape *into) {
+    into->inner.points = take_array(into->count, sizeof(point)); // site: 160 point[]
+    into->marks = longs(100);
+}
+NOINLINE void shape_new(int count) {
+    shape = take(sizeof *shape); // site: 24 shape
+    shape->count = count;
+    shape_fill(shape);
+}
+
+NOINLINE static void use(int one) {
+    kept[0] = take(100 * one); // site: 100
+    kept[1] = take_nested(200 * one); // site: 200
+    kept[2] = take_zeroed(300 * one); // site: 300
+    kept[3] = take_array(10 * one, 40); // site: 400
+    kept[4] = take_aligned(64, 500 * one, stderr); // site: 500
+    kept[5] = take_with_header(600 * one); // site: 616
+    kept[6] = take_stored(700 * one); // site: 700
+    kept[7] = node_new(one);
+    first = node_bare();
+    kept[8] = text_new("hello", 5 * one);
+    struct vector vector = {0};
+    vector_reserve(&vector, 900 * one);
+    kept[9] = vector.data;
+    kept[10] = letters(1000 * one);
+    shape_new(10 * one);
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    use(argc);
+    return 0;
+}
