@@ -397,7 +397,12 @@ fn the_other_ends_are_named() {
     let is_of_permits = |cycle: &Vec<u64>| cycle.iter().all(|id| permits.contains(id));
     assert!(cycles.iter().any(is_of_permits), "{cycles:?} {}", host.text(&["--all"]));
     assert_eq!(cycles.iter().filter(|cycle| !is_of_permits(cycle)).count(), 1, "{cycles:?}");
+    assert_eq!(ids(&tasks["without_waker"]), tasks_of("forgotten"), "{tasks}");
     let words = host.text(&["--all"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains(&format!("nothing can wake task {} (never, ends.rs:", tasks_of("forgotten")[0])),
+        "{words}"
+    );
     assert!(words.contains("(2 of 3 arrived)"), "{words}");
     assert!(words.contains("whose sender is in task"), "{words}");
 }

@@ -1,6 +1,6 @@
 //! Tasks that wait for what other tasks have: the other ends of channels, notifications, barriers, and threads for functions.
 //!
-//! `waits.X` waits for what `has.X` has. Of `self.X`, the task has it itself.
+//! `waits.X` waits for what `has.X` has. Of `self.X`, the task has it itself. Nothing can wake `forgotten`.
 
 use crate::{HOUR, start};
 use std::sync::Arc;
@@ -45,6 +45,7 @@ pub async fn start_tasks() {
     let (sender, receiver) = mpsc::channel(8);
     start("waits.queue", "e_ask>e_reply>!Receiver", asks(sender));
     start("has.queue", "e_has>!Sleep", has(receiver));
+    start("forgotten", "e_never>!Pending", never());
     // Deadlocks: an actor that asks itself, and two tasks that need a second permit each.
     let (sender, receiver) = mpsc::channel(8);
     start("self.actor", "e_serve>e_reply>!Receiver", serves(receiver, sender.clone()));
@@ -57,6 +58,10 @@ pub async fn start_tasks() {
 async fn has<T>(end: T) {
     sleep(HOUR).await; // @e_has
     drop(end);
+}
+
+async fn never() {
+    std::future::pending::<()>().await // @e_never
 }
 
 async fn receives(mut receiver: mpsc::Receiver<u32>) {
