@@ -353,6 +353,60 @@ fn holders_of_locks() {
     assert!(host.expected.len() >= 40);
 }
 
+/// Each `waits.X` names the task `has.X`, and no other.
+#[test]
+fn the_other_ends_are_named() {
+    let host = Host::start(&["ends"]);
+    let wrong = host.wrong();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let tasks = host.tasks();
+    let locks = tasks["locks"].as_array().expect("locks");
+    let ids = |list: &Value| -> Vec<u64> {
+        list.as_array().expect("a list").iter().filter_map(Value::as_u64).collect()
+    };
+    let mut unsure = Vec::new();
+    for waiter in &host.expected {
+        let Some(name) = waiter.name.strip_prefix("waits.") else { continue };
+        let own = format!("self.{name}");
+        let has = format!("has.{name}");
+        let holder = host.expected.iter().find(|task| task.name == has || task.name == own);
+        let lock = locks.iter().find(|lock| ids(&lock["waiters"]).contains(&waiter.id));
+        let lock = lock.unwrap_or_else(|| panic!("{} waits for nothing: {tasks}", waiter.name));
+        let holders = lock["holders"].as_array().expect("holders");
+        let found: Vec<u64> = holders.iter().filter_map(|holder| holder["task"].as_u64()).collect();
+        let is_certain = holders.iter().all(|holder| holder["certain"] == true);
+        if found != [holder.expect("the other task").id] || !is_certain {
+            unsure.push(format!("{}: {lock}", waiter.name));
+        }
+    }
+    assert!(unsure.is_empty(), "{unsure:#?} {:#?}", host.text(&["--all"]));
+    let barrier = locks.iter().find(|lock| lock["kind"] == "Barrier").expect("a barrier");
+    assert_eq!((&barrier["arrived"], &barrier["expected"]), (&2.into(), &3.into()), "{barrier}");
+    // A reply that waits in the own queue comes never, nor does a permit that only those have who wait.
+    let mut cycles: Vec<Vec<u64>> = Vec::new();
+    for deadlock in tasks["deadlocks"].as_array().expect("deadlocks") {
+        let mut cycle = ids(&deadlock["tasks"]);
+        cycle.sort_unstable();
+        cycles.push(cycle);
+    }
+    let tasks_of = |name: &str| {
+        host.expected.iter().filter(|task| task.name == name).map(|task| task.id).collect::<Vec<_>>()
+    };
+    let permits = tasks_of("self.permits");
+    assert!(cycles.contains(&tasks_of("self.actor")), "{cycles:?} {}", host.text(&["--all"]));
+    let is_of_permits = |cycle: &Vec<u64>| cycle.iter().all(|id| permits.contains(id));
+    assert!(cycles.iter().any(is_of_permits), "{cycles:?} {}", host.text(&["--all"]));
+    assert_eq!(cycles.iter().filter(|cycle| !is_of_permits(cycle)).count(), 1, "{cycles:?}");
+    assert_eq!(ids(&tasks["without_waker"]), tasks_of("forgotten"), "{tasks}");
+    let words = host.text(&["--all"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains(&format!("nothing can wake task {} (never, ends.rs:", tasks_of("forgotten")[0])),
+        "{words}"
+    );
+    assert!(words.contains("(2 of 3 arrived)"), "{words}");
+    assert!(words.contains("whose sender is in task"), "{words}");
+}
+
 #[test]
 fn tasks_that_wait_for_tasks_name_them() {
     let host = Host::start(&["leaves"]);

@@ -246,3 +246,22 @@ fn thousands_of_short_polls_are_no_long_one() {
         assert!(group["thread"].is_null() || group["thread"]["polled_for"].is_null(), "{group}");
     }
 }
+
+/// Each function once, and those without a thread as queued.
+#[test]
+fn functions_of_a_pool_that_is_exhausted() {
+    let host = Host::start("pool");
+    let tasks: Value = serde_json::from_str(&host.text(&["--json"])).expect("the output is JSON");
+    let count = |state: &str| {
+        let groups = tasks["groups"].as_array().expect("groups").iter();
+        groups
+            .filter(|group| group["state"] == state)
+            .filter_map(|group| group["count"].as_u64())
+            .sum::<u64>()
+    };
+    assert_eq!([count("blocking"), count("queued")], [4, 3], "{tasks}");
+    let pools = serde_json::json!([{"busy": 4, "queued": 3, "exhausted": true}]);
+    assert_eq!(tasks["pools"], pools, "{tasks}");
+    let text = host.text(&[]);
+    assert!(text.contains("blocking pool exhausted: 4 busy, 3 wait\n"), "{text}");
+}

@@ -10,7 +10,7 @@ use crate::values::{Value, Values};
 use crate::walker::Walker;
 use crate::{deadlocks, lock_guards, locks};
 use stackglass_drop_code::Drops;
-use stackglass_profile::task_dump::TaskDump;
+use stackglass_profile::task_dump::{Lock, SharedKind, TaskDump};
 
 /// What is found.
 #[derive(Default)]
@@ -25,6 +25,8 @@ pub(crate) struct Found {
     pub wrapped: Known,
     /// Indices of tasks that are polled, with their headers.
     pub polled: Vec<(usize, u64)>,
+    /// Number of threads in `block_on` whose future is not found.
+    pub missing_roots: usize,
 }
 
 impl Found {
@@ -46,11 +48,27 @@ impl Found {
 
     /// All tasks are found: adds who holds what, and who waits for each other.
     pub fn with_locks(self, values: &Values<'_>, drops: &Drops<'_>) -> TaskDump {
-        let Found { mut dump, held, .. } = self;
+        let Found { mut dump, held, missing_roots, .. } = self;
         let branches;
         (dump.locks, branches) = locks::find(values, drops, &dump.tasks, &held);
+        dump.remarks.extend(remark(&dump, missing_roots));
         let needs = held.into_iter().map(|held| (held.task, held.needs)).collect();
         dump.deadlocks = deadlocks::find(&dump.tasks, &needs, &dump.locks, &branches);
         dump
     }
+}
+
+/// Says that futures of `block_on` are missing, where one of them may have what tasks wait for, or is all that there is. Others are
+/// of no interest: most programs only start their tasks there.
+fn remark(dump: &TaskDump, missing: usize) -> Option<String> {
+    let is_open =
+        |lock: &Lock| lock.kind != SharedKind::Notify && !lock.holders.iter().any(|holder| holder.is_certain);
+    if missing == 0 || !dump.tasks.is_empty() && !dump.locks.iter().any(is_open) {
+        return None;
+    }
+    let what = match missing {
+        1 => "one future of `block_on` is".to_owned(),
+        count => format!("{count} futures of `block_on` are"),
+    };
+    Some(format!("{what} not shown: optimized code does not tell where"))
 }

@@ -1,8 +1,9 @@
 //! Which types lead to futures, and which to guards of locks. Others are never looked into.
 
+use crate::ends;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use stackglass_layouts::{Field, Layouts, Shape, TypeId, Variant, is_coroutine};
-use stackglass_profile::runtimes::{futures, is_generic, tokio};
+use stackglass_profile::runtimes::{OTHER_MUTEXES, RECEIVING, SENDING, futures, is_generic, tokio};
 use std::cell::RefCell;
 
 /// What a value may contain.
@@ -10,16 +11,18 @@ use std::cell::RefCell;
 pub(crate) enum Part {
     /// A coroutine, or a `dyn Future`.
     Future = 1,
-    /// A guard of a lock of tokio.
+    /// A guard of a lock.
     Guard = 2,
-    /// A future of tokio that is no coroutine: [`Form::Leaf`].
+    /// A future that is no coroutine: [`Form::Leaf`].
     Leaf = 4,
     /// A future where it is not followed: behind an `Arc`, an `Rc` or a raw pointer, or in a union.
     Hidden = 8,
+    /// An end of a channel, or a `Notify` or `Barrier`, also behind an `Arc`.
+    End = 16,
 }
 
 const BOTH: u8 = Part::Future as u8 | Part::Guard as u8;
-const ALL: u8 = BOTH | Part::Leaf as u8 | Part::Hidden as u8;
+const ALL: u8 = BOTH | Part::Leaf as u8 | Part::Hidden as u8 | Part::End as u8;
 
 /// What of a type's parts counts for it.
 #[derive(Clone, Copy)]
@@ -46,7 +49,7 @@ pub(crate) enum Form {
     Coroutine,
     /// A guard of a lock.
     Guard,
-    /// A future of tokio that is no coroutine, but of which it is known what it waits for.
+    /// A future that is no coroutine, but of which it is known what it waits for.
     Leaf,
     /// A pointer to a `dyn` future or stream.
     Dynamic,
@@ -131,6 +134,10 @@ impl<'a> Futures<'a> {
     /// What a type is by itself. `visit` receives the types of its parts, and what of them counts.
     fn parts_of(&self, type_id: TypeId, visit: &mut dyn FnMut(TypeId, Pass)) -> u8 {
         let layout = self.layouts.get(type_id);
+        if ends::role(&layout.name).is_some() {
+            let leaf = if form(self.layouts, type_id) == Form::Leaf { Part::Leaf as u8 } else { 0 };
+            return Part::End as u8 | leaf;
+        }
         let mut own = 0;
         // What the runtime and its channels share belongs to no task.
         let all =
@@ -140,7 +147,7 @@ impl<'a> Futures<'a> {
             Form::Coroutine => own = Part::Future as u8,
             Form::Guard => return Part::Guard as u8,
             Form::Leaf => return Part::Leaf as u8,
-            Form::Dynamic => return BOTH,
+            Form::Dynamic => return BOTH | Part::End as u8,
             Form::Unordered => {
                 layout.arguments.iter().for_each(|(_, argument)| visit(*argument, all));
                 return Part::Future as u8;
@@ -156,6 +163,9 @@ impl<'a> Futures<'a> {
                 return 0;
             }
             Form::Other => {}
+        }
+        if is_shared(&layout.name) {
+            layout.arguments.iter().for_each(|(_, argument)| visit(*argument, Pass::Bits(Part::End as u8)));
         }
         match &layout.shape {
             Shape::Struct(fields) => fields.iter().for_each(|field| visit(field.type_id, all)),
@@ -221,11 +231,18 @@ pub(crate) fn form(layouts: &Layouts, type_id: TypeId) -> Form {
     Form::Other
 }
 
-/// Whether this is a future of tokio that is no coroutine, but of which it is known what it waits for.
+/// Whether this is a future that is no coroutine, but of which it is known what it waits for.
 fn is_leaf(name: &str) -> bool {
     matches!(name, tokio::ACQUIRE | tokio::NOTIFIED | tokio::SLEEP)
         || is_generic(name, tokio::JOIN_HANDLE)
         || is_generic(name, tokio::ONESHOT_RECEIVER)
+        || RECEIVING.iter().chain(&SENDING).any(|path| is_generic(name, path))
+        || OTHER_MUTEXES.iter().any(|(_, future, _)| is_generic(name, future))
+}
+
+/// Whether a value of a type with this name shares what it points to.
+pub(crate) fn is_shared(name: &str) -> bool {
+    name.starts_with("alloc::sync::Arc<")
 }
 
 /// Whether values of a type with this name own what they point to, and wake it.
@@ -235,6 +252,9 @@ fn is_owner(name: &str) -> bool {
 
 /// Whether this is a guard of `Mutex`, `RwLock` or `Semaphore`.
 fn is_guard(name: &str) -> bool {
+    if OTHER_MUTEXES.iter().any(|(.., guards)| name.starts_with(guards)) {
+        return true;
+    }
     let Some(rest) = name.strip_prefix(tokio::SYNC) else { return false };
     let path = rest.split('<').next().unwrap_or(rest);
     let last = path.rsplit("::").next().unwrap_or(path);

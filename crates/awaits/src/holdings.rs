@@ -1,5 +1,6 @@
 //! What futures and tasks hold, as far as it is described, and what drops them.
 
+use crate::ends::End;
 use crate::needs::Needs;
 use stackglass_profile::task_dump::SharedKind;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub(crate) type Line = Option<(Arc<str>, u32)>;
 pub(crate) struct Holdings {
     /// Guards.
     pub guards: Vec<Held>,
+    /// Ends of channels.
+    pub ends: Vec<End>,
     /// Words that belong to no variable of a coroutine with a hidden variable, and its line. One of them may be a guard.
     pub hidden: Vec<(u64, Line)>,
 }

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod deadlocks;
+mod ends;
 mod found;
 mod futures;
 mod holding_branch;

@@ -1,4 +1,4 @@
-//! The guards of locks that a suspended future holds: values in its live variables.
+//! The guards of locks that a suspended future holds, and its ends of channels: values in its live variables.
 //!
 //! rustc stores a variable in a suspended coroutine if it may be needed after the `.await`. A guard that was moved away only
 //! on some paths may be stored although it is gone.
@@ -7,14 +7,15 @@
 //! rustc 1.95. Its own bytes then belong to no variable. If one of these words is the address of a lock of which no other
 //! guard is known, it is probably the guard.
 
-use crate::futures::{Form, Part, form, has_hidden_variable};
+use crate::ends::{self, End};
+use crate::futures::{Form, Part, form, has_hidden_variable, is_shared};
 use crate::holdings::{Held, Holdings, Line};
 use crate::names;
 use crate::values::Value;
 use crate::walker::Walker;
 use foldhash::{HashSet, HashSetExt};
 use stackglass_layouts::{Shape, Variant};
-use stackglass_profile::runtimes::tokio;
+use stackglass_profile::runtimes::{OTHER_MUTEXES, is_generic, tokio};
 use stackglass_profile::task_dump::SharedKind;
 
 /// Deepest nesting of values.
@@ -28,7 +29,8 @@ const LARGEST: u64 = 64 << 10;
 
 /// What a future holds.
 pub(crate) fn holdings(walker: &Walker<'_>, future: Value) -> Holdings {
-    let mut search = Search { walker, left: MOST_VALUES, seen: HashSet::new(), found: Holdings::default() };
+    let mut search =
+        Search { walker, left: MOST_VALUES, seen: HashSet::new(), shared: None, found: Holdings::default() };
     search.look_into(future, &None, 0);
     search.found
 }
@@ -37,12 +39,17 @@ struct Search<'a, 'w> {
     walker: &'w Walker<'a>,
     left: u32,
     seen: HashSet<Value>,
+    /// The count of the `Arc` through which values are reached. Guards behind it belong to no task alone.
+    shared: Option<u64>,
     found: Holdings,
 }
 
 impl Search<'_, '_> {
     fn look_into(&mut self, value: Value, line: &Line, depth: u32) {
-        if !self.walker.types.lead_to(Part::Guard, value.type_id) || depth > DEEPEST || self.left == 0 {
+        let types = self.walker.types;
+        let leads = (self.shared.is_none() && types.lead_to(Part::Guard, value.type_id))
+            || types.lead_to(Part::End, value.type_id);
+        if !leads || depth > DEEPEST || self.left == 0 {
             return;
         }
         self.left -= 1;
@@ -52,8 +59,19 @@ impl Search<'_, '_> {
         }
         let values = self.walker.values;
         let layout = values.layout(value.type_id);
+        if ends::role(&layout.name).is_some() {
+            let end = ends::end(values, value, self.shared);
+            self.found.ends.extend(end.map(|end| End { line: line.clone(), ..end }));
+            return;
+        }
+        if is_shared(&layout.name) {
+            return self.behind_arc(value, line, depth);
+        }
         match form(values.layouts, value.type_id) {
             Form::Guard => {
+                if self.shared.is_some() {
+                    return;
+                }
                 if let Some(address) = self.semaphore(value, 4) {
                     let kind = kind(&layout.name);
                     self.found.guards.push(Held { kind, address, guard: value.address, line: line.clone() });
@@ -81,6 +99,8 @@ impl Search<'_, '_> {
                 }
                 return;
             }
+            // What many share may be large.
+            Form::Slice | Form::Vector(_) if self.shared.is_some() => return,
             Form::Slice => {
                 if let Some((first, count)) = values.slice(value) {
                     self.elements(first, count, line, depth);
@@ -123,6 +143,17 @@ impl Search<'_, '_> {
         }
     }
 
+    /// Looks into what an `Arc` shares, for ends only.
+    fn behind_arc(&mut self, arc: Value, line: &Line, depth: u32) {
+        let values = self.walker.values;
+        let Some(block) = values.target(arc) else { return };
+        let Some(data) = values.field(block, "data") else { return };
+        let before = self.shared;
+        self.shared = before.or(Some(block.address));
+        self.look_into(data, line, depth + 1);
+        self.shared = before;
+    }
+
     /// Adds the words of a coroutine in which no variable is.
     fn hidden_words(&mut self, coroutine: Value, state: &Variant, line: &Line) {
         let values = self.walker.values;
@@ -153,6 +184,9 @@ impl Search<'_, '_> {
         if values.name(value) == tokio::SEMAPHORE {
             return Some(value.address);
         }
+        if is_other_mutex(values.name(value)) {
+            return Some(values.field(value, "state")?.address);
+        }
         match &values.layout(value.type_id).shape {
             Shape::Struct(fields) if depth > 0 => fields.iter().find_map(|field| {
                 let name = &values.layout(field.type_id).name;
@@ -161,6 +195,7 @@ impl Search<'_, '_> {
                 // The protected data may hold other locks.
                 if !leads.iter().any(|begin| name.starts_with(begin))
                     && !name.starts_with("alloc::sync::ArcInner<")
+                    && !is_other_mutex(name)
                 {
                     return None;
                 }
@@ -169,7 +204,9 @@ impl Search<'_, '_> {
             Shape::Pointer { .. } if depth > 0 => {
                 let target = values.target(value)?;
                 let name = values.name(target);
-                let leads = name.starts_with(tokio::SYNC) || name.starts_with(tokio::SHARED_SYNC);
+                let leads = name.starts_with(tokio::SYNC)
+                    || name.starts_with(tokio::SHARED_SYNC)
+                    || is_other_mutex(name.strip_prefix("alloc::sync::ArcInner<").unwrap_or(name));
                 leads.then(|| self.semaphore(target, depth - 1)).flatten()
             }
             _ => None,
@@ -177,9 +214,15 @@ impl Search<'_, '_> {
     }
 }
 
+/// Whether this is a mutex of another library than tokio.
+fn is_other_mutex(name: &str) -> bool {
+    OTHER_MUTEXES.iter().any(|(mutex, ..)| is_generic(name, mutex))
+}
+
 fn kind(guard: &str) -> SharedKind {
     let path = names::without_arguments(guard);
     match path {
+        path if OTHER_MUTEXES.iter().any(|(.., guards)| path.starts_with(guards)) => SharedKind::OtherMutex,
         path if path.contains("Mutex") => SharedKind::Mutex,
         path if path.contains("RwLock") || path.contains("rwlock") => SharedKind::RwLock,
         _ => SharedKind::Semaphore,

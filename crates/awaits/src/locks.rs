@@ -4,6 +4,7 @@
 //! ([`Drops`]): what it gives back, the task holds. Where this code cannot be followed, the description counts, and the holder is
 //! not certain. A mutex with a free permit has no holder.
 
+use crate::ends::{self, Role};
 use crate::holding_branch::{self, HoldingBranches};
 use crate::holdings::{Held, TaskHoldings};
 use crate::values::Values;
@@ -21,6 +22,9 @@ const PERMIT_SHIFT: u32 = 1;
 /// Bit of the state of a oneshot channel: its sender is gone (`oneshot.rs`).
 const VALUE_SENT: u64 = 0b10;
 
+/// Bit of the state of a mutex of another library: it is locked (`async-lock/src/mutex.rs`, `futures-util/src/lock/mutex.rs`).
+const LOCKED: u64 = 1;
+
 /// Locks and channels with their holders and waiters, and which futures of the holders have them.
 pub(crate) fn find(
     values: &Values<'_>,
@@ -30,6 +34,7 @@ pub(crate) fn find(
 ) -> (Vec<Lock>, HoldingBranches) {
     let mut locks = waited_for(tasks);
     described(&mut locks, tasks, held, &mutex_offsets(values.layouts));
+    let counts = ends_of(values, &mut locks, held);
     let offset = permits_offset(values.layouts);
     for lock in locks.values_mut().filter(|lock| lock.kind == SharedKind::Mutex) {
         let permits = offset.and_then(|offset| values.pages.word(lock.address.checked_add(offset)?));
@@ -37,7 +42,7 @@ pub(crate) fn find(
             lock.holders.clear();
         }
     }
-    let mut certainty = Certainty::new(values, drops, &locks, held);
+    let mut certainty = Certainty::new(values, drops, &locks, held, counts);
     certainty.apply(&mut locks, tasks);
     let branches = certainty.holding_branches(values, &locks);
     (locks.into_values().collect(), branches)
@@ -48,7 +53,14 @@ fn waited_for(tasks: &[DumpedTask]) -> BTreeMap<u64, Lock> {
     for (index, task) in tasks.iter().enumerate() {
         for target in &task.waits {
             let WaitTarget::Shared { kind, address } = *target else { continue };
-            let new = || Lock { kind, address, holders: Vec::new(), waiters: Vec::new() };
+            let new = || Lock {
+                kind,
+                address,
+                holders: Vec::new(),
+                waiters: Vec::new(),
+                arrived: None,
+                ends: None,
+            };
             let lock = found.entry(address).or_insert_with(new);
             if lock.waiters.last() != Some(&index) {
                 lock.waiters.push(index);
@@ -94,11 +106,48 @@ fn described(
     }
 }
 
+/// Adds the tasks that have the other ends of what is waited for. Returns the counts of these ends, with their values, by lock and
+/// task.
+fn ends_of(values: &Values<'_>, locks: &mut BTreeMap<u64, Lock>, held: &[TaskHoldings]) -> Counts {
+    let mut counts = Counts::new();
+    for lock in locks.values_mut().filter(|lock| lock.kind == SharedKind::Barrier) {
+        lock.arrived = ends::arrived(values, lock.address);
+    }
+    for TaskHoldings { task, holdings, .. } in held {
+        for end in &holdings.ends {
+            for (address, lock) in locks.range_mut(end.block.clone()) {
+                let Some(role) = ends::other(lock.kind) else { continue };
+                let is_waiter = lock.waiters.contains(task);
+                if role != end.role {
+                    lock.ends = lock.ends.or(end.others.filter(|_| is_waiter));
+                    continue;
+                }
+                // Who waits for a notification or at a barrier has it as well.
+                if role == Role::Shared && is_waiter {
+                    continue;
+                }
+                let count = end.count.and_then(|count| Some((count, values.pages.word(count)?)));
+                if let Some(count) = count {
+                    counts.insert((*address, *task), count);
+                }
+                let line = end.line.clone();
+                let is_shared = end.is_shared;
+                let holder = Holder { task: *task, line, is_described: true, is_shared, ..Holder::default() };
+                add(lock, holder);
+            }
+        }
+    }
+    counts
+}
+
 fn add(lock: &mut Lock, holder: Holder) {
     if !lock.holders.iter().any(|known| known.task == holder.task) {
         lock.holders.push(holder);
     }
 }
+
+/// Addresses and values of counts of ends, by lock and task.
+type Counts = HashMap<(u64, usize), (u64, u64)>;
 
 /// What the drops of tasks give back.
 struct Certainty<'c, 'a> {
@@ -109,6 +158,7 @@ struct Certainty<'c, 'a> {
     watched: Watched,
     /// The word of a oneshot channel's state by the channel's address.
     states: HashMap<u64, u64>,
+    counts: Counts,
     dropped: HashMap<usize, Option<Dropped>>,
 }
 
@@ -118,29 +168,35 @@ impl<'c, 'a> Certainty<'c, 'a> {
         drops: &'c Drops<'a>,
         locks: &BTreeMap<u64, Lock>,
         held: &'c [TaskHoldings],
+        counts: Counts,
     ) -> Certainty<'c, 'a> {
         let mut watched = Watched::default();
+        watched.words.extend(counts.values().map(|(count, _)| *count));
         let mut states = HashMap::new();
-        let has_oneshots = locks.values().any(|lock| lock.kind == SharedKind::Oneshot);
-        let state_offset = has_oneshots.then(|| oneshot_state(values.layouts)).flatten();
+        let of_oneshots = held.iter().flat_map(|holdings| &holdings.holdings.ends);
+        let of_oneshots: HashMap<u64, u64> =
+            of_oneshots.filter_map(|end| Some((end.block.start, end.state?))).collect();
         for lock in locks.values() {
             match lock.kind {
                 SharedKind::Oneshot => {
-                    let state = state_offset.and_then(|at| lock.address.checked_add(at));
-                    let Some(state) = state else { continue };
+                    let Some(state) = of_oneshots.get(&lock.address).copied() else { continue };
                     if values.pages.word(state).is_some_and(|now| now & VALUE_SENT == 0) {
                         states.insert(lock.address, state);
                         watched.words.insert(state);
+                        watched.words.insert(lock.address);
                     }
                 }
-                SharedKind::Notify => {}
-                _ => {
+                SharedKind::Notify | SharedKind::EmptyChannel | SharedKind::Watch | SharedKind::Barrier => {}
+                SharedKind::OtherMutex => {
+                    watched.words.insert(lock.address);
+                }
+                SharedKind::Mutex | SharedKind::RwLock | SharedKind::Semaphore | SharedKind::FullChannel => {
                     watched.semaphores.insert(lock.address);
                 }
             }
         }
         let by_task = held.iter().enumerate().map(|(index, holdings)| (holdings.task, index)).collect();
-        Certainty { drops, held, by_task, watched, states, dropped: HashMap::new() }
+        Certainty { drops, held, by_task, watched, states, counts, dropped: HashMap::new() }
     }
 
     /// The drop of a task, if its code is known.
@@ -157,7 +213,27 @@ impl<'c, 'a> Certainty<'c, 'a> {
     fn holds(&mut self, task: usize, lock: &Lock) -> Option<bool> {
         let state = self.states.get(&lock.address).copied();
         let partial = self.partial(task, lock);
-        holds(self.dropped(task)?, lock, state, partial)
+        let count = self.counts.get(&(lock.address, task)).copied();
+        let is_waiter = lock.waiters.contains(&task);
+        let dropped = self.dropped(task)?;
+        let by_count = count.and_then(|(count, before)| match dropped.changes(count)? {
+            Some(after) => (after < before).then_some(true),
+            None => Some(false),
+        });
+        match lock.kind {
+            _ if by_count == Some(true) => Some(true),
+            // The receiver goes first, so that the sender sets nothing. With both, nothing is left.
+            SharedKind::Oneshot if is_waiter => match dropped.changes(lock.address) {
+                Some(Some(0)) => Some(true),
+                Some(_) => Some(false),
+                None => None,
+            },
+            SharedKind::EmptyChannel | SharedKind::Watch | SharedKind::Barrier | SharedKind::Notify => {
+                by_count
+            }
+            SharedKind::FullChannel if count.is_some() => by_count,
+            _ => holds(dropped, lock, state, partial),
+        }
     }
 
     /// Permits of a lock with which a task waits for the others.
@@ -229,8 +305,11 @@ impl<'c, 'a> Certainty<'c, 'a> {
         }
         self.search(locks);
         // A mutex has one holder, a channel one receiver.
-        let of_one = [SharedKind::Mutex, SharedKind::FullChannel, SharedKind::Oneshot];
-        for lock in locks.values_mut().filter(|lock| of_one.contains(&lock.kind)) {
+        let of_one =
+            [SharedKind::Mutex, SharedKind::OtherMutex, SharedKind::FullChannel, SharedKind::Oneshot];
+        let has_one =
+            |lock: &&mut Lock| of_one.contains(&lock.kind) && lock.ends.is_none_or(|ends| ends == 1);
+        for lock in locks.values_mut().filter(has_one) {
             match lock.holders.iter().filter(|holder| holder.is_certain).count() {
                 0 => {}
                 1 => lock.holders.retain(|holder| holder.is_certain),
@@ -240,16 +319,23 @@ impl<'c, 'a> Certainty<'c, 'a> {
         }
     }
 
-    /// Looks for holders of locks that have none for certain, among all tasks. The other ends of channels only matter for
-    /// deadlocks, so they are looked for among tasks that cannot go on.
+    /// Looks for holders of locks that have none for certain, among all tasks. The other ends of channels that no task's variables
+    /// have are looked for among tasks that cannot go on, and among receivers, which may have them in their queues.
     fn search(&mut self, locks: &mut BTreeMap<u64, Lock>) {
         let is_open = |lock: &Lock| !lock.holders.iter().any(|holder| holder.is_certain);
         let (held, by_task) = (self.held, &self.by_task);
         let may_be_stuck = |task: usize| by_task.get(&task).is_some_and(|at| held[*at].needs.may_be_stuck());
+        // What is in the queue of a channel belongs to its receiver.
+        let has_queue = |task: usize| {
+            let of_task = by_task.get(&task).map(|at| &held[*at].holdings.ends);
+            of_task.into_iter().flatten().any(|end| end.role == Role::Receiver && !end.is_shared)
+        };
         let is_other_end = |lock: &Lock| matches!(lock.kind, SharedKind::FullChannel | SharedKind::Oneshot);
-        let open = locks.values().filter(|lock| lock.kind != SharedKind::Notify && is_open(lock));
-        let open =
-            open.filter(|lock| !is_other_end(lock) || lock.waiters.iter().any(|task| may_be_stuck(*task)));
+        let is_counted = |lock: &Lock| {
+            use SharedKind::{Barrier, EmptyChannel, Notify, Watch};
+            matches!(lock.kind, Notify | EmptyChannel | Watch | Barrier)
+        };
+        let open = locks.values().filter(|lock| !is_counted(lock) && is_open(lock));
         let (mut ends, mut others) = (false, false);
         open.for_each(|lock| if is_other_end(lock) { ends = true } else { others = true });
         let by_state: HashMap<u64, u64> = self.states.iter().map(|(lock, state)| (*state, *lock)).collect();
@@ -257,7 +343,7 @@ impl<'c, 'a> Certainty<'c, 'a> {
             .held
             .iter()
             .map(|holdings| holdings.task)
-            .filter(|task| others || ends && may_be_stuck(*task))
+            .filter(|task| others || ends && (may_be_stuck(*task) || has_queue(*task)))
             .take(MOST_SEARCHED)
             .collect();
         for task in searched {
@@ -288,7 +374,11 @@ fn holds(dropped: &Dropped, lock: &Lock, state: Option<u64>, partial: u64) -> Op
         }
         SharedKind::FullChannel => dropped.closes(lock.address),
         SharedKind::Oneshot => dropped.sets(state?, VALUE_SENT),
-        SharedKind::Notify => Some(false),
+        SharedKind::OtherMutex => match dropped.changes(lock.address)? {
+            Some(after) => (after & LOCKED == 0).then_some(true),
+            None => Some(false),
+        },
+        SharedKind::Notify | SharedKind::EmptyChannel | SharedKind::Watch | SharedKind::Barrier => None,
     }
 }
 
@@ -310,24 +400,6 @@ fn mutex_offsets(layouts: &Layouts) -> Vec<u64> {
 /// Where a semaphore has the number of its free permits.
 fn permits_offset(layouts: &Layouts) -> Option<u64> {
     offset(layouts, layouts.by_name(tokio::SEMAPHORE)?, "permits")
-}
-
-/// Where the block of a oneshot channel has its state: the same offset for all types of values, if it is known.
-fn oneshot_state(layouts: &Layouts) -> Option<u64> {
-    let mut found = None;
-    for number in 0..layouts.len() {
-        let block = TypeId(number as u32);
-        if !is_generic(&layouts.get(block).name, tokio::ONESHOT_BLOCK) {
-            continue;
-        }
-        let data = field(layouts, block, "data")?;
-        let at = data.0 + offset(layouts, data.1, "state")?;
-        if found.is_some_and(|found| found != at) {
-            return None;
-        }
-        found = Some(at);
-    }
-    found
 }
 
 fn field(layouts: &Layouts, type_id: TypeId, name: &str) -> Option<(u64, TypeId)> {

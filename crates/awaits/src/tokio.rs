@@ -9,6 +9,8 @@
 
 mod alone;
 mod block_on;
+mod blocking_functions;
+mod blocking_pool;
 mod cells;
 mod lists;
 mod order;
@@ -65,11 +67,7 @@ fn read(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (TaskDump, Vec<Pol
     let version = remarks::version(layouts);
     let mut found = Found::new(image.pid);
     let seen = add_listed(&walker, &cells, &swept, version.as_deref(), &mut found);
-    for header in swept.iter().filter(|header| !seen.contains(*header)) {
-        if cells.at(&values, *header).is_some_and(|cell| cell.is_blocking) {
-            add(&walker, &cells, *header, None, &mut found);
-        }
-    }
+    blocking_functions::add(process, &walker, &cells, (&swept, &seen), frames, &mut found);
     let mut polls = polling::find(&values, &cells.headers, modules, frames, &found.polled);
     roots::add(process, &walker, (&cells, &swept), &mut found);
     block_on::add(process, &walker, &mut found);

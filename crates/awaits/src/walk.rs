@@ -10,7 +10,7 @@ use crate::walker::{AWAITED, Walker, is_box};
 use crate::{joins, names, opaque_futures, wrapper};
 use stackglass_layouts::Shape;
 use stackglass_profile::runtimes::{INSTRUMENTED, futures, is_generic, tokio};
-use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, WaitTarget};
+use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, WaitTarget};
 use std::cell::{Cell, RefCell};
 
 /// Deepest nesting of values.
@@ -61,6 +61,8 @@ struct Place<'n> {
     is_own: bool,
     /// Name of the coroutine that awaits.
     within: &'n str,
+    /// What the function around it waits for, if that is known.
+    shared: Option<(SharedKind, u64)>,
     /// What is looked for: coroutines, or in futures without any, leaves.
     part: Part,
 }
@@ -92,7 +94,8 @@ impl Walker<'_> {
         };
         let mut stack = Vec::new();
         let (node, role) = (Needs::ROOT, Role::Single);
-        let place = Place { depth: 0, node, role, is_own: true, within: "", part: Part::Future };
+        let place =
+            Place { depth: 0, node, role, is_own: true, within: "", shared: None, part: Part::Future };
         walk.future(future, place, &mut stack);
         Walked {
             stack,
@@ -290,6 +293,7 @@ impl<'a> Walk<'a, '_> {
         let place = Place {
             node: node(if index > 2 { Kind::All } else { Kind::Open }),
             within: &layout.name,
+            shared: place.shared.or_else(|| self.shared_of(value, variant, &function)),
             is_own: true,
             ..place.deeper()
         };

@@ -53,6 +53,14 @@ impl Dropped {
         (sets || self.is_whole).then_some(sets)
     }
 
+    /// What it makes of a word that is asked for: `Some(None)` if it certainly leaves it as it is.
+    pub fn changes(&self, word: u64) -> Option<Option<u64>> {
+        match self.words.iter().find(|(address, _)| *address == word) {
+            Some((_, value)) => Some(Some(*value)),
+            None => self.is_whole.then_some(None),
+        }
+    }
+
     /// The addresses of all that it gives back, closes or changes.
     pub fn addresses(&self) -> impl Iterator<Item = u64> {
         let releases = self.releases.iter().map(|release| release.semaphore);

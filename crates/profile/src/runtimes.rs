@@ -37,6 +37,10 @@ pub mod tokio {
     pub const BLOCKING_TASK: &str = "tokio::runtime::blocking::task::BlockingTask";
     /// The scheduler of such functions.
     pub const BLOCKING_SCHEDULE: &str = "tokio::runtime::blocking::schedule::BlockingSchedule";
+    /// The block of a pool of threads for such functions.
+    pub const BLOCKING_POOL_BLOCK: &str = "alloc::sync::ArcInner<tokio::runtime::blocking::pool::Inner>";
+    /// A function in its queue.
+    pub const BLOCKING_POOL_TASK: &str = "tokio::runtime::blocking::pool::Task";
     /// What tasks of a `LocalSet` share.
     pub const LOCAL_SHARED: &str = "tokio::task::local::Shared";
     /// In the name of a function that polls tasks: the begin of the type of its runtime or set.
@@ -66,10 +70,28 @@ pub mod tokio {
     pub const NOTIFIED: &str = "tokio::sync::notify::Notified";
     /// The future that waits for the value of a `oneshot` channel.
     pub const ONESHOT_RECEIVER: &str = "tokio::sync::oneshot::Receiver";
-    /// The block that both ends of such a channel share.
-    pub const ONESHOT_BLOCK: &str = "alloc::sync::ArcInner<tokio::sync::oneshot::Inner";
+    /// The other end of such a channel.
+    pub const ONESHOT_SENDER: &str = "tokio::sync::oneshot::Sender";
     /// The begin of a block that holds a lock.
     pub const SHARED_SYNC: &str = "alloc::sync::ArcInner<tokio::sync::";
+
+    /// What wakes those that wait for a `Notify`.
+    pub const NOTIFY: &str = "tokio::sync::notify::Notify";
+    /// What waits for several tasks to arrive.
+    pub const BARRIER: &str = "tokio::sync::barrier::Barrier";
+    /// The function that waits at it.
+    pub const BARRIER_WAIT: &str = "tokio::sync::barrier::Barrier::wait";
+    /// Functions that wait for a message of a channel, by their receiver.
+    pub const RECEIVE: [&str; 5] = [
+        "tokio::sync::mpsc::bounded::Receiver::recv",
+        "tokio::sync::mpsc::bounded::Receiver::recv_many",
+        "tokio::sync::mpsc::unbounded::UnboundedReceiver::recv",
+        "tokio::sync::mpsc::unbounded::UnboundedReceiver::recv_many",
+        "tokio::sync::broadcast::Receiver::recv",
+    ];
+    /// Functions that wait for a new value of a `watch` channel.
+    pub const WATCH: [&str; 2] =
+        ["tokio::sync::watch::Receiver::changed", "tokio::sync::watch::Receiver::wait_for"];
 
     /// A timer.
     pub const SLEEP: &str = "tokio::time::sleep::Sleep";
@@ -116,6 +138,47 @@ pub mod futures {
     /// Such a set of futures.
     pub const UNORDERED: &str = "futures_util::stream::futures_unordered::FuturesUnordered";
 }
+
+/// Senders of channels.
+///
+/// Sources: `tokio/src/sync/`, flume 0.11, async-channel 2.
+pub const CHANNEL_SENDERS: [&str; 7] = [
+    "tokio::sync::mpsc::bounded::Sender",
+    "tokio::sync::mpsc::unbounded::UnboundedSender",
+    "tokio::sync::oneshot::Sender",
+    "tokio::sync::watch::Sender",
+    "tokio::sync::broadcast::Sender",
+    "flume::Sender",
+    "async_channel::Sender",
+];
+
+/// Receivers of these channels.
+pub const CHANNEL_RECEIVERS: [&str; 7] = [
+    "tokio::sync::mpsc::bounded::Receiver",
+    "tokio::sync::mpsc::unbounded::UnboundedReceiver",
+    "tokio::sync::oneshot::Receiver",
+    "tokio::sync::watch::Receiver",
+    "tokio::sync::broadcast::Receiver",
+    "flume::Receiver",
+    "async_channel::Receiver",
+];
+
+/// Futures that wait for a message of a channel.
+pub const RECEIVING: [&str; 2] = ["flume::async::RecvFut", "async_channel::Recv"];
+/// Futures that wait for room in a channel.
+pub const SENDING: [&str; 2] = ["flume::async::SendFut", "async_channel::Send"];
+
+/// Locks of other libraries whose futures and guards are known: path of the lock, of the future, begin of the path of guards.
+///
+/// Sources: async-lock 3, futures-util 0.3.
+pub const OTHER_MUTEXES: [(&str, &str, &str); 2] = [
+    ("async_lock::mutex::Mutex", "async_lock::mutex::Lock", "async_lock::mutex::MutexGuard"),
+    (
+        "futures_util::lock::mutex::Mutex",
+        "futures_util::lock::mutex::MutexLockFuture",
+        "futures_util::lock::mutex::MutexGuard",
+    ),
+];
 
 /// A future with a span of the crate `tracing`.
 pub const INSTRUMENTED: &str = "tracing::instrument::Instrumented";

@@ -15,6 +15,8 @@ pub struct TaskDump {
     pub runtimes: Vec<AsyncRuntime>,
     /// Its tasks, by runtime and id.
     pub tasks: Vec<DumpedTask>,
+    /// Its pools of threads for functions of `spawn_blocking`.
+    pub pools: Vec<BlockingPool>,
     /// Locks and channels for which tasks wait.
     pub locks: Vec<Lock>,
     /// Tasks that wait for each other.
@@ -54,6 +56,17 @@ pub struct AsyncRuntime {
     pub name: String,
 }
 
+/// A pool of threads that run functions of `spawn_blocking`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockingPool {
+    /// Number of functions that run, if it is known.
+    pub busy: Option<u64>,
+    /// Number of functions that wait for a thread.
+    pub queued: u64,
+    /// It may have no more threads, and all of them run something.
+    pub is_exhausted: bool,
+}
+
 /// A task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DumpedTask {
@@ -77,6 +90,8 @@ pub struct DumpedTask {
     pub stack: Vec<AwaitFrame>,
     /// What it waits for, in all of its branches, as far as it is known.
     pub waits: Vec<WaitTarget>,
+    /// It waits, and its runtime has no waker of it: nothing can wake it.
+    pub has_no_waker: bool,
     /// How long it has waited, ns, as far as that is known.
     pub waited: Option<Nanos>,
     /// The thread that polls it, or runs its function, as far as that is known.
@@ -132,6 +147,8 @@ pub enum TaskState {
     Finished,
     /// It is a function of `spawn_blocking`, not a future.
     Blocking,
+    /// It is such a function, and waits for a thread.
+    Queued,
     /// It is the future of a `block_on`, on the stack of a thread with this kernel id.
     BlockOn(u32),
 }
@@ -145,6 +162,7 @@ impl TaskState {
             TaskState::Running => "running",
             TaskState::Finished => "finished",
             TaskState::Blocking => "blocking",
+            TaskState::Queued => "queued",
             TaskState::BlockOn(_) => "block_on",
         }
     }
@@ -197,12 +215,20 @@ pub enum WaitTarget {
 pub enum SharedKind {
     /// `tokio::sync::Mutex`.
     Mutex,
+    /// `async_lock::Mutex` or `futures::lock::Mutex`.
+    OtherMutex,
     /// `tokio::sync::RwLock`.
     RwLock,
     /// `tokio::sync::Semaphore`.
     Semaphore,
-    /// A `tokio::sync::mpsc` channel that is full.
+    /// A channel that is full.
     FullChannel,
+    /// A channel without a message.
+    EmptyChannel,
+    /// `tokio::sync::watch`.
+    Watch,
+    /// `tokio::sync::Barrier`.
+    Barrier,
     /// `tokio::sync::Notify`.
     Notify,
     /// `tokio::sync::oneshot`.
@@ -213,10 +239,13 @@ impl SharedKind {
     /// Its name as a programmer writes it.
     pub fn name(self) -> &'static str {
         match self {
-            SharedKind::Mutex => "Mutex",
+            SharedKind::Mutex | SharedKind::OtherMutex => "Mutex",
             SharedKind::RwLock => "RwLock",
             SharedKind::Semaphore => "Semaphore",
             SharedKind::FullChannel => "full channel",
+            SharedKind::EmptyChannel => "empty channel",
+            SharedKind::Watch => "watch channel",
+            SharedKind::Barrier => "Barrier",
             SharedKind::Notify => "Notify",
             SharedKind::Oneshot => "oneshot channel",
         }
@@ -234,9 +263,13 @@ pub struct Lock {
     pub holders: Vec<Holder>,
     /// Tasks that wait for it, by index.
     pub waiters: Vec<usize>,
+    /// How many tasks have arrived at a barrier, and how many must.
+    pub arrived: Option<(u64, u64)>,
+    /// The number of ends of a channel that can end the wait, as the channel counts them.
+    pub ends: Option<u64>,
 }
 
-/// A task with a guard of a lock, the receiver of a full channel, or the sender of a oneshot channel.
+/// A task with a guard of a lock, or with the end of a channel that others wait for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holder {
     /// Index of the task in [`TaskDump::tasks`].
@@ -250,6 +283,8 @@ pub struct Holder {
     pub is_certain: bool,
     /// Number of permits that it holds: several if it writes. 0 if that is not known.
     pub permits: u64,
+    /// It has it through an `Arc`, as others may.
+    pub is_shared: bool,
 }
 
 /// A cycle of tasks, each of which waits for the next.

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
 
+/// Threads for functions of `spawn_blocking`, in `pool`.
+const POOL: usize = 4;
+
 static LOCK: Mutex<u32> = Mutex::new(1);
 /// How many tasks have come to the place where they block.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
@@ -18,6 +21,9 @@ pub fn run(kind: &str) {
         "multi" => tokio::runtime::Builder::new_multi_thread(),
         _ => tokio::runtime::Builder::new_current_thread(),
     };
+    if kind == "pool" {
+        builder.max_blocking_threads(POOL);
+    }
     let runtime = builder.worker_threads(12).enable_all().build().expect("a runtime can be made");
     let held = LOCK.lock().expect("nothing panics");
     // The current-thread runtime runs nothing before `block_on`.
@@ -55,6 +61,7 @@ fn start(kind: &str) {
         "function" => crate::start("function", "", calls_function()),
         "yields" => crate::start("yields", "", yields()),
         "short" => crate::start("short", "", short()),
+        "pool" => crate::start("pool", "", fills_pool()),
         "woken" => {
             let (there, back) = (mpsc::channel(1), mpsc::channel(1));
             crate::start("woken", "", plays(there.0, back.1));
@@ -62,6 +69,14 @@ fn start(kind: &str) {
         }
         _ => panic!("no such kind"),
     }
+}
+
+/// Starts more functions than there are threads for them.
+async fn fills_pool() {
+    for _ in 0..POOL + 3 {
+        tokio::task::spawn_blocking(|| std::thread::sleep(HOUR));
+    }
+    tokio::time::sleep(HOUR).await;
 }
 
 async fn sleeps() {

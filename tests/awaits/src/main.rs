@@ -3,7 +3,7 @@
 //! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N`
 //! starts many, `awaits scattered N K` with K KiB after each, `awaits busy N` tasks that never rest, `awaits churn` tasks that end
 //! at once, `awaits deadlock` tasks that wait for each other, `awaits cycles` more of them, `awaits branches` those with several
-//! branches, `awaits leaves` tasks that wait for tasks, `awaits selects` tasks that wait in `select!`, `awaits holds` tasks that
+//! branches, `awaits leaves` tasks that wait for tasks, `awaits ends` tasks that wait for what others have, `awaits selects` tasks that wait in `select!`, `awaits holds` tasks that
 //! hold locks in many ways, `awaits hang` a server in which all requests wait for one, `awaits bare` a task of a library without
 //! debug information, `awaits block KIND` tasks whose polls last. The last line is
 //! `READY`.
@@ -27,6 +27,8 @@ mod bulk;
 #[cfg(not(feature = "wrapped"))]
 mod cycles;
 mod deadlocks;
+#[cfg(not(feature = "wrapped"))]
+mod ends;
 #[cfg(feature = "wrapped")]
 mod executors;
 #[cfg(not(feature = "wrapped"))]
@@ -124,6 +126,8 @@ fn main() {
             ["deadlock"] | ["own-dump", "deadlock"] => deadlocks::start_tasks().await,
             #[cfg(not(feature = "wrapped"))]
             ["cycles"] => cycles::start_tasks().await,
+            #[cfg(not(feature = "wrapped"))]
+            ["ends"] => ends::start_tasks().await,
             #[cfg(not(feature = "wrapped"))]
             ["leaves"] => leaves::start_tasks().await,
             ["bare"] => shapes::with_a_bare_one(),

@@ -145,6 +145,10 @@ impl<'s> Progress<'s> {
                             self.blockers.entry(number).or_default().push(hold);
                             self.missing[number] += 1;
                         }
+                        // Whichever of them goes on may send a message, or give enough permits back.
+                        if lock.is_some_and(|lock| is_one_enough(lock.kind)) {
+                            self.missing[number] = self.missing[number].min(1);
+                        }
                         if self.missing[number] == 0 {
                             self.goes_on(number);
                         }
@@ -249,7 +253,10 @@ impl<'s> Progress<'s> {
                         let via = WaitTarget::Shared { kind, address };
                         let holds = self.blockers.get(&(first + id)).into_iter().flatten();
                         let holds = holds.map(|hold| &self.holds[*hold]).filter(|hold| !hold.is_released);
-                        found.extend(holds.map(|hold| Need { of: hold.task, via }));
+                        let holds: Vec<usize> = holds.map(|hold| hold.task).collect();
+                        // Of several holders, the others are of more interest.
+                        let is_of = |of: &usize| *of != task || !is_one_enough(kind) || holds.len() == 1;
+                        found.extend(holds.iter().copied().filter(is_of).map(|of| Need { of, via }));
                     }
                     _ => {}
                 }
@@ -258,6 +265,11 @@ impl<'s> Progress<'s> {
         };
         (0..self.tasks.len()).map(of_task).collect()
     }
+}
+
+/// Whether a wait ends as soon as one of the holders goes on.
+fn is_one_enough(kind: SharedKind) -> bool {
+    matches!(kind, SharedKind::Semaphore | SharedKind::EmptyChannel)
 }
 
 /// The holders without which a wait does not end.
@@ -276,8 +288,22 @@ fn blockers(lock: &Lock, permits: u64, is_certain: bool) -> Vec<&Holder> {
         (SharedKind::RwLock, _) => {
             certain.filter(is_sure).filter(|holder| holder.permits > 1 || permits > 1).collect()
         }
-        (SharedKind::FullChannel | SharedKind::Oneshot, [_]) => certain.collect(),
-        // Others may add permits to a semaphore or notify.
+        (SharedKind::FullChannel | SharedKind::Oneshot, [holder])
+            if !holder.is_shared && lock.ends.is_none_or(|ends| ends == 1) =>
+        {
+            certain.collect()
+        }
+        (SharedKind::OtherMutex, [_]) => certain.filter(is_sure).collect(),
+        // Others may add permits, or make a sender of a weak one.
+        (SharedKind::Semaphore, _) if !is_certain => certain.collect(),
+        (SharedKind::EmptyChannel, holders)
+            if !is_certain
+                && lock.ends == Some(holders.len() as u64)
+                && holders.iter().all(|holder| holder.is_certain && !holder.is_shared) =>
+        {
+            certain.collect()
+        }
+        // Others may notify.
         _ => Vec::new(),
     }
 }

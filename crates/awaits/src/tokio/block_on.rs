@@ -27,14 +27,13 @@ const MOST_ELEMENTS: u64 = 16;
 /// Pointers below are those of empty lists.
 const LOWEST: u64 = 4096;
 
-/// Adds the future of each thread that waits in `block_on` and has none yet.
+/// Adds the future of each thread that waits in `block_on` and has none yet, and counts those that are not found.
 pub(super) fn add(process: &Process<'_>, walker: &Walker<'_>, found: &mut Found) {
     let types = future_types(walker);
     let parks = parks(process);
     if types.is_empty() || parks.is_empty() {
         return;
     }
-    let mut missing = 0;
     for thread in threads::stacks(process.image, process.modules) {
         let tid = process.image.threads[thread.index].tid;
         let is_known = found.dump.tasks.iter().any(|task| task.state == TaskState::BlockOn(tid));
@@ -49,7 +48,7 @@ pub(super) fn add(process: &Process<'_>, walker: &Walker<'_>, found: &mut Found)
         let Some(parked) = parked else { continue };
         let end = thread.end.min(parked.range.end.saturating_add(MOST_BYTES));
         let Some(future) = find(walker, &types, parked.range.end..end) else {
-            missing += 1;
+            found.missing_roots += 1;
             continue;
         };
         let walked = walker.walk(future);
@@ -64,13 +63,6 @@ pub(super) fn add(process: &Process<'_>, walker: &Walker<'_>, found: &mut Found)
             waits: walked.waits,
             ..DumpedTask::default()
         });
-    }
-    if missing > 0 {
-        let what = match missing {
-            1 => "one future of `block_on` is".to_owned(),
-            count => format!("{count} futures of `block_on` are"),
-        };
-        found.dump.remarks.push(format!("{what} not shown: optimized code does not tell where"));
     }
 }
 

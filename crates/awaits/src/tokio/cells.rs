@@ -12,6 +12,7 @@ use std::sync::Arc;
 const RUNNING: u64 = 0b1;
 const COMPLETE: u64 = 0b10;
 const NOTIFIED: u64 = 0b100;
+const JOIN_INTEREST: u64 = 0b1000;
 const REFERENCE_SHIFT: u32 = 6;
 /// More references than a program can have.
 const MOST_REFERENCES: u64 = 1 << 32;
@@ -205,6 +206,15 @@ impl TaskCell {
             is_complete: word & COMPLETE != 0,
             is_notified: word & NOTIFIED != 0,
         }
+    }
+
+    /// Whether it has no waker: each waker of a task counts as a reference, as do the runtime's list and a `JoinHandle`. What may
+    /// abort the task counts as well.
+    pub fn has_no_waker(&self, values: &Values<'_>) -> bool {
+        self.state_word(values).is_some_and(|word| {
+            let others = 1 + u64::from(word & JOIN_INTEREST != 0);
+            word & (RUNNING | COMPLETE | NOTIFIED) == 0 && word >> REFERENCE_SHIFT == others
+        })
     }
 
     /// What it holds.

@@ -21,6 +21,13 @@ pub(super) struct Scheduler {
     shared: Value,
 }
 
+impl Scheduler {
+    /// A field of the runtime's part.
+    pub fn part(&self, values: &Values<'_>, path: &[&str]) -> Option<Value> {
+        values.path(self.shared, path)
+    }
+}
+
 /// The runtimes that one of these blocks leads to.
 pub(super) fn schedulers(values: &Values<'_>, cells: &Cells<'_>, blocks: &[u64]) -> Vec<Scheduler> {
     let mut schedulers: Vec<Scheduler> = Vec::new();

@@ -55,5 +55,7 @@ pub(super) fn add(
         found.hold(walker, future, free.map(|free| (free, header)), needs);
     }
     let name = future.map_or(type_name, |future| name_of(walker, future, &stack));
-    found.dump.tasks.push(DumpedTask { id, runtime, state, name, stack, waits, ..DumpedTask::default() });
+    let has_no_waker = state == TaskState::Waiting && runtime.is_some() && cell.has_no_waker(walker.values);
+    let task = DumpedTask { id, runtime, state, name, stack, waits, has_no_waker, ..DumpedTask::default() };
+    found.dump.tasks.push(task);
 }

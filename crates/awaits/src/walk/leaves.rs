@@ -3,12 +3,15 @@
 use super::{Place, Walk};
 use crate::futures::{Form, Part, form};
 use crate::needs::{Content, Kind};
-use crate::values::Value;
+use crate::values::{Value, Values};
 use crate::walker::is_box;
-use crate::{join_set, names, opaque_futures, wrapper};
-use stackglass_layouts::Shape;
-use stackglass_profile::runtimes::tokio;
+use crate::{ends, join_set, names, opaque_futures, wrapper};
+use stackglass_layouts::{Shape, Variant};
+use stackglass_profile::runtimes::{OTHER_MUTEXES, RECEIVING, SENDING, is_generic, tokio};
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, WaitTarget};
+
+/// Deepest nesting of a mutex in a future that waits for it.
+const DEEPEST: u32 = 8;
 
 impl Walk<'_, '_> {
     /// A future without the pointers and wrappers around it, and whether one of the pointers only borrows it.
@@ -96,6 +99,9 @@ impl Walk<'_, '_> {
     /// What a leaf waits for.
     fn target(&self, leaf: Value, place: Place<'_>) -> Option<WaitTarget> {
         let values = self.values();
+        if let Some((kind, address)) = place.shared {
+            return Some(WaitTarget::Shared { kind, address });
+        }
         let shared = |kind, field: &str| {
             let address = values.target(values.field(leaf, field)?)?.address;
             Some(WaitTarget::Shared { kind, address })
@@ -116,7 +122,45 @@ impl Walk<'_, '_> {
             }
             tokio::NOTIFIED => shared(SharedKind::Notify, "notify"),
             tokio::ONESHOT_RECEIVER => shared(SharedKind::Oneshot, "inner"),
-            _ => None,
+            name => other_target(values, leaf, name),
         }
     }
+
+    /// What a function of tokio waits for with all that it awaits: the channel of its receiver, or the barrier.
+    pub(super) fn shared_of(
+        &self,
+        coroutine: Value,
+        variant: &Variant,
+        function: &str,
+    ) -> Option<(SharedKind, u64)> {
+        let values = self.values();
+        let kind = match function {
+            tokio::BARRIER_WAIT => SharedKind::Barrier,
+            _ if tokio::RECEIVE.contains(&function) => SharedKind::EmptyChannel,
+            _ if tokio::WATCH.contains(&function) => SharedKind::Watch,
+            _ => return None,
+        };
+        let own = variant.fields.iter().find(|field| &*field.name == "self")?;
+        let own = coroutine.part(own)?;
+        let address = match kind {
+            SharedKind::Barrier => ends::find(values, own, 4, &|name| name == tokio::BARRIER)?.address,
+            _ => ends::channel(values, own)?.address,
+        };
+        Some((kind, address))
+    }
+}
+
+/// What a future of another library waits for.
+fn other_target(values: &Values<'_>, leaf: Value, name: &str) -> Option<WaitTarget> {
+    let kind = match () {
+        () if RECEIVING.contains(&name) => SharedKind::EmptyChannel,
+        () if SENDING.contains(&name) => SharedKind::FullChannel,
+        () => {
+            let (mutex, ..) = OTHER_MUTEXES.iter().find(|(_, future, _)| *future == name)?;
+            let mutex = ends::find(values, leaf, DEEPEST, &|name| is_generic(name, mutex))?;
+            let address = values.field(mutex, "state")?.address;
+            return Some(WaitTarget::Shared { kind: SharedKind::OtherMutex, address });
+        }
+    };
+    Some(WaitTarget::Shared { kind, address: ends::channel(values, leaf)?.address })
 }

@@ -5,8 +5,8 @@
 
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::task_dump::{
-    AsyncRuntime, AwaitFrame, AwaitPoint, AwaitSource, Deadlock, DumpedTask, Holder, Lock, PollingThread,
-    SharedKind, TaskDump, TaskState, WaitTarget,
+    AsyncRuntime, AwaitFrame, AwaitPoint, AwaitSource, BlockingPool, Deadlock, DumpedTask, Holder, Lock,
+    PollingThread, SharedKind, TaskDump, TaskState, WaitTarget,
 };
 use stackglass_profile::{Frame, Nanos};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,13 +19,17 @@ const DEEPEST: u32 = 2000;
 /// Most reasons why a chain ends.
 const MOST_REASONS: usize = 64;
 
-const KINDS: [SharedKind; 6] = [
+const KINDS: [SharedKind; 10] = [
     SharedKind::Mutex,
     SharedKind::RwLock,
     SharedKind::Semaphore,
     SharedKind::FullChannel,
     SharedKind::Notify,
     SharedKind::Oneshot,
+    SharedKind::EmptyChannel,
+    SharedKind::Watch,
+    SharedKind::Barrier,
+    SharedKind::OtherMutex,
 ];
 const SOURCES: [AwaitSource; 2] = [AwaitSource::Types, AwaitSource::RootName];
 
@@ -37,6 +41,11 @@ pub(super) fn encode(dump: &TaskDump) -> Vec<u8> {
     to.text(&dump.program);
     to.list(&dump.runtimes, |to, runtime| to.text(&runtime.name));
     to.list(&dump.tasks, Encoder::task);
+    to.list(&dump.pools, |to, pool| {
+        to.option(pool.busy, Encoder::number);
+        to.number(pool.queued);
+        to.flag(pool.is_exhausted);
+    });
     to.list(&dump.locks, |to, lock| {
         to.kind(lock.kind);
         to.number(lock.address);
@@ -46,8 +55,14 @@ pub(super) fn encode(dump: &TaskDump) -> Vec<u8> {
             to.flag(holder.is_described);
             to.flag(holder.is_certain);
             to.number(holder.permits);
+            to.flag(holder.is_shared);
         });
         to.list(&lock.waiters, |to, waiter| to.number(*waiter as u64));
+        to.option(lock.arrived, |to, (arrived, all)| {
+            to.number(arrived);
+            to.number(all);
+        });
+        to.option(lock.ends, Encoder::number);
     });
     to.list(&dump.deadlocks, |to, deadlock| {
         to.list(&deadlock.tasks, |to, task| to.number(*task as u64));
@@ -71,6 +86,13 @@ pub(super) fn decode(bytes: &[u8]) -> Option<TaskDump> {
         program: from.text()?.to_string(),
         runtimes: from.list(|from| Some(AsyncRuntime { name: from.text()?.to_string() }))?,
         tasks: from.list(Decoder::task)?,
+        pools: from.list(|from| {
+            Some(BlockingPool {
+                busy: from.option(Decoder::number)?,
+                queued: from.number()?,
+                is_exhausted: from.flag()?,
+            })
+        })?,
         locks: from.list(|from| {
             Some(Lock {
                 kind: from.kind()?,
@@ -82,9 +104,12 @@ pub(super) fn decode(bytes: &[u8]) -> Option<TaskDump> {
                         is_described: from.flag()?,
                         is_certain: from.flag()?,
                         permits: from.number()?,
+                        is_shared: from.flag()?,
                     })
                 })?,
                 waiters: from.list(|from| Some(from.number()? as usize))?,
+                arrived: from.option(|from| Some((from.number()?, from.number()?)))?,
+                ends: from.option(Decoder::number)?,
             })
         })?,
         deadlocks: from.list(|from| {
@@ -183,6 +208,7 @@ impl<'a> Encoder<'a> {
             TaskState::Finished => (3, 0),
             TaskState::Blocking => (4, 0),
             TaskState::BlockOn(tid) => (5, tid),
+            TaskState::Queued => (6, 0),
         };
         self.number(state);
         self.number(tid.into());
@@ -192,6 +218,7 @@ impl<'a> Encoder<'a> {
         self.number(SOURCES.iter().position(|known| *known == task.source).unwrap_or(0) as u64);
         self.frames(&task.stack);
         self.list(&task.waits, |to, target| to.target(*target));
+        self.flag(task.has_no_waker);
         self.option(task.waited, |to, waited| to.number(waited.0));
         self.option(task.thread.as_ref(), |to, thread| {
             to.number(thread.tid.into());
@@ -313,6 +340,7 @@ impl Decoder<'_> {
                 (3, _) => TaskState::Finished,
                 (4, _) => TaskState::Blocking,
                 (5, tid) => TaskState::BlockOn(tid as u32),
+                (6, _) => TaskState::Queued,
                 _ => return None,
             },
             name: self.text()?,
@@ -321,6 +349,7 @@ impl Decoder<'_> {
             source: *SOURCES.get(usize::try_from(self.number()?).ok()?)?,
             stack: self.frames(0)?,
             waits: self.list(Self::target)?,
+            has_no_waker: self.flag()?,
             waited: self.option(|from| Some(Nanos(from.number()?)))?,
             thread: self.option(|from| {
                 Some(PollingThread {
@@ -427,16 +456,32 @@ mod tests {
             source: AwaitSource::RootName,
             stack: vec![stack],
             waits: waits.to_vec(),
+            has_no_waker: true,
             waited: Some(Nanos(1)),
             thread: Some(thread),
         };
-        let holder = Holder { task: 1, line: Some(place), is_described: true, is_certain: false, permits: 1 };
-        let lock = Lock { kind: SharedKind::Mutex, address: 4096, holders: vec![holder], waiters: vec![0] };
+        let holder = Holder {
+            task: 1,
+            line: Some(place),
+            is_described: true,
+            is_certain: false,
+            permits: 1,
+            is_shared: true,
+        };
+        let lock = Lock {
+            kind: SharedKind::Barrier,
+            address: 4096,
+            holders: vec![holder],
+            waiters: vec![0],
+            arrived: Some((2, 3)),
+            ends: Some(1),
+        };
         TaskDump {
             pid: 7,
             program: "app".to_owned(),
             runtimes: vec![AsyncRuntime { name: "tokio".to_owned() }],
             tasks: vec![task.clone(), DumpedTask { runtime: None, thread: None, ..task }],
+            pools: vec![BlockingPool { busy: Some(512), queued: 30, is_exhausted: true }],
             locks: vec![lock],
             deadlocks: vec![Deadlock { tasks: vec![0, 1], via: vec![shared], is_certain: true }],
             pause: Nanos(3),

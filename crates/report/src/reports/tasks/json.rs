@@ -1,6 +1,7 @@
 //! Tasks for programs, as documented in `docs/json.md`.
 
 use super::groups::{TaskGroup, groups};
+use super::text::group_name;
 use super::threads::JsonThread;
 use super::{origins, threads};
 use crate::text::json::{self, InLine, Rows};
@@ -31,6 +32,8 @@ struct Report<'a, G> {
     tasks: usize,
     groups: G,
     blocking: Vec<u64>,
+    pools: Vec<Pool>,
+    without_waker: Vec<u64>,
     deadlocks: Vec<Deadlock>,
     locks: Vec<Lock<'a>>,
     pause: u64,
@@ -43,6 +46,7 @@ struct Group<'a> {
     ids: Vec<u64>,
     state: &'a str,
     name: &'a str,
+    root: &'a str,
     tid: Option<u32>,
     stack: InLine<Stack<'a>>,
     source: &'static str,
@@ -77,6 +81,13 @@ struct Branches<'a> {
 }
 
 #[derive(Serialize)]
+struct Pool {
+    busy: Option<u64>,
+    queued: u64,
+    exhausted: bool,
+}
+
+#[derive(Serialize)]
 struct Deadlock {
     tasks: Vec<u64>,
     via: Vec<String>,
@@ -89,6 +100,9 @@ struct Lock<'a> {
     address: String,
     holders: Vec<Holder<'a>>,
     waiters: Vec<u64>,
+    arrived: Option<u64>,
+    expected: Option<u64>,
+    ends: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -111,6 +125,12 @@ impl Serialize for JsonTasks<'_> {
             tasks: dump.count(),
             groups: Rows(groups.iter().map(|group| Group::from_group(dump, group))),
             blocking: ids(dump, &dump.blocking()),
+            without_waker: ids(dump, &without_waker(dump).collect::<Vec<_>>()),
+            pools: dump
+                .pools
+                .iter()
+                .map(|pool| Pool { busy: pool.busy, queued: pool.queued, exhausted: pool.is_exhausted })
+                .collect(),
             deadlocks: dump.deadlocks.iter().map(|cycle| Deadlock::from_cycle(dump, cycle)).collect(),
             locks: dump.locks.iter().map(|lock| Lock::from_shared(dump, lock)).collect(),
             pause: dump.pause.0,
@@ -118,6 +138,11 @@ impl Serialize for JsonTasks<'_> {
         };
         report.serialize(serializer)
     }
+}
+
+/// The tasks that nothing can wake, by index.
+pub(super) fn without_waker(dump: &TaskDump) -> impl Iterator<Item = usize> {
+    (0..dump.tasks.len()).filter(|task| dump.tasks[*task].has_no_waker)
 }
 
 /// The runtime's ids of tasks, which are given by index.
@@ -131,7 +156,8 @@ impl<'a> Group<'a> {
             count: group.tasks.len(),
             ids: ids(dump, &group.tasks).into_iter().filter(|id| *id != 0).collect(),
             state: group.state.word(),
-            name: &group.name,
+            name: group_name(group),
+            root: &group.name,
             tid: match group.state {
                 TaskState::BlockOn(tid) => Some(tid),
                 _ => None,
@@ -203,6 +229,9 @@ impl Lock<'_> {
             address: format!("{:#x}", lock.address),
             holders: holders.collect(),
             waiters: ids(dump, &lock.waiters),
+            arrived: lock.arrived.map(|(arrived, _)| arrived),
+            expected: lock.arrived.map(|(_, all)| all),
+            ends: lock.ends,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::TasksText;
 use super::groups::{TaskGroup, groups, is_library};
-use super::json::target_text;
+use super::json::{target_text, without_waker};
 use super::lines::{INDENT, NAMED, ShownFrame, note, place_text};
 use super::{origins, threads, tree};
 use crate::text::columns::{cut_left, wrap};
@@ -33,7 +33,9 @@ pub(super) fn write(text: &TasksText, dump: &TaskDump, tree: bool, out: &mut dyn
         let note = "  It is none if a guard was given to drop(), or if a branch of try_join! fails.";
         Line::from_text(Paint::Grey, note).cut(text.cols).write(text.style, out)?;
     }
+    write_without_waker(text, dump, out)?;
     threads::write_blocking(text, dump, out)?;
+    threads::write_pools(text, dump, out)?;
     let mut end = Vec::new();
     origins::write_sources(text, dump, &mut end)?;
     let out = whole_out;
@@ -101,6 +103,7 @@ fn head(text: &TasksText, dump: &TaskDump, groups: usize, out: &mut dyn Write) -
         (TaskState::Ready, "ready"),
         (TaskState::Running, "running"),
         (TaskState::Blocking, "blocking"),
+        (TaskState::Queued, "queued"),
         (TaskState::Finished, "finished"),
     ];
     let counts: Vec<String> = states
@@ -168,9 +171,13 @@ fn write_deadlock(
     for ((task, other), via) in deadlock.tasks.iter().zip(next).zip(&deadlock.via).take(NAMED) {
         let what = match via {
             WaitTarget::Task(_) => format!("for {}", task_text(dump, *other, false)),
-            WaitTarget::Shared { kind, .. } if task == other => {
-                format!("for the {} that it holds", kind.name())
-            }
+            WaitTarget::Shared { kind, .. } if task == other => match kind {
+                SharedKind::EmptyChannel | SharedKind::Oneshot | SharedKind::Watch => {
+                    format!("for the {} of which it has the sender", kind.name())
+                }
+                SharedKind::FullChannel => "for the full channel of which it has the receiver".to_owned(),
+                _ => format!("for the {} that it holds", kind.name()),
+            },
             WaitTarget::Shared { kind, .. } => {
                 format!("for the {} of {}", kind.name(), task_text(dump, *other, false))
             }
@@ -184,6 +191,25 @@ fn write_deadlock(
     if deadlock.tasks.len() > NAMED {
         let more = deadlock.tasks.len() - NAMED;
         Line::from_text(Paint::Grey, format!("  and so on: {more} more tasks")).write(text.style, out)?;
+    }
+    Ok(())
+}
+
+/// `nothing can wake task 12 (worker, main.rs:31)`.
+fn write_without_waker(text: &TasksText, dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
+    let tasks: Vec<usize> = without_waker(dump).collect();
+    let most = if text.everything { usize::MAX } else { NAMED };
+    for task in tasks.iter().take(most) {
+        let sentence = format!("nothing can wake {}: no waker of it is left", task_text(dump, *task, true));
+        for (number, part) in wrap(&sentence, text.cols.saturating_sub(2)).into_iter().enumerate() {
+            let indent = if number == 0 { "" } else { "  " };
+            Line::from_text(Paint::Red, format!("{indent}{part}")).write(text.style, out)?;
+        }
+    }
+    if tasks.len() > most {
+        let more = counted((tasks.len() - most) as u64, "more task", "more tasks");
+        let line = format!("  nor {more}: {} them", text.rest);
+        Line::from_text(Paint::Grey, line).cut(text.cols).write(text.style, out)?;
     }
     Ok(())
 }
@@ -235,6 +261,9 @@ fn innermost_own(frames: &[AwaitFrame]) -> Option<&AwaitFrame> {
 
 /// `, held by task 15 at main.rs:40`. Without a line of the guard, the task's function and line tell which task it is.
 fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
+    if is_channel(lock.kind) {
+        return ends_text(dump, lock);
+    }
     let name = |holder: &Holder| match dump.tasks[holder.task].state {
         _ if holder.line.is_none() => task_text(dump, holder.task, true),
         TaskState::BlockOn(tid) => format!("block_on of thread {tid}"),
@@ -244,13 +273,10 @@ fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
         let place = holder.line.as_ref().map(|(file, line)| format!(" at {}", place_text(file, *line)));
         place.unwrap_or_default()
     };
+    let has_one = matches!(lock.kind, SharedKind::Mutex | SharedKind::OtherMutex);
     match &lock.holders[..] {
         [] => String::new(),
-        [one] if one.is_certain => match lock.kind {
-            SharedKind::FullChannel => format!(", whose receiver is in {}", name(one)),
-            SharedKind::Oneshot => format!(", whose sender is in {}", name(one)),
-            _ => format!(", held by {}{}", name(one), place(one)),
-        },
+        [one] if one.is_certain => format!(", held by {}{}", name(one), place(one)),
         [one, other] if lock.holders.iter().all(|holder| holder.is_certain) => {
             format!(", held by {} and {}", name(one), name(other))
         }
@@ -261,14 +287,66 @@ fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
             format!(", probably held by {}{}", name(one), place(one))
         }
         // Guards that are moved away look like those that are not, and a mutex has one holder.
-        [one, other] if lock.kind == SharedKind::Mutex => {
+        [one, other] if has_one => {
             format!(", probably held by {} or {}", name(one), name(other))
         }
-        [one, rest @ ..] if lock.kind == SharedKind::Mutex => {
+        [one, rest @ ..] if has_one => {
             format!(", probably held by {} or one of {} others", name(one), rest.len())
         }
         [one, rest @ ..] => format!(", probably held by {} and {} more", name(one), rest.len()),
     }
+}
+
+fn is_channel(kind: SharedKind) -> bool {
+    use SharedKind::{Barrier, EmptyChannel, FullChannel, Notify, Oneshot, Watch};
+    matches!(kind, Barrier | EmptyChannel | FullChannel | Notify | Oneshot | Watch)
+}
+
+/// `, whose sender is in task 5 (serve, main.rs:31)`.
+fn ends_text(dump: &TaskDump, lock: &Lock) -> String {
+    let arrived =
+        lock.arrived.map(|(arrived, all)| format!(" ({arrived} of {all} arrived)")).unwrap_or_default();
+    let end = match lock.kind {
+        SharedKind::FullChannel => Some("receiver"),
+        SharedKind::EmptyChannel | SharedKind::Oneshot | SharedKind::Watch => Some("sender"),
+        _ => None,
+    };
+    let all_certain = lock.holders.iter().all(|holder| holder.is_certain);
+    let probably = if all_certain { "" } else { "probably " };
+    let seen = lock.holders.len();
+    let tasks = match &lock.holders[..] {
+        [] => String::new(),
+        [one] => task_text(dump, one.task, true),
+        [one, other] => {
+            format!("{} and {}", task_text(dump, one.task, true), task_text(dump, other.task, false))
+        }
+        [one, rest @ ..] => {
+            format!("{} and {} more", task_text(dump, one.task, true), grouped(rest.len() as u64))
+        }
+    };
+    let text = match (end, lock.ends) {
+        (Some(_), None) if seen == 0 => String::new(),
+        (Some(end), Some(0)) => format!(", all of whose {end}s are gone"),
+        (Some(end), Some(1)) if seen == 0 => format!(", whose {end} is in no task that is read"),
+        (Some(end), Some(all)) if seen == 0 => {
+            format!(", whose {} {end}s are in no task that is read", grouped(all))
+        }
+        (Some(end), _) if lock.holders.iter().any(|holder| holder.is_shared) => {
+            let verb = if seen == 1 { "has" } else { "have" };
+            format!(", whose {end} {tasks} {probably}{verb} in an Arc")
+        }
+        (Some(end), Some(all)) if seen > 0 && all > 1 && (seen as u64) < all => {
+            format!(", one of whose {} {end}s is {probably}in {tasks}", grouped(all))
+        }
+        (Some(end), _) if seen == 1 => format!(", whose {end} is {probably}in {tasks}"),
+        (Some(end), _) => format!(", whose {end}s are {probably}in {tasks}"),
+        (None, _) if seen == 0 => String::new(),
+        (None, _) => {
+            let verb = if seen == 1 { "has" } else { "have" };
+            format!(", which {tasks} {probably}{verb}, too")
+        }
+    };
+    arrived + &text
 }
 
 /// A group in one line.
@@ -296,6 +374,13 @@ pub fn group_place(group: &TaskGroup<'_>) -> String {
     }
 }
 
+/// What a group is called: the function of the user's code in which its tasks are, or else their own.
+pub(super) fn group_name<'g>(group: &'g TaskGroup<'_>) -> &'g str {
+    let of_thread = || group.thread.and_then(threads::innermost_own).map(|frame| &frame.func);
+    let name = innermost_own(group.stack).map(|frame| &frame.function).or_else(of_thread);
+    name.unwrap_or(&group.name)
+}
+
 pub(super) fn write_group(
     text: &TasksText,
     dump: &TaskDump,
@@ -317,9 +402,7 @@ pub(super) fn write_group(
             }
         }
     }
-    let of_thread = || group.thread.and_then(threads::innermost_own).map(|frame| &frame.func);
-    let name = innermost_own(group.stack).map(|frame| &frame.function).or_else(of_thread);
-    let name = name.unwrap_or(&group.name);
+    let name = group_name(group);
     let room = text.cols.saturating_sub(line.width() + 4);
     line.plain(" in ").push(Paint::Cyan, short_function(&sanitize(name), room));
     let ids: Vec<u64> = group.tasks.iter().map(|task| dump.tasks[*task].id).filter(|id| *id != 0).collect();
@@ -413,17 +496,20 @@ fn write_waits(
         targets[at].1 += 1;
     }
     targets.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let lock_of = |address: u64| dump.locks.iter().find(|lock| lock.address == address);
     let is_shown = |target: &WaitTarget| match target {
         WaitTarget::Task(_) => true,
         // Servers have a notification at which all connections wait for the end.
-        WaitTarget::Shared { kind: SharedKind::Notify | SharedKind::Oneshot, .. } => text.everything,
+        WaitTarget::Shared { kind: SharedKind::Notify | SharedKind::Oneshot, address } => {
+            text.everything || lock_of(*address).is_some_and(|lock| !lock.holders.is_empty())
+        }
         WaitTarget::Shared { .. } => true,
     };
     let most = if text.everything { usize::MAX } else { NAMED };
     let shown: Vec<&(WaitTarget, usize)> = targets.iter().filter(|(target, _)| is_shown(target)).collect();
     for (target, count) in shown.iter().take(most) {
         let lock = match target {
-            WaitTarget::Shared { address, .. } => dump.locks.iter().find(|lock| lock.address == *address),
+            WaitTarget::Shared { address, .. } => lock_of(*address),
             WaitTarget::Task(_) => None,
         };
         let held = lock.map(|lock| holders_text(dump, lock)).unwrap_or_default();

@@ -6,7 +6,7 @@ use super::lines::{INDENT, NAMED, PLACE, ShownFrame, note};
 use crate::kinds;
 use crate::reports::json_frame::JsonFrame;
 use crate::text::columns::wrap;
-use crate::text::numbers::{counted, duration_text};
+use crate::text::numbers::{counted, duration_text, grouped};
 use crate::text::style::{Line, Paint};
 use serde::Serialize;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, PollingThread, TaskDump, TaskState};
@@ -42,6 +42,20 @@ pub(super) fn write_blocking(text: &TasksText, dump: &TaskDump, out: &mut dyn Wr
     Ok(())
 }
 
+/// Writes the pools whose threads all run functions, while others wait.
+pub(super) fn write_pools(text: &TasksText, dump: &TaskDump, out: &mut dyn Write) -> io::Result<()> {
+    for pool in dump.pools.iter().filter(|pool| pool.is_exhausted && pool.queued > 0) {
+        let busy = pool.busy.map_or_else(|| "all".to_owned(), grouped);
+        let queued = grouped(pool.queued);
+        let verb = if pool.queued == 1 { "waits" } else { "wait" };
+        let mut line = Line::new();
+        line.push(Paint::Red, "blocking pool exhausted: ")
+            .push(Paint::Bold, format!("{busy} busy, {queued} {verb}"));
+        line.cut(text.cols).write(text.style, out)?;
+    }
+    Ok(())
+}
+
 /// Writes what is known of the thread of a group's tasks.
 pub(super) fn write_thread(
     text: &TasksText,
@@ -54,6 +68,7 @@ pub(super) fn write_thread(
         return match group.state {
             TaskState::Running => note(text, "a thread polls it: `stackglass peek` shows all threads", out),
             TaskState::Blocking => note(text, "a function of spawn_blocking, on a thread of its own", out),
+            TaskState::Queued => note(text, "a function of spawn_blocking that waits for a thread", out),
             _ => Ok(()),
         };
     };

@@ -52,6 +52,7 @@ impl<'a> Merged<'a> {
             TaskState::Running if is_blocking(dump, group) => " (polled, blocks its worker)".to_owned(),
             TaskState::Running => " (polled now)".to_owned(),
             TaskState::Blocking => " (spawn_blocking)".to_owned(),
+            TaskState::Queued => " (spawn_blocking, waits for a thread)".to_owned(),
             TaskState::Finished => String::new(),
             TaskState::Waiting | TaskState::Ready if group.stack.is_empty() => " (no stack)".to_owned(),
             TaskState::Waiting | TaskState::Ready => String::new(),
