@@ -17,7 +17,7 @@ pub fn tests(extent: Extent, built: impl FnOnce()) -> Result<Tally> {
     nextest.env("AWAITS_BIN", &tools.awaits);
     nextest.env("STACKGLASS_BIN", &tools.stackglass).env("WORKLOADS_BIN", &tools.workloads);
     if extent == Extent::Full {
-        nextest.args(["--run-ignored", "all"]).env("PROPTEST_CASES", FULL_CASES);
+        nextest.args(["--run-ignored", "all"]).env("PROPTEST_CASES", FULL_CASES).env("REPETITIONS", "all");
     }
     let mut built = Some(built);
     let (succeeded, text) = shown_to(&mut nextest, |line| {
