@@ -5,7 +5,7 @@
 
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use whole_programs::{Folder, Language, host, stackglass};
+use whole_programs::{Folder, Language, host, repetitions, stackglass};
 
 /// A program under `stackglass run`.
 struct Program {
@@ -91,7 +91,7 @@ fn a_program_that_waits_for_the_signal_gets_none_on_a_busy_machine() {
         .map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("there is a shell"))
         .collect();
     let program = Program::asked("waits");
-    for _ in 0..20 {
+    for _ in 0..repetitions(20) {
         program.peek(true, &[]);
     }
     for loops in &mut busy {
@@ -104,7 +104,8 @@ fn a_program_that_waits_for_the_signal_gets_none_on_a_busy_machine() {
 /// Before its handler is there, the signal would end the program.
 #[test]
 fn a_request_that_comes_while_the_program_starts_is_no_harm() {
-    for round in 0..20 {
+    let rounds = repetitions(20) as u64;
+    for round in 0..rounds {
         let mut command = Command::new(stackglass());
         command.args([
             "run",
@@ -121,7 +122,7 @@ fn a_request_that_comes_while_the_program_starts_is_no_harm() {
         while std::fs::read_to_string(&children).unwrap_or_default().is_empty() {
             assert!(begun.elapsed() < Duration::from_secs(60), "it does not start");
         }
-        std::thread::sleep(Duration::from_micros(300 * round));
+        std::thread::sleep(Duration::from_micros(6000 * round / rounds));
         // SAFETY: two numbers; the child was not reaped, so its id is valid.
         unsafe { libc::kill(id, libc::SIGUSR1) };
         let output = started.wait_with_output().expect("it ends");

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output, Stdio};
 use whole_programs::{
-    Background, Compare, Folder, Language, Outcome, Record, awaits, host, host_with, stackglass,
+    Background, Compare, Folder, Language, Outcome, Record, awaits, host, host_with, repetitions, stackglass,
 };
 
 fn refused() -> String {
@@ -68,7 +68,7 @@ fn programs_behind_a_shell() {
 /// An exec holds a lock that PTRACE_SEIZE needs, and waits for threads that only the tracer can reap.
 #[test]
 fn threads_that_have_just_begun_when_their_program_execs() {
-    for _ in 0..5 {
+    for _ in 0..repetitions(5) {
         let outcome = record(host("execs", Language::C)).flag("--delay=100us").args(["30"]).run();
         outcome.program_did("last\n", 7);
     }
@@ -217,7 +217,7 @@ fn what_runs_while_it_is_read_is_refused_for_its_reason() {
     let script = "while :; do sleep 0.001; done";
     let busy = Busy::start("bash", &["-c", script]);
     let pid = busy.pid();
-    for _ in 0..10 {
+    for _ in 0..repetitions(10) {
         let output = without_perf(&folder, &["heap", "take", &pid, "-o", "h.heapsnapshot"]);
         let said = text(&output.stderr);
         let is_named = said.contains("a seccomp filter") && said.contains("--cap-add PERFMON");

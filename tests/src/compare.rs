@@ -4,7 +4,7 @@
 //! goes to files, so that children that live on do not block the test. Lines that begin with `stackglass: ` come from the
 //! command and are not compared.
 
-use crate::{Folder, Seen, stackglass};
+use crate::{Folder, Seen, repetitions, stackglass};
 use stackglass_profile::Recording;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -124,9 +124,9 @@ impl Compare {
         self
     }
 
-    /// How often it is recorded.
+    /// How often it is recorded in a full run; see [`repetitions`].
     pub fn times(mut self, times: usize) -> Compare {
-        self.times = times;
+        self.times = repetitions(times);
         self
     }
 

@@ -12,6 +12,7 @@
 //! * [`Background`] is any other program, until it is dropped.
 //! * [`BusyLoops`] keep the CPUs busy meanwhile.
 //! * [`host`] compiles a host once.
+//! * [`repetitions`] is the number of repetitions of the same assertion.
 //! * [`marked_lines`] knows the lines of the program `awaits`.
 
 mod background;
@@ -22,6 +23,7 @@ mod folder;
 mod marks;
 mod outcome;
 mod record;
+mod repetitions;
 mod signalled;
 mod truth;
 
@@ -33,5 +35,6 @@ pub use folder::Folder;
 pub use marks::{marked_lines, with_lines};
 pub use outcome::Outcome;
 pub use record::{Record, Running};
+pub use repetitions::repetitions;
 pub use signalled::ended_by;
 pub use truth::Seen;

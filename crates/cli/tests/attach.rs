@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use whole_programs::repetitions;
 
 #[test]
 fn a_process_is_recorded_by_its_id() {
@@ -162,7 +163,7 @@ fn a_peek_shows_threads_at_once_and_then_the_profile() {
 fn whoever_kills_us_does_not_harm_the_process() {
     let (place, target) = (Place::new(), Target::start_workload());
     let mut random = 88172645463325252u64;
-    for round in 0..50 {
+    for round in 0..repetitions(50) {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
@@ -310,12 +311,13 @@ fn a_program_that_execs_has_the_stacks_of_before_under_the_name_of_before() {
 fn an_exec_at_any_moment_leaves_nobody_standing() {
     let place = Place::new();
     for driver in ["perf", "ptrace"] {
-        for round in 0..24 {
+        let rounds = repetitions(24);
+        for round in 0..rounds {
             let mut command = Command::new("sh");
             // The shell sleeps and wakes before it executes another program, which ends by itself.
             let script = format!(
                 "sleep 0.{}; exec sh -c 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'",
-                100 + 3 * round
+                100 + 72 * round / rounds
             );
             command.args(["-c", &script]).stdout(Stdio::null()).current_dir(place.path());
             let mut child = command.spawn().unwrap();
