@@ -17,7 +17,7 @@ Examples:
   stackglass record --duration 30s -- ./server  30 s; the server runs on
   stackglass record -o build.glass -- make      make and its child processes
   stackglass record --delay 10ms -- ./batch     fewer samples, for a long run
-  stackglass record --pid 1234 --duration 10s   a process that runs, its children
+  stackglass record --pid 1234 --duration 10s   a process, with its children
   stackglass record --name nginx --duration 10s all processes of this name
   stackglass record --walltime -- ./server      where its async tasks wait
   stackglass record --track-allocation -- ./job bytes beside source lines

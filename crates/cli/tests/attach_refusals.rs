@@ -24,7 +24,8 @@ fn what_cannot_be_looked_at_is_refused_in_one_line() {
     let usage = place.run(["peek", "server"]);
     assert_eq!(usage.status.code(), Some(2));
     assert!(text(&usage.stderr).contains("expected a process id"));
-    for arguments in [&["record", "--pid", "1", "--", "true"][..], &["record", "--pid", "1", "--no-children"]]
+    for arguments in
+        [&["record", "--pid", "1", "--", "true"][..], &["record", "--pid", "1", "--name", "init"]]
     {
         assert_eq!(place.run(arguments).status.code(), Some(2));
     }

@@ -40,9 +40,6 @@ pub enum Warning {
     /// Nothing matches the filter, so the graph is unfiltered.
     #[error("no frame satisfies the filter, so it is ignored")]
     FilterIgnored,
-    /// No frame has a function that was to be omitted, in the file that was given for it.
-    #[error("no frame has the function and the file that were to be pruned")]
-    PrunedNothing,
 }
 
 /// Why no graph can be built.
@@ -84,7 +81,7 @@ impl Flamegraph {
     }
 
     /// Omits a function of a file, with everything that it calls. Both are whole paths or the ends of paths: `de::from_str` and
-    /// `src/de.rs`. A function that no sample has is a [`Warning::PrunedNothing`].
+    /// `src/de.rs`. [`Flamegraph::prunes_in_vain`] tells whether one is nowhere.
     pub fn prune(mut self, func: impl Into<String>, file: impl Into<String>) -> Flamegraph {
         self.frames.pruned.push(FunctionInFile { func: func.into(), file: file.into() });
         self
@@ -144,22 +141,16 @@ impl Flamegraph {
     ) -> Result<FlamegraphResult, FlameError> {
         Ok(match from_call_tree::graph(&trees.tree(&self.calls)?, &self.frames, source) {
             None => FlamegraphResult { graph: None, warning: Some(Warning::Empty) },
-            Some(graph) => {
-                let mut drawn = self.trimmed(graph);
-                drawn.warning = drawn.warning.or_else(|| self.pruned_nothing(source));
-                drawn
-            }
+            Some(graph) => self.trimmed(graph),
         })
     }
 
-    /// The warning if a function to omit is in no frame. The reference has none.
-    fn pruned_nothing(&self, source: Source<'_>) -> Option<Warning> {
-        if self.frames.pruned.is_empty() || self.frames.quirks.julia_only {
-            return None;
-        }
-        let frames = source.frames();
-        let is_somewhere = |one: &FunctionInFile| frames.iter().any(|frame| one.is_of(frame, false));
-        (!self.frames.pruned.iter().all(is_somewhere)).then_some(Warning::PrunedNothing)
+    /// Whether a function to [omit](Flamegraph::prune) is in no sample, in the file that was given for it.
+    pub fn prunes_in_vain<'s>(&self, source: impl Into<Source<'s>>) -> bool {
+        let frames = source.into().frames();
+        let exactly = self.frames.quirks.julia_only;
+        let is_somewhere = |one: &FunctionInFile| frames.iter().any(|frame| one.is_of(frame, exactly));
+        !self.frames.pruned.iter().all(is_somewhere)
     }
 
     /// The options that concern single frames.
