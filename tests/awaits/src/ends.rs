@@ -46,7 +46,7 @@ pub async fn start_tasks() {
     start("waits.queue", "e_ask>e_reply>!Receiver", asks(sender));
     start("has.queue", "e_has>!Sleep", has(receiver));
     start("forgotten", "e_never>!Pending", never());
-    // Deadlocks: an actor that asks itself, and two tasks that need a second permit each.
+    // An actor that asks itself, and two tasks that need a second permit each.
     let (sender, receiver) = mpsc::channel(8);
     start("self.actor", "e_serve>e_reply>!Receiver", serves(receiver, sender.clone()));
     start("waits.actor", "e_ask>e_reply>!Receiver", asks(sender));
