@@ -25,14 +25,6 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Cargo, on CPUs that nothing else uses: it stands still while the programs of tests run.
-pub fn on_idle_cpus(arguments: &[&str]) -> Command {
-    let cargo = cargo(arguments);
-    let mut command = Command::new("chrt");
-    command.args(["--idle", "0"]).arg(cargo.get_program()).args(arguments).current_dir(root());
-    command
-}
-
 /// A command line, for messages.
 pub fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
@@ -57,30 +49,24 @@ pub fn output(command: &mut Command) -> Result<String> {
 
 /// Runs a command and both shows and returns its stderr (if `both`, also its stdout).
 pub fn shown_and_returned(command: &mut Command, both: bool) -> Result<(bool, String)> {
+    command.stderr(Stdio::piped());
     if both {
         command.stdout(Stdio::piped());
     }
-    shown_to(command, |_| ())
-}
-
-/// The same, and gives each line of stderr to `each` as it comes.
-pub fn shown_to(command: &mut Command, each: impl FnMut(&str)) -> Result<(bool, String)> {
-    command.stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot start {}", shown(command)))?;
-    let out = child.stdout.take().map(|out| std::thread::spawn(move || echo(out, |_| ())));
-    let mut text = echo(child.stderr.take().expect("stderr is piped"), each);
+    let out = child.stdout.take().map(|out| std::thread::spawn(move || echo(out)));
+    let mut text = echo(child.stderr.take().expect("stderr is piped"));
     if let Some(out) = out {
         text += &out.join().expect("copying a stream does not panic");
     }
     Ok((child.wait()?.success(), text))
 }
 
-fn echo(stream: impl std::io::Read, mut each: impl FnMut(&str)) -> String {
+fn echo(stream: impl std::io::Read) -> String {
     let mut text = String::new();
     for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
         eprintln!("{line}");
-        each(&line);
         text.push_str(&line);
         text.push('\n');
     }

@@ -16,7 +16,6 @@ const NEEDED: &[(&str, &str)] = &[
     ("gdb", "gdb"),
     ("strace", "strace"),
     ("unshare", "util-linux"),
-    ("chrt", "util-linux"),
     ("/usr/include/stdio.h", "libc6-dev"),
 ];
 

@@ -1,15 +1,15 @@
 //! The tests: nextest for all targets, Cargo for the examples in the documentation.
 
 use super::{Extent, Tally};
-use crate::run::{cargo, on_path, shown_and_returned, shown_to, succeeds};
+use crate::run::{cargo, on_path, shown_and_returned, succeeds};
 use crate::tools::Tools;
 use anyhow::{Context, Result, bail};
 
 /// Random cases of each property in a full run.
 const FULL_CASES: &str = "20000";
 
-/// All tests of the workspace; those marked `long: …` only in a full run. Calls `built` when all are built and the first one starts.
-pub fn tests(extent: Extent, built: impl FnOnce()) -> Result<Tally> {
+/// All tests of the workspace; those marked `long: …` only in a full run.
+pub fn tests(extent: Extent) -> Result<Tally> {
     install_nextest()?;
     let tools = Tools::with_tests()?;
     let mut nextest = cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "slow"]);
@@ -19,14 +19,7 @@ pub fn tests(extent: Extent, built: impl FnOnce()) -> Result<Tally> {
     if extent == Extent::Full {
         nextest.args(["--run-ignored", "all"]).env("PROPTEST_CASES", FULL_CASES).env("REPETITIONS", "all");
     }
-    let mut built = Some(built);
-    let (succeeded, text) = shown_to(&mut nextest, |line| {
-        if line.trim_start().starts_with("Starting ")
-            && let Some(built) = built.take()
-        {
-            built();
-        }
-    })?;
+    let (succeeded, text) = shown_and_returned(&mut nextest, false)?;
     let tally = summary(&text).context("nextest printed no summary: the tests do not build")?;
     if !succeeded && tally.failed == 0 {
         bail!("nextest failed without naming a test");
