@@ -361,9 +361,9 @@ fn holders_of_locks() {
 #[test]
 fn the_other_ends_are_named() {
     let host = Host::start(&["ends"]);
-    let wrong = host.wrong();
-    assert!(wrong.is_empty(), "{wrong:#?}");
     let tasks = host.tasks();
+    let wrong = host.wrong(&tasks);
+    assert!(wrong.is_empty(), "{wrong:#?}");
     let locks = tasks["locks"].as_array().expect("locks");
     let ids = |list: &Value| -> Vec<u64> {
         list.as_array().expect("a list").iter().filter_map(Value::as_u64).collect()
