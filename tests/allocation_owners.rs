@@ -107,7 +107,7 @@ fn sites_and_types_of_a_program_in_c_are_those_of_its_source() {
         }
         let mut wanted: BTreeMap<String, u64> = BTreeMap::new();
         for (_, bytes, a_type) in &said {
-            let a_type = if a_type.is_empty() { "UnknownType" } else { a_type };
+            let a_type = if a_type.is_empty() { "(unknown)" } else { a_type };
             *wanted.entry(a_type.to_owned()).or_default() += bytes;
         }
         types.sort();

@@ -71,8 +71,11 @@ struct Defined {
 
 impl Events {
     /// Opens those of calls, for all threads of process `pid`.
-    pub(super) fn open(pid: u32, allocator: Allocator) -> Result<Events, UnpreparedError> {
-        let mut uprobes = Uprobes::open().map_err(UnpreparedError::Refused)?;
+    pub(super) fn open(
+        pid: u32,
+        mut uprobes: Uprobes,
+        allocator: Allocator,
+    ) -> Result<Events, UnpreparedError> {
         let mut functions = Vec::new();
         for place in allocator.places {
             let mut define = |offset, moment| {

@@ -22,6 +22,7 @@ use events::{Events, Happened};
 use stack_period::period_for;
 use stackglass_attach::perf_refused::PerfRefused;
 use stackglass_perf::records::What;
+use stackglass_perf::uprobe::Uprobes;
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::process::{self, ImageKey};
 use stackglass_profile::{
@@ -93,6 +94,11 @@ pub enum UnpreparedError {
 /// # Errors
 /// [`UnpreparedError`].
 pub fn record(pid: u32, duration: Duration, writer: String) -> Result<Recording, UnpreparedError> {
+    if !process::is_alive(pid) {
+        return Err(UnpreparedError::Gone(pid));
+    }
+    // Without this right, the rest would tell nothing of the process.
+    let uprobes = Uprobes::open().map_err(UnpreparedError::Refused)?;
     let image = ImageKey::read(pid).ok_or(UnpreparedError::Gone(pid))?;
     allowed::check(pid)?;
     let allocator = functions::find(pid)?;
@@ -100,7 +106,7 @@ pub fn record(pid: u32, duration: Duration, writer: String) -> Result<Recording,
     let command = process::arguments(pid);
     let info = RecordingInfo { end: Some(End::Running), ..beginning_now(command, &writer) };
     let mut recorder = Recorder::new(info);
-    let mut events = Events::open(pid, allocator)?;
+    let mut events = Events::open(pid, uprobes, allocator)?;
     let mut window = Window::default();
     std::thread::sleep(WINDOW);
     events.drain(u64::MAX, |happened| window.calls += u64::from(matches!(happened, Happened::Entered(..))));
