@@ -107,9 +107,9 @@ pub fn add(
     identities
 }
 
-/// If more is alive at the end than at the peak, the end is the peak: threads keep the last small changes to themselves. Returns
-/// whether it is.
-fn end_is_peak(groups: &mut [AllocationGroup]) -> bool {
+/// If more is alive at the end than at the peak, the end is the peak: threads keep the last small changes to themselves, and
+/// scaled counts are estimates. Returns whether it is.
+pub fn end_is_peak(groups: &mut [AllocationGroup]) -> bool {
     let blocks = |group: &&AllocationGroup| group.kind == AllocationKind::Block;
     let sum = |of: fn(&AllocationCounts) -> u64| -> u64 {
         groups.iter().filter(blocks).map(|group| of(&group.counts)).fold(0, u64::saturating_add)

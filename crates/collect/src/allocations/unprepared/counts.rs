@@ -1,25 +1,30 @@
 //! Counts by stack, thread and size class, and the sampled blocks that are alive.
 //!
-//! All allocations are counted by thread and size class, but only those whose stack was sampled have a group. Each stands for as many as its
-//! sample does. At the end, the groups of a thread and size class are scaled to its exact numbers (post-stratification): stacks are estimates,
-//! and all sums are exact, also if stacks were lost.
+//! All allocations and frees are counted by thread and size class, but only those whose stack was sampled have a group. Each stands for as
+//! many as its sample does. At the end, the groups of a thread and size class are scaled to its exact numbers (post-stratification): stacks
+//! are estimates, and all sums are exact, also if stacks were lost.
 
 use super::functions::Function;
 use foldhash::HashMap;
+use stackglass_inspect::allocation_groups::end_is_peak;
 use stackglass_profile::{
     AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, ProcessIndex, SizeClass, StackId,
     ThreadNumber,
 };
 
-/// Most sampled blocks that are followed.
+/// Most blocks that are followed.
 const MOST_BLOCKS: usize = 1 << 22;
 
-/// A sampled block that is alive.
+/// A thread, and a class of sizes.
+type Stratum = (ThreadNumber, SizeClass);
+
+/// A block that is alive.
 #[derive(Clone, Copy)]
 struct Block {
-    group: u32,
+    stratum: Stratum,
+    /// Its group, and for how many it stands, if it was sampled.
+    sampled: Option<(u32, u64)>,
     size: u64,
-    weight: u64,
     tid: u32,
     /// How many its thread had allocated before it.
     number: u64,
@@ -46,8 +51,8 @@ impl Group {
 /// All counts of a recording.
 #[derive(Default)]
 pub(super) struct Counts {
-    /// Number and bytes of all allocations, whether sampled or not.
-    exact: HashMap<(ThreadNumber, SizeClass), (u64, u64)>,
+    /// All allocations and frees, whether sampled or not.
+    exact: HashMap<Stratum, AllocationCounts>,
     /// Allocations whose stack was taken.
     sampled: u64,
     /// Sampled blocks that could not be followed.
@@ -84,15 +89,34 @@ impl Counts {
         self.free(new.replaces);
         // One that was freed unseen.
         self.free(new.block);
-        let class = SizeClass::from_size(new.size);
-        let exact = self.exact.entry((new.thread, class)).or_default();
-        *exact = (exact.0 + 1, exact.1.saturating_add(new.size));
         let number = self.numbers.entry(new.tid).or_default();
         *number += 1;
         let number = *number;
-        let Some((stack, weight)) = new.sampled else { return };
-        self.sampled += 1;
-        let key = (stack, new.thread, class);
+        let class = SizeClass::from_size(new.size);
+        let stratum = (new.thread, class);
+        let exact = self.exact.entry(stratum).or_default();
+        exact.count += 1;
+        exact.bytes = exact.bytes.saturating_add(new.size);
+        let sampled = new.sampled.map(|(stack, weight)| {
+            self.sampled += 1;
+            (self.add_to_group((stack, new.thread, class), new.size, weight), weight)
+        });
+        let has_address = new.function != Function::PosixMemalign;
+        let block = Block { stratum, sampled, size: new.size, tid: new.tid, number };
+        if !has_address || self.blocks.len() >= MOST_BLOCKS {
+            self.without_address += u64::from(!has_address);
+            self.unfollowed += u64::from(has_address);
+            self.count_free(block, false);
+            return;
+        }
+        self.blocks.insert(new.block, block);
+        if self.live_bytes > self.peak_bytes {
+            (self.peak_bytes, self.peak_at) = (self.live_bytes, new.at);
+            self.peaks += 1;
+        }
+    }
+
+    fn add_to_group(&mut self, key: (StackId, ThreadNumber, SizeClass), size: u64, weight: u64) -> u32 {
         let next = self.groups.len() as u32;
         let group = *self.index.entry(key).or_insert(next);
         if group == next {
@@ -100,36 +124,34 @@ impl Counts {
         }
         let slot = &mut self.groups[group as usize];
         slot.before_change(self.peaks);
-        let bytes = new.size.saturating_mul(weight);
         slot.counts.count += weight;
-        slot.counts.bytes += bytes;
-        let has_address = new.function != Function::PosixMemalign;
-        self.without_address += u64::from(!has_address);
-        if !has_address || self.blocks.len() >= MOST_BLOCKS {
-            self.unfollowed += u64::from(has_address);
-            slot.counts.freed_count += weight;
-            slot.counts.freed_bytes += bytes;
-            return;
-        }
-        self.blocks.insert(new.block, Block { group, size: new.size, weight, tid: new.tid, number });
-        self.live_bytes += bytes;
-        if self.live_bytes > self.peak_bytes {
-            (self.peak_bytes, self.peak_at) = (self.live_bytes, new.at);
-            self.peaks += 1;
+        let bytes = size.saturating_mul(weight);
+        slot.counts.bytes = slot.counts.bytes.saturating_add(bytes);
+        self.live_bytes = self.live_bytes.saturating_add(bytes);
+        group
+    }
+
+    /// A block is gone. One that is older than the recording changes nothing.
+    pub(super) fn free(&mut self, block: u64) {
+        if let Some(block) = self.blocks.remove(&block) {
+            let is_temporary = self.numbers.get(&block.tid) == Some(&block.number);
+            self.count_free(block, is_temporary);
         }
     }
 
-    /// A block is gone. One that was not sampled, or is older than the recording, changes nothing.
-    pub(super) fn free(&mut self, block: u64) {
-        let Some(block) = self.blocks.remove(&block) else { return };
-        let bytes = block.size.saturating_mul(block.weight);
-        self.live_bytes -= bytes;
-        let group = &mut self.groups[block.group as usize];
+    fn count_free(&mut self, block: Block, is_temporary: bool) {
+        let exact = self.exact.entry(block.stratum).or_default();
+        exact.freed_count += 1;
+        exact.freed_bytes = exact.freed_bytes.saturating_add(block.size);
+        let Some((group, weight)) = block.sampled else { return };
+        let bytes = block.size.saturating_mul(weight);
+        self.live_bytes = self.live_bytes.saturating_sub(bytes);
+        let group = &mut self.groups[group as usize];
         group.before_change(self.peaks);
-        group.counts.freed_count += block.weight;
-        group.counts.freed_bytes += bytes;
-        if self.numbers.get(&block.tid) == Some(&block.number) {
-            group.counts.temporary_count += block.weight;
+        group.counts.freed_count += weight;
+        group.counts.freed_bytes = group.counts.freed_bytes.saturating_add(bytes);
+        if is_temporary {
+            group.counts.temporary_count += weight;
         }
     }
 
@@ -145,44 +167,33 @@ impl Counts {
 
     /// The groups, scaled to all allocations, and how they were recorded.
     pub(super) fn finish(mut self, process: ProcessIndex) -> (Vec<AllocationGroup>, AllocationSampling) {
-        let mut sampled: HashMap<(ThreadNumber, SizeClass), (u64, u64)> = HashMap::default();
+        let mut sampled: HashMap<Stratum, AllocationCounts> = HashMap::default();
         for group in &mut self.groups {
             group.before_change(self.peaks);
-            let sums = sampled.entry((group.key.1, group.key.2)).or_default();
-            *sums = (sums.0 + group.counts.count, sums.1 + group.counts.bytes);
+            sampled.entry((group.key.1, group.key.2)).or_default().add(&group.counts);
         }
-        for ((thread, class), (count, bytes)) in &self.exact {
+        for ((thread, class), exact) in &self.exact {
             if !sampled.contains_key(&(*thread, *class)) {
                 // Not one stack was taken.
-                let counts = AllocationCounts { count: *count, bytes: *bytes, ..AllocationCounts::default() };
+                let counts = AllocationCounts {
+                    peak_count: exact.live_count(),
+                    peak_bytes: exact.live_bytes(),
+                    ..*exact
+                };
                 self.groups.push(Group { key: (StackId(0), *thread, *class), counts, peak: self.peaks });
             }
         }
-        let all: u64 = self.exact.values().map(|(count, _)| count).sum();
+        let all: u64 = self.exact.values().map(|exact| exact.count).sum();
         let sampling = match self.sampled == all {
             true => AllocationSampling::Every,
             false => AllocationSampling::ScaledRate(self.sampled as f64 / all.max(1) as f64),
         };
-        let factor = |all: u64, sampled: u64| if sampled == 0 { 1.0 } else { all as f64 / sampled as f64 };
         let groups = self.groups.iter().map(|group| {
             let (stack, thread, size_class) = group.key;
             let stratum = (thread, size_class);
             let exact = self.exact.get(&stratum).copied().unwrap_or_default();
             let of_samples = sampled.get(&stratum).copied().unwrap_or(exact);
-            let (by_count, by_bytes) = (factor(exact.0, of_samples.0), factor(exact.1, of_samples.1));
-            let count = |n: u64| (n as f64 * by_count).round() as u64;
-            let bytes = |n: u64| (n as f64 * by_bytes).round() as u64;
-            let counts = AllocationCounts {
-                count: count(group.counts.count),
-                bytes: bytes(group.counts.bytes),
-                freed_count: count(group.counts.freed_count),
-                freed_bytes: bytes(group.counts.freed_bytes),
-                temporary_count: count(group.counts.temporary_count),
-                peak_count: count(group.counts.peak_count),
-                peak_bytes: bytes(group.counts.peak_bytes),
-                kept_count: 0,
-                kept_bytes: 0,
-            };
+            let counts = scaled(&group.counts, &of_samples, &exact);
             AllocationGroup {
                 stack,
                 thread,
@@ -193,7 +204,40 @@ impl Counts {
                 counts,
             }
         });
-        (groups.collect(), sampling)
+        let mut groups: Vec<AllocationGroup> = groups.collect();
+        end_is_peak(&mut groups);
+        (groups, sampling)
+    }
+}
+
+/// The counts of a group, scaled by what its stratum has in all (`exact`) and in its samples. Blocks that are alive are scaled apart from
+/// those that are gone.
+fn scaled(
+    counts: &AllocationCounts,
+    sampled: &AllocationCounts,
+    exact: &AllocationCounts,
+) -> AllocationCounts {
+    let scale = |n: u64, exact: u64, sampled: u64| match sampled {
+        0 => 0,
+        _ => (n as f64 * exact as f64 / sampled as f64).round() as u64,
+    };
+    // Where no sampled block is in this state, those that are have the stacks of the others.
+    let part = |of: fn(&AllocationCounts) -> u64, whole: fn(&AllocationCounts) -> u64| match of(sampled) {
+        0 => scale(whole(counts), of(exact), whole(sampled)),
+        _ => scale(of(counts), of(exact), of(sampled)),
+    };
+    let freed_count = part(|counts| counts.freed_count, |counts| counts.count);
+    let freed_bytes = part(|counts| counts.freed_bytes, |counts| counts.bytes);
+    AllocationCounts {
+        count: freed_count + part(AllocationCounts::live_count, |counts| counts.count),
+        bytes: freed_bytes + part(AllocationCounts::live_bytes, |counts| counts.bytes),
+        freed_count,
+        freed_bytes,
+        temporary_count: scale(counts.temporary_count, exact.freed_count, sampled.freed_count),
+        peak_count: scale(counts.peak_count, exact.count, sampled.count),
+        peak_bytes: scale(counts.peak_bytes, exact.bytes, sampled.bytes),
+        kept_count: 0,
+        kept_bytes: 0,
     }
 }
 
@@ -219,14 +263,18 @@ mod tests {
                 (block % 10 == 0).then_some((1 + block as u32 % 20 / 10, 5)),
             ));
         }
+        for block in 0..30 {
+            counts.free(0x1000 + block * 3 + 1);
+        }
         counts.allocate(new(0x9000, 100, 2, Some((7, 1))));
         counts.allocate(new(0x9100, 5000, 2, None));
         let (groups, sampling) = counts.finish(ProcessIndex(0));
         assert_eq!(sampling, AllocationSampling::ScaledRate(10.0 / 92.0));
         let of = |stack: u32| groups.iter().find(|group| group.stack == StackId(stack)).unwrap().counts;
-        assert_eq!((of(1).count, of(1).bytes, of(2).count), (50, 3200, 40));
+        assert_eq!((of(1).count + of(2).count, of(1).bytes + of(2).bytes), (90, 5760));
         assert_eq!((of(7).count, of(7).bytes), (1, 100), "another thread is not scaled");
         assert_eq!((of(0).count, of(0).bytes), (1, 5000), "without a stack");
+        assert_eq!(of(1).live_count() + of(2).live_count(), 60);
     }
 
     #[test]

@@ -128,8 +128,10 @@ fn places(link: &PathBuf, mapping: &Mapping) -> Option<Vec<Place>> {
         let address = mapping.range.start + from_start + skip;
         places.push(Place { function: *function, offset, skip, address });
     }
-    let has = |function| places.iter().any(|place| place.function == function);
-    (has(Function::Malloc) && has(Function::Free)).then_some(places)
+    // The C++ library has operators alone.
+    let has =
+        |name: &str| file.dynamic_symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok(name));
+    (has("malloc") && has("free")).then_some(places)
 }
 
 /// Where the breakpoint of an entry costs least: at the first instruction that the kernel carries out itself (`push`, a jump), if only
