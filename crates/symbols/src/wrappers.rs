@@ -109,14 +109,11 @@ impl<'data> Module<'data> {
             let bytes = self.elf.bytes_at(start)?.get(..(range.end - start) as usize)?;
             let (mut returns, mut others) = (false, false);
             let known =
-                Function::decode(bytes, start).from_start(
-                    &State::at_start(),
-                    &mut |_, _, event| match event {
-                        Some(Event::Returned(Value::Argument(0))) => returns = true,
-                        Some(Event::Written { place: Place::Stack(_), .. }) | None => {}
-                        Some(_) => others = true,
-                    },
-                );
+                Function::decode(bytes, start).follow(&State::at_start(), &mut |_, _, event| match event {
+                    Some(Event::Returned(Value::Argument(0))) => returns = true,
+                    Some(Event::Written { place: Place::Stack(_), .. }) | None => {}
+                    Some(_) => others = true,
+                });
             Some(known && returns && !others)
         };
         returns_argument().unwrap_or(false)

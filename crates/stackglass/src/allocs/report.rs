@@ -13,7 +13,7 @@ pub const NO_ALLOCATIONS: &str =
     "no allocations to show: run the code longer, or record all of them with sample_rate = 1.0";
 
 /// Prints what was allocated to standard output, as wide as the terminal and as `stackglass allocs` does: totals, the peak, types
-/// and lines. [`write`] has the tree of bytes by stack. Without allocations, a warning on standard error says what to do.
+/// and lines. [`write()`] has the tree of bytes by stack. Without allocations, a warning on standard error says what to do.
 pub fn print() {
     let _left_out = LeftOut::new();
     let mut text = Vec::new();

@@ -111,7 +111,7 @@ impl Function {
     }
 
     /// Follows all paths from the start. False if not all can be followed.
-    pub fn from_start(&self, state: &State, each: Each<'_>) -> bool {
+    pub fn follow(&self, state: &State, each: Each<'_>) -> bool {
         let walk = || Walk::new(self, None, &|_| false);
         let Some(states) = walk().run(0, state.clone()) else { return false };
         walk().replay(&states, each);

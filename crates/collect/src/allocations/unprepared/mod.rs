@@ -1,9 +1,9 @@
 //! Records allocations of a running process that nobody prepared: the kernel tells of each call of its allocator (uprobes).
 //!
-//! Nothing is loaded into the process, and no thread is stopped. [`functions`] finds its allocator, [`events`] opens events
-//! for all its threads, [`stack_period`] says how many stacks are taken, [`calls`] makes allocations and frees of calls and returns, and
-//! [`counts`] adds them up. Each call costs the process about a microsecond for each event: on its way in, and, if it returns a block, on its
-//! way out. Only root may do this. Processes that it could harm are refused ([`allowed`]).
+//! Nothing is loaded into the process, and no thread is stopped. `functions` finds its allocator, `events` opens events
+//! for all its threads, `stack_period` says how many stacks are taken, `calls` makes allocations and frees of calls and returns, and
+//! `counts` adds them up. Each call costs the process about a microsecond for each event: on its way in, and, if it returns a block, on its
+//! way out. Only root may do this. Processes that it could harm are refused (`allowed`).
 
 mod allowed;
 mod calls;
