@@ -4,10 +4,12 @@
 
 use super::uses::{Base, Held, Store, Uses};
 use gimli::{
-    AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, LittleEndian, Operation, Unit, UnitOffset,
-    UnitRef,
+    AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, Expression, LittleEndian, Operation, Unit,
+    UnitOffset, UnitRef,
 };
+use std::cell::RefCell;
 use std::ops::Range;
+use std::rc::Rc;
 
 type Reader<'data> = EndianSlice<'data, LittleEndian>;
 type Entry<'data> = DebuggingInformationEntry<Reader<'data>>;
@@ -32,12 +34,16 @@ pub(super) struct Candidate {
     pub inlined: bool,
 }
 
-/// A variable in a function.
+/// A variable in a function that is a pointer with a type.
 struct Variable<'data> {
-    location: AttributeValue<Reader<'data>>,
-    type_at: UnitOffset,
+    /// Where it is, by the addresses of code.
+    parts: Vec<(Range<u64>, Expression<Reader<'data>>)>,
+    pointee: UnitOffset,
     inlined: bool,
 }
+
+/// The variables of a function, and the base of its frame.
+type Variables<'data> = (Vec<Variable<'data>>, FrameBase<'data>);
 
 /// The functions and static variables of one unit.
 pub(super) struct UnitVariables<'a, 'data> {
@@ -48,13 +54,20 @@ pub(super) struct UnitVariables<'a, 'data> {
     statics: Vec<(u64, UnitOffset)>,
     /// Structs and classes that are declared in full.
     classes: Vec<UnitOffset>,
+    /// The variables of the function that was asked for last.
+    last: RefCell<Option<(UnitOffset, Rc<Variables<'data>>)>>,
 }
 
 impl<'a, 'data> UnitVariables<'a, 'data> {
     pub fn new(dwarf: &'a Dwarf<Reader<'data>>, unit: &'a Unit<Reader<'data>>) -> Self {
         let unit = UnitRef::new(dwarf, unit);
-        let mut found =
-            UnitVariables { unit, functions: Vec::new(), statics: Vec::new(), classes: Vec::new() };
+        let mut found = UnitVariables {
+            unit,
+            functions: Vec::new(),
+            statics: Vec::new(),
+            classes: Vec::new(),
+            last: RefCell::default(),
+        };
         let _ = found.read();
         found
     }
@@ -104,20 +117,20 @@ impl<'a, 'data> UnitVariables<'a, 'data> {
     /// The types of the pointers to the block.
     pub fn candidates(&self, uses: &Uses) -> Option<Vec<Candidate>> {
         let function = self.function(uses.function.start)?;
-        let (variables, frame_base) = self.variables(function)?;
+        let known = self.variables(function)?;
+        let (variables, frame_base) = &*known;
         let mut found = Vec::new();
-        for variable in &variables {
+        for variable in variables {
             let is_here = uses.held.iter().any(|held| {
-                let place = self.place(variable, &frame_base, held.pc, (held.rsp, held.rbp));
+                let place = self.place(variable, frame_base, held.pc, (held.rsp, held.rbp));
                 place.is_some_and(|place| holds(held, place))
             });
             if is_here {
-                let pointee = self.pointee(variable.type_at);
-                found.extend(pointee.and_then(|at| self.candidate(at, variable.inlined)));
+                found.extend(self.candidate(variable.pointee, variable.inlined));
             }
         }
         for store in &uses.stores {
-            found.extend(self.stored(store, &variables, &frame_base));
+            found.extend(self.stored(store, variables, frame_base));
         }
         if uses.returned && found.is_empty() {
             let returned = self.type_of(&self.unit.entry(function).ok()?);
@@ -154,11 +167,7 @@ impl<'a, 'data> UnitVariables<'a, 'data> {
             let here = variables.iter().filter(|variable| {
                 self.place(variable, frame_base, store.pc, (store.rsp, store.rbp)) == Some(base)
             });
-            types.extend(
-                here.filter_map(|variable| {
-                    self.member(self.pointee(variable.type_at)?, store.displacement, 0)
-                }),
-            );
+            types.extend(here.filter_map(|variable| self.member(variable.pointee, store.displacement, 0)));
         }
         let mut types: Vec<UnitOffset> =
             types.into_iter().filter_map(|member| self.pointee(member)).collect();
@@ -176,13 +185,18 @@ impl<'a, 'data> UnitVariables<'a, 'data> {
     }
 
     /// The variables of a function, with those of its blocks and of functions inlined into it.
-    fn variables(&self, function: UnitOffset) -> Option<(Vec<Variable<'data>>, FrameBase<'data>)> {
+    fn variables(&self, function: UnitOffset) -> Option<Rc<Variables<'data>>> {
+        if let Some((_, known)) = self.last.borrow().as_ref().filter(|(known, _)| *known == function) {
+            return Some(Rc::clone(known));
+        }
         let mut tree = self.unit.entries_tree(Some(function)).ok()?;
         let root = tree.root().ok()?;
         let frame_base = FrameBase(root.entry().attr_value(gimli::DW_AT_frame_base));
         let mut found = Vec::new();
         self.children(root, false, 0, &mut found);
-        Some((found, frame_base))
+        let found = Rc::new((found, frame_base));
+        *self.last.borrow_mut() = Some((function, Rc::clone(&found)));
+        Some(found)
     }
 
     fn children(
@@ -198,8 +212,11 @@ impl<'a, 'data> UnitVariables<'a, 'data> {
             match entry.tag() {
                 gimli::DW_TAG_variable | gimli::DW_TAG_formal_parameter => {
                     let location = entry.attr_value(gimli::DW_AT_location);
-                    if let Some((location, type_at)) = location.zip(self.type_of(entry)) {
-                        found.push(Variable { location, type_at, inlined });
+                    let pointee = || self.pointee(self.type_of(entry)?);
+                    if let Some(location) = location
+                        && let Some(pointee) = pointee()
+                    {
+                        found.push(Variable { parts: self.parts(location), pointee, inlined });
                     }
                 }
                 gimli::DW_TAG_lexical_block if depth < 256 => {
@@ -213,6 +230,20 @@ impl<'a, 'data> UnitVariables<'a, 'data> {
         }
     }
 
+    /// Where a variable is. What follows a part that cannot be read is left out.
+    fn parts(&self, location: AttributeValue<Reader<'data>>) -> Vec<(Range<u64>, Expression<Reader<'data>>)> {
+        if let AttributeValue::Exprloc(expression) = location {
+            return vec![(0..u64::MAX, expression)];
+        }
+        let mut parts = Vec::new();
+        if let Ok(Some(mut list)) = self.unit.attr_locations(location) {
+            while let Ok(Some(part)) = list.next() {
+                parts.push((part.range.begin..part.range.end, part.data));
+            }
+        }
+        parts
+    }
+
     /// Where a variable is at an address of code.
     fn place(
         &self,
@@ -221,18 +252,7 @@ impl<'a, 'data> UnitVariables<'a, 'data> {
         pc: u64,
         registers: (Option<i64>, Option<i64>),
     ) -> Option<Place> {
-        let expression = match variable.location {
-            AttributeValue::Exprloc(expression) => expression,
-            location => {
-                let mut list = self.unit.attr_locations(location).ok()??;
-                loop {
-                    let part = list.next().ok()??;
-                    if (part.range.begin..part.range.end).contains(&pc) {
-                        break part.data;
-                    }
-                }
-            }
-        };
+        let (_, expression) = variable.parts.iter().find(|(range, _)| range.contains(&pc))?;
         let mut operations = expression.operations(self.unit.encoding());
         let first = operations.next().ok()??;
         let place = match first {
