@@ -3,7 +3,7 @@
 
 use stackglass_profile::{AllocationCounts, AllocationKind, Recording};
 use std::path::{Path, PathBuf};
-use whole_programs::{Language, Outcome, Record, host_with};
+use whole_programs::{Language, Outcome, Record, allocations_below, host_with};
 
 /// The C compiler must not remove allocations, nor warn of those that fail on purpose.
 const FLAGS: [&str; 4] =
@@ -93,24 +93,12 @@ fn agrees(program: impl AsRef<Path>, arguments: &[&str]) -> AllocationCounts {
     total
 }
 
-/// Counts of the allocations with a function in their stack.
-fn below(recording: &Recording, function: &str) -> AllocationCounts {
-    let mut total = AllocationCounts::default();
-    for group in &recording.allocations.groups {
-        let mut locations = recording.stacks.walk(group.stack);
-        if locations.any(|at| recording.symbols.frames_of(at).any(|frame| &*frame.func == function)) {
-            total.add(&group.counts);
-        }
-    }
-    total
-}
-
 /// A program alone with the recorder, whose allocations below a function are known.
 #[track_caller]
 fn known(how: &str, function: &str) -> Sums {
     let outcome = Record::new(program()).args([how]).flag("--allocs").flag("--quiet").run();
     outcome.program_did("", 0);
-    sums(&below(&outcome.recording(), function))
+    sums(&allocations_below(&outcome.recording(), function))
 }
 
 #[test]
@@ -178,7 +166,7 @@ fn a_hundred_million_blocks_on_four_threads() {
     let outcome =
         Record::new(program()).args(["exchange", "25000000"]).flag("--allocs").flag("--no-time").run();
     let recording = outcome.recording();
-    let total = below(&recording, "exchange");
+    let total = allocations_below(&recording, "exchange");
     assert_eq!((total.count, total.freed_count), (100_000_000, 100_000_000));
     assert_eq!(total.bytes, total.freed_bytes);
     assert_eq!(recording.allocations.processes[0].lost, 0);
@@ -199,7 +187,7 @@ fn each_allocation_has_the_same_chance() {
     ] {
         for rate in [0.5, 0.1, 0.01] {
             let outcome = Record::new(program()).args(arguments).flag(format!("--allocs={rate}")).run();
-            let counts = below(&outcome.recording(), function);
+            let counts = allocations_below(&outcome.recording(), function);
             // Each recorded one counts as 1 / rate.
             let error = f64::sqrt(n * (1.0 - rate) / rate);
             let off = (counts.count as f64 - n) / error;

@@ -3,13 +3,13 @@
 
 #![allow(unsafe_code, reason = "ends a command")]
 
-use stackglass_profile::{AllocationCounts, AllocationSampling, Recording};
+use stackglass_profile::{AllocationSampling, Recording};
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use whole_programs::{Folder, Language, host_with, stackglass};
+use whole_programs::{Folder, Language, allocations_below, host_with, stackglass};
 
 const FLAGS: [&str; 2] = ["-fno-builtin", "-Wno-alloc-size-larger-than"];
 
@@ -85,21 +85,9 @@ impl Program {
     }
 }
 
-/// Counts of the allocations with a function in their stack.
-fn below(recording: &Recording, function: &str) -> AllocationCounts {
-    let mut total = AllocationCounts::default();
-    for group in &recording.allocations.groups {
-        let mut locations = recording.stacks.walk(group.stack);
-        if locations.any(|at| recording.symbols.frames_of(at).any(|frame| &*frame.func == function)) {
-            total.add(&group.counts);
-        }
-    }
-    total
-}
-
 /// Number, bytes, number alive, and number of temporary blocks.
 fn numbers(recording: &Recording, function: &str) -> [u64; 4] {
-    let counts = below(recording, function);
+    let counts = allocations_below(recording, function);
     [counts.count, counts.bytes, counts.live_count(), counts.temporary_count]
 }
 
@@ -150,7 +138,7 @@ fn a_fast_program_is_counted_in_whole_and_its_stacks_are_estimates() {
     // What its functions allocate, and what the C library does for a thread and a file.
     let own = [60, 20_000, 40, 11, 30, 30, 20].iter().sum::<u64>();
     assert!((own..own + 30).contains(&total.count), "{total:?}");
-    let share = below(&recording, "churns").count as f64 / total.count as f64;
+    let share = allocations_below(&recording, "churns").count as f64 / total.count as f64;
     assert!(share > 0.9, "{share} of all allocations");
     assert_eq!(recording.allocations.processes[0].lost, 0);
 }

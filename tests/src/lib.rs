@@ -9,12 +9,14 @@
 //! * [`Compare`] runs a program alone and recorded, and finds differences.
 //! * [`Folder`] is the folder of a run; its processes end with it.
 //! * [`ended_by`] ends a command by a signal.
+//! * [`allocations_below`] adds up the allocations of a function.
 //! * [`Background`] is any other program, until it is dropped.
 //! * [`BusyLoops`] keep the CPUs busy meanwhile.
 //! * [`host`] compiles a host once.
 //! * [`repetitions`] is the number of repetitions of the same assertion.
 //! * [`marked_lines`] knows the lines of the program `awaits`.
 
+mod allocations;
 mod background;
 mod build;
 mod busy_loops;
@@ -27,6 +29,7 @@ mod repetitions;
 mod signalled;
 mod truth;
 
+pub use allocations::allocations_below;
 pub use background::Background;
 pub use build::{Language, awaits, host, host_with, stackglass, workloads};
 pub use busy_loops::BusyLoops;

@@ -74,10 +74,12 @@ pub(crate) enum Verb {
     Demo(demo::Flags),
     #[command(hide = true)]
     DemoWorkload(demo_workload::Flags),
-    #[command(hide = true)]
-    Report(report_help::Flags),
-    #[command(hide = true)]
-    Environment(environment_help::Flags),
+    /// Explain the columns, words and marks of a report
+    #[command(hide = true, override_help = report_help::TEXT)]
+    Report,
+    /// Explain the variables of the environment that are read
+    #[command(hide = true, override_help = environment_help::TEXT)]
+    Environment,
     Man(man::Flags),
     Completions(completions::Flags),
 }

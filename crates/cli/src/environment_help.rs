@@ -1,10 +1,6 @@
 //! `stackglass help environment`: all variables of the environment that change what the command and the crate do.
 
-use crate::failure::Outcome;
-use clap::Args;
-use std::io::Write;
-
-const TEXT: &str = "\
+pub(crate) const TEXT: &str = "\
 Variables of the environment that `stackglass` and programs with the crate read.
 
 Output
@@ -37,27 +33,11 @@ Set for recorded programs, with `--sampler preload`, `--allocs` and `run`
   LD_PRELOAD             the preload library comes before what is set
   ASAN_OPTIONS           the order of libraries is not verified";
 
-/// Explain the variables of the environment that are read.
-#[derive(Args, Debug)]
-#[command(about = "Explain the variables of the environment that are read", override_help = TEXT)]
-pub(crate) struct Flags {}
-
-/// Prints the explanation.
-pub(crate) fn run(_: &Flags) -> Outcome {
-    writeln!(std::io::stdout().lock(), "{TEXT}")?;
-    Ok(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
     use std::path::{Path, PathBuf};
-
-    #[test]
-    fn it_fits_a_terminal() {
-        assert!(TEXT.lines().all(|line| line.chars().count() <= 80));
-    }
 
     /// Names of variables of this project in all sources.
     #[test]

@@ -26,6 +26,7 @@ mod environment_help;
 mod failure;
 mod flamegraph;
 mod heap;
+mod help_topic;
 mod hot;
 mod info;
 mod info_alike;
@@ -103,8 +104,8 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
         Verb::Doctor(flags) => doctor::run(&flags),
         Verb::Demo(flags) => demo::run(&flags),
         Verb::DemoWorkload(flags) => Ok(demo_workload::run(&flags)),
-        Verb::Report(flags) => report_help::run(&flags),
-        Verb::Environment(flags) => environment_help::run(&flags),
+        Verb::Report => help_topic::print(report_help::TEXT),
+        Verb::Environment => help_topic::print(environment_help::TEXT),
         Verb::Man(flags) => man::run(&flags, Stackglass::command()),
         Verb::Completions(flags) => completions::run(&flags, Stackglass::command()),
     })

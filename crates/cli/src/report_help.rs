@@ -1,10 +1,6 @@
 //! `stackglass help report`: what the columns, words and marks of a report mean.
 
-use crate::failure::Outcome;
-use clap::Args;
-use std::io::Write;
-
-const TEXT: &str = "\
+pub(crate) const TEXT: &str = "\
 The summary is what `record` and `print` show: a tree, notes, and a digest.
 
 The unit is the sample: the stack of one thread at one moment. Each thread is
@@ -80,24 +76,3 @@ the count of a row is the snapshots in it or below it, and its overhead those in
 the row itself. Utilization is the share of snapshots in which a thread was not
 asleep. In `peek`, as in Julia, snapshots of ready threads count as well: on a
 busy machine, utilization and rows are more than the CPU time.";
-
-/// Explain the columns, words and marks of a report.
-#[derive(Args, Debug)]
-#[command(about = "Explain the columns, words and marks of a report", override_help = TEXT)]
-pub(crate) struct Flags {}
-
-/// Prints the explanation.
-pub(crate) fn run(_: &Flags) -> Outcome {
-    writeln!(std::io::stdout().lock(), "{TEXT}")?;
-    Ok(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_fits_a_terminal() {
-        assert!(TEXT.lines().all(|line| line.chars().count() <= 80));
-    }
-}

@@ -1,10 +1,11 @@
 //! Events at functions of running programs: uprobes, as the kernel's trace file system defines them.
 //!
-//! A definition names a place in a file. The kernel puts its breakpoint there only in processes that have an event for it, and takes it away
-//! with the last of these events. A definition without events does nothing; one that a killed process has left is removed by the next.
+//! A definition names a place in a file. The kernel puts its breakpoint there only in processes that have an event for it, and
+//! takes it away with the last of these events. A definition without events does nothing; one that a killed process has left is
+//! removed by the next.
 //!
-//! Only root may do this. The file system is mounted for this process alone. Events of `struct perf_event_attr` with the type `uprobe` need
-//! no definition, but each is a separate one, and the kernel looks at all of them at every hit.
+//! Only root may do this. The file system is mounted for this process alone. Events of `struct perf_event_attr` with the type
+//! `uprobe` need no definition, but each is a separate one, and the kernel looks at all of them at every hit.
 //!
 //! Sources: Documentation/trace/uprobetracer.rst, kernel/trace/trace_uprobe.c, fsopen(2), fsmount(2).
 
@@ -136,8 +137,8 @@ pub fn each_call(event: u64, wakeup: u32) -> Attributes {
     }
 }
 
-/// An event that records the stack of each `period`th call, as samples: [`crate::records::Sample`]. In place of their period, they have the
-/// number of the event. With a period, the kernel would record every call.
+/// An event that records the stack of each `period`th call, as samples: [`crate::records::Sample`]. In place of their period,
+/// they have the number of the event. With a period, the kernel would record every call.
 pub fn some_stacks(event: u64, period: u64, stack: u32, wakeup: u32) -> Attributes {
     Attributes {
         sample_period: period,

@@ -1,12 +1,12 @@
 //! `stackglass heap diff A B [C]`: what grew from snapshot to snapshot.
 
 use super::open::{self, Progress};
+use super::table_flags::TableFlags;
 use crate::failure::{Failure, Outcome};
 use crate::input::is_stream;
-use crate::terminal::LayoutFlags;
 use clap::Args;
 use stackglass_heap_report::answers::growth::{HeapSums, growth};
-use stackglass_heap_report::{HeapText, reports};
+use stackglass_heap_report::reports;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -34,20 +34,8 @@ pub(crate) struct Flags {
     #[arg(value_name = "C")]
     last: Option<PathBuf>,
 
-    /// Show all rows
-    #[arg(long, conflicts_with = "rows")]
-    all: bool,
-
-    /// Number of rows
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
-    rows: u32,
-
-    /// Print all rows as one JSON object (docs/json.md)
-    #[arg(long, conflicts_with_all = ["all", "rows"])]
-    json: bool,
-
     #[command(flatten)]
-    layout: LayoutFlags,
+    table: TableFlags<20>,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
@@ -66,14 +54,11 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let rows = growth(&snapshots);
     drop(progress);
     let mut out = BufWriter::new(std::io::stdout().lock());
-    if flags.json {
+    if flags.table.json {
         reports::write_growth_json(&snapshots, &rows, &mut out)?;
     } else {
-        let layout = flags.layout.of_stdout();
-        let columns = if layout.terminal { layout.columns } else { layout.columns.min(160) };
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-        let text = HeapText::new("").cols(columns).style(layout.style).rows(flags.rows as usize);
-        text.everything(flags.all).growth(&names, &snapshots, &rows, &mut out)?;
+        flags.table.text("").growth(&names, &snapshots, &rows, &mut out)?;
     }
     out.flush()?;
     Ok(0)

@@ -6,6 +6,7 @@ mod diff;
 mod open;
 mod show;
 pub(crate) mod stored;
+mod table_flags;
 mod take;
 mod watch;
 mod watched;

@@ -1,8 +1,8 @@
 //! `stackglass heap show FILE`: what is alive by type, what holds it, what may have leaked.
 
 use super::open::{self, Progress};
+use super::table_flags::TableFlags;
 use crate::failure::{Failure, Outcome};
-use crate::terminal::LayoutFlags;
 use clap::Args;
 use stackglass_heap_report::answers::{HeapAnswers, TypeAnswer, TypeSize};
 use stackglass_heap_report::{HeapText, reports};
@@ -48,20 +48,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "TYPE", group = "answer")]
     retainers: Option<String>,
 
-    /// Show all rows
-    #[arg(long, conflicts_with = "rows")]
-    all: bool,
-
-    /// Number of rows
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    rows: u32,
-
-    /// Print all rows as one JSON object (docs/json.md)
-    #[arg(long, conflicts_with_all = ["all", "rows"])]
-    json: bool,
-
     #[command(flatten)]
-    layout: LayoutFlags,
+    table: TableFlags<10>,
 }
 
 /// Number of types that a message names.
@@ -76,9 +64,9 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let answer = name.map(|name| one_type(&answers, name, flags)).transpose()?;
     // The report is written at once, so that the sign of progress does not lie in between.
     let mut text = Vec::new();
-    match (&answer, flags.json) {
+    match (&answer, flags.table.json) {
         (None, true) => reports::write_show_json(&answers, &mut text)?,
-        (None, false) => layout(flags, &flags.layout).show(&answers, &mut text)?,
+        (None, false) => text_for(flags).show(&answers, &mut text)?,
         (Some(answer), json) => of_type(flags, answer, json, &mut text)?,
     }
     drop(progress);
@@ -89,7 +77,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
 }
 
 fn of_type(flags: &Flags, answer: &TypeAnswer, json: bool, out: &mut Vec<u8>) -> std::io::Result<()> {
-    let text = layout(flags, &flags.layout);
+    let text = text_for(flags);
     match (flags.path_to.is_some(), flags.retainers.is_some(), json) {
         (true, _, true) => reports::write_path_json(answer, out),
         (true, _, false) => text.path(answer, out),
@@ -100,12 +88,10 @@ fn of_type(flags: &Flags, answer: &TypeAnswer, json: bool, out: &mut Vec<u8>) ->
     }
 }
 
-fn layout(flags: &Flags, layout: &LayoutFlags) -> HeapText {
-    let layout = layout.of_stdout();
-    let columns = if layout.terminal { layout.columns } else { layout.columns.min(160) };
+/// The text for standard output, with the name of the file.
+fn text_for(flags: &Flags) -> HeapText {
     let name = flags.file.file_name().map_or("standard input".into(), |name| name.to_string_lossy());
-    let text = HeapText::new(if name == "-" { "standard input".into() } else { name });
-    text.cols(columns).style(layout.style).rows(flags.rows as usize).everything(flags.all)
+    flags.table.text(if name == "-" { "standard input".into() } else { name })
 }
 
 /// The type with this name, or the only one that contains the text.

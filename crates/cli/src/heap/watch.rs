@@ -1,17 +1,17 @@
 //! `stackglass heap watch PID`: what grows on the heap of a running process, and what holds it.
 
+use super::table_flags::TableFlags;
 use super::take::take_graph;
 use super::watched::{Copied, Copies};
 use crate::copy_flags::CopyFlags;
 use crate::failure::{Failure, Outcome};
 use crate::message;
-use crate::terminal::LayoutFlags;
 use crate::values::{positive_duration, process_id};
 use clap::Args;
 use stackglass_collect::attached::ends;
 use stackglass_collect::session::signals::Signals;
 use stackglass_heap_report::answers::watch::Watch;
-use stackglass_heap_report::{HeapText, reports};
+use stackglass_heap_report::reports;
 use stackglass_inspect::heap::TakeOptions;
 use stackglass_procfs::status::process_of;
 use stackglass_procfs::{ImageKey, threads};
@@ -59,20 +59,8 @@ pub(crate) struct Flags {
     #[command(flatten)]
     copy: CopyFlags,
 
-    /// Show all rows
-    #[arg(long, conflicts_with = "rows")]
-    all: bool,
-
-    /// Number of rows
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    rows: u32,
-
-    /// Print all rows as one JSON object (docs/json.md)
-    #[arg(long, conflicts_with_all = ["all", "rows"])]
-    json: bool,
-
     #[command(flatten)]
-    layout: LayoutFlags,
+    table: TableFlags<10>,
 }
 
 /// The process runs for at least so many times as long as it was held up.
@@ -156,14 +144,10 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     let grown = watching.watch.grown();
     let mut out = BufWriter::new(std::io::stdout().lock());
-    if flags.json {
+    if flags.table.json {
         reports::write_watch_json(pid, end.word(), &watching.watch, &grown, &mut out)?;
     } else {
-        let layout = flags.layout.of_stdout();
-        let columns = if layout.terminal { layout.columns } else { layout.columns.min(160) };
-        let text = HeapText::new(format!("{name} ({pid})")).cols(columns).style(layout.style);
-        let text = text.rows(flags.rows as usize).everything(flags.all);
-        text.watch(&watching.watch, &grown, &mut out)?;
+        flags.table.text(format!("{name} ({pid})")).watch(&watching.watch, &grown, &mut out)?;
     }
     out.flush()?;
     Ok(0)

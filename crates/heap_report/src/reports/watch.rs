@@ -134,7 +134,7 @@ fn rows(
     hidden(text, all.len() - shown, ("type", "types"), "", out)
 }
 
-/// The type. That of unknown blocks is told by their size.
+/// The name of the type, or the sizes of the blocks if their type is unknown.
 fn name(row: &GrownRow) -> String {
     match row.size_class.map(|class| class.sizes()) {
         Some(sizes) if row.name == UNKNOWN => format!("unknown, {}–{} B", sizes.start(), sizes.end()),

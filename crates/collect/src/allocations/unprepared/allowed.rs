@@ -1,9 +1,10 @@
 //! Processes that events at returns could harm are refused.
 //!
-//! A function with such an event returns to code of the kernel's, which runs in the process. Since Linux 6.11 that code makes a system call.
-//! A filter would refuse it before Linux 6.14, and end the process (commit cf6cb56ef244, "seccomp: passthrough uretprobe systemcall without
-//! filtering"). A process that redirects its own calls would get it. Before Linux 6.11, the changed return address is not that of the shadow
-//! stack. Threads may confine themselves later, so Linux 6.11 to 6.13 are refused as a whole.
+//! A function with such an event returns to code of the kernel's, which runs in the process. Since Linux 6.11 that code makes a
+//! system call. A filter would refuse it before Linux 6.14, and end the process (commit cf6cb56ef244, "seccomp: passthrough
+//! uretprobe systemcall without filtering"). A process that redirects its own calls would get it. Before Linux 6.11, the
+//! changed return address is not that of the shadow stack. Threads may confine themselves later, so Linux 6.11 to 6.13 are
+//! refused as a whole.
 
 use super::UnpreparedError;
 use stackglass_procfs::{Status, maps, threads};

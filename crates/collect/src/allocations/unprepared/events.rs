@@ -1,7 +1,8 @@
 //! The events at the functions of an allocator: opened for each thread of a process on each CPU, and read in the order of time.
 //!
-//! Each function has an event that records all calls, in few bytes, and one with the stacks of some of them. They have separate rings, so that
-//! stacks displace no calls: a lost free would be a leak that is none. Threads that start later inherit the events.
+//! Each function has an event that records all calls, in few bytes, and one with the stacks of some of them. They have separate
+//! rings, so that stacks displace no calls: a lost free would be a leak that is none. Threads that start later inherit the
+//! events.
 
 use super::UnpreparedError;
 use super::functions::{Allocator, Function, Place};
@@ -151,8 +152,8 @@ impl Events {
         Ok(())
     }
 
-    /// Opens events for all threads, on all CPUs and of all functions. A thread that starts meanwhile inherits some of the events, and may get
-    /// all of them once more: of two records of one call, the second changes nothing.
+    /// Opens events for all threads, on all CPUs and of all functions. A thread that starts meanwhile inherits some of the
+    /// events, and may get all of them once more: of two records of one call, the second changes nothing.
     fn for_each_thread<T>(
         &self,
         group: &mut Group,
@@ -186,8 +187,8 @@ impl Events {
         }
     }
 
-    /// Reads all records up to the moment `until`, in the order of time. Later ones wait for the next call: by then all CPUs have written the
-    /// records before them.
+    /// Reads all records up to the moment `until`, in the order of time. Later ones wait for the next call: by then all CPUs
+    /// have written the records before them.
     pub(super) fn drain(&mut self, until: u64, mut each: impl FnMut(Happened<'_>)) {
         self.waiting.clear();
         let of_calls = self.calls.rings.len();
@@ -228,8 +229,8 @@ impl Events {
     }
 }
 
-/// Opens an event of a thread on a CPU that writes to a ring, which is made if there is none. Returns the event's number, `None` if the thread
-/// has ended.
+/// Opens an event of a thread on a CPU that writes to a ring, which is made if there is none. Returns the event's number,
+/// `None` if the thread has ended.
 fn open_one(
     attributes: &Attributes,
     (tid, cpu): (u32, u32),
