@@ -281,7 +281,7 @@ pub(super) fn sampling(recording: &Recording) -> Option<String> {
         )),
         AllocationSampling::ScaledRate(rate) => Some(format!(
             "each allocation was recorded with a probability of {}: the numbers are estimates, with their standard errors after ±. \
-             Rare large blocks may be missing, which `--allocs=512KiB` finds",
+             Rare large blocks may be missing; `record --allocs=512KiB` finds them",
             (rate * 1e6).round() / 1e6
         )),
         AllocationSampling::Bytes(n) => Some(format!(
