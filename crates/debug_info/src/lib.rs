@@ -19,6 +19,7 @@ pub mod dwarf;
 pub mod elf;
 mod error;
 mod front;
+pub mod functions;
 pub mod loaded;
 pub mod locate;
 mod lossy_path;

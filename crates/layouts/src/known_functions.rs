@@ -4,16 +4,11 @@
 //! Symbols name them. Functions of other modules are named by the slots that the dynamic linker fills with their addresses.
 
 use foldhash::HashMap;
-use object::elf;
-use object::read::elf::Sym;
-use object::{LittleEndian, SymbolIndex};
-use stackglass_debug_info::elf::{Elf, Table};
+use stackglass_debug_info::functions;
 use stackglass_debug_info::locate::Files;
 use stackglass_debug_info::naming::name_of_symbol;
 use std::ops::Range;
 use std::sync::Arc;
-
-const LITTLE: LittleEndian = LittleEndian;
 
 /// What a function does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -53,43 +48,17 @@ pub struct KnownFunctions {
 /// Finds those of a module.
 pub(super) fn find(files: &Files) -> KnownFunctions {
     let mut found = KnownFunctions::default();
-    if let Some((elf, table)) = files.symbols()
-        && let Some(symbols) = elf.symbols(table)
-    {
-        for symbol in symbols.iter() {
-            if symbol.st_type() != elf::STT_FUNC || symbol.st_shndx.get(LITTLE) == elf::SHN_UNDEF {
-                continue;
-            }
-            let name =
-                symbols.symbol_name(LITTLE, symbol).ok().and_then(|name| std::str::from_utf8(name).ok());
-            let Some(name) = name else { continue };
-            let start = symbol.st_value(LITTLE);
-            if let Some(function) = function(name) {
-                found.functions.insert(start, function);
-            } else if name.contains("5tokio7runtime4park") && is_park(name) {
-                found.parks.push(start..start.saturating_add(symbol.st_size(LITTLE)));
-            } else if name.starts_with("_R") && name.contains("5tokio7runtime4task3raw4poll") {
-                found.polls.extend(name_of_symbol(name).spec.map(|name| (start, name)));
-            }
+    for (addresses, name) in functions::defined(files) {
+        if let Some(function) = function(name) {
+            found.functions.insert(addresses.start, function);
+        } else if name.contains("5tokio7runtime4park") && is_park(name) {
+            found.parks.push(addresses);
+        } else if name.starts_with("_R") && name.contains("5tokio7runtime4task3raw4poll") {
+            found.polls.extend(name_of_symbol(name).spec.map(|name| (addresses.start, name)));
         }
     }
-    let program = files.program.as_ref().and_then(|file| Elf::parse(file).ok());
-    if let Some(elf) = program
-        && let Some(symbols) = elf.symbols(Table::Dynamic)
-    {
-        for relocation in elf.relocations() {
-            let kind = relocation.r_type(LITTLE, false);
-            if kind != elf::R_X86_64_GLOB_DAT && kind != elf::R_X86_64_JUMP_SLOT {
-                continue;
-            }
-            let index = SymbolIndex(relocation.r_sym(LITTLE, false) as usize);
-            let name = symbols.symbol(index).and_then(|symbol| symbols.symbol_name(LITTLE, symbol));
-            let name = name.ok().and_then(|name| std::str::from_utf8(name).ok());
-            if let Some(function) = name.and_then(function) {
-                found.slots.insert(relocation.r_offset.get(LITTLE), function);
-            }
-        }
-    }
+    let slots = functions::slots(files);
+    found.slots.extend(slots.filter_map(|(slot, name)| Some((slot, function(name)?))));
     found
 }
 

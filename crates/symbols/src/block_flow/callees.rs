@@ -3,13 +3,9 @@
 
 use foldhash::HashMap;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
-use object::elf;
-use object::read::elf::Sym;
-use object::{LittleEndian, SymbolIndex};
-use stackglass_debug_info::elf::{Elf, Table};
+use stackglass_debug_info::elf::Elf;
+use stackglass_debug_info::functions;
 use stackglass_debug_info::locate::Files;
-
-const LITTLE: LittleEndian = LittleEndian;
 
 /// Where a call or jump leads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +32,6 @@ impl Target {
 }
 
 /// The functions of a file by name.
-#[derive(Default)]
 pub(crate) struct Callees<'data> {
     functions: HashMap<u64, &'data str>,
     slots: HashMap<u64, &'data str>,
@@ -45,37 +40,10 @@ pub(crate) struct Callees<'data> {
 impl<'data> Callees<'data> {
     /// Reads symbols and slots.
     pub fn from_files(files: &'data Files) -> Callees<'data> {
-        let mut found = Callees::default();
-        if let Some((elf, table)) = files.symbols()
-            && let Some(symbols) = elf.symbols(table)
-        {
-            for symbol in symbols.iter().filter(|symbol| symbol.st_type() == elf::STT_FUNC) {
-                if symbol.st_shndx.get(LITTLE) == elf::SHN_UNDEF {
-                    continue;
-                }
-                let name = symbols.symbol_name(LITTLE, symbol).ok();
-                if let Some(name) = name.and_then(|name| std::str::from_utf8(name).ok()) {
-                    found.functions.insert(symbol.st_value(LITTLE), name);
-                }
-            }
+        Callees {
+            functions: functions::defined(files).map(|(addresses, name)| (addresses.start, name)).collect(),
+            slots: functions::slots(files).collect(),
         }
-        let program = files.program.as_ref().and_then(|file| Elf::parse(file).ok());
-        if let Some(elf) = program
-            && let Some(symbols) = elf.symbols(Table::Dynamic)
-        {
-            for relocation in elf.relocations() {
-                let kind = relocation.r_type(LITTLE, false);
-                if kind != elf::R_X86_64_GLOB_DAT && kind != elf::R_X86_64_JUMP_SLOT {
-                    continue;
-                }
-                let index = SymbolIndex(relocation.r_sym(LITTLE, false) as usize);
-                let name = symbols.symbol(index).and_then(|symbol| symbols.symbol_name(LITTLE, symbol));
-                if let Some(name) = name.ok().and_then(|name| std::str::from_utf8(name).ok()) {
-                    found.slots.insert(relocation.r_offset.get(LITTLE), name);
-                }
-            }
-        }
-        found
     }
 
     /// The symbol of a target. `elf` is the file with the code.

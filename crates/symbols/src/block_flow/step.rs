@@ -15,7 +15,7 @@ pub(super) struct Write {
     pub value: Value,
 }
 
-/// Executes an instruction that is no call, jump or return. `written` is told of what it stores.
+/// Changes the state as an instruction does that is no call, jump or return. Each store to memory is passed to `written`.
 pub(super) fn execute(
     state: &mut State,
     code: &Instruction,
