@@ -21,6 +21,7 @@ mod covering;
 mod dispatch;
 mod frames;
 mod language;
+mod module_code;
 mod outcome;
 mod perf_map;
 mod receivers;

@@ -2,6 +2,7 @@
 
 use crate::frames::{self, Cache, Draft, FromSymbol, Wanted};
 use crate::language;
+use crate::module_code::ModuleCode;
 use crate::symtab::{self, Symbol};
 use crate::types::{self, Contents, Details};
 use crate::unnamed::{self, Unnamed};
@@ -128,13 +129,14 @@ fn names(
         }
     }
     let modules: Vec<_> = jobs.iter().map(|job| job.module).zip(files).collect();
-    let wrappers = match allocating.is_empty() {
+    let code = match allocating.is_empty() {
         true => HashMap::default(),
-        false => wrappers::mark(recording, &modules),
+        false => ModuleCode::all(&modules),
     };
+    let wrappers = wrappers::mark(recording, &code);
     let contents = types::set(recording, &details);
     if by_receivers && !allocating.is_empty() {
-        receivers::set(recording, &modules, &wrappers);
+        receivers::set(recording, &code, &wrappers);
     }
     (outcome, contents)
 }

@@ -6,15 +6,11 @@
 //! A function that stores the block where its caller says is part of a wrapper, if its caller is one.
 
 use crate::block_flow::{
-    AllocatingCall, Allocator, AllocatorResult, Callees, Event, Function, Place, Rest, Size, State, Target,
-    Value,
+    AllocatingCall, Allocator, AllocatorResult, Event, Place, Rest, Size, State, Target, Value,
 };
-use crate::dispatch;
+use crate::module_code::ModuleCode;
 use foldhash::HashMap;
-use stackglass_debug_info::elf::Elf;
-use stackglass_debug_info::locate::Files;
 use stackglass_profile::{AllocationKind, Location, LocationId, ModuleIndex, Recording, StackId};
-use std::cell::OnceCell;
 
 /// Largest function in bytes that is read. Wrappers are small.
 const LARGEST: u64 = 4096;
@@ -28,14 +24,14 @@ const MOST: usize = 16;
 /// Marks the frames of such functions in stacks of allocations, and returns how they are called.
 pub(crate) fn mark(
     recording: &mut Recording,
-    files: &[(ModuleIndex, Files)],
+    code: &HashMap<ModuleIndex, ModuleCode<'_>>,
 ) -> HashMap<LocationId, Allocator> {
     let blocks = recording.allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block);
     let mut stacks: Vec<StackId> = blocks.map(|group| group.stack).collect();
     stacks.sort_unstable();
     stacks.dedup();
-    let mut modules: HashMap<ModuleIndex, Module<'_>> =
-        files.iter().filter_map(|(module, files)| Some((*module, Module::new(files)?))).collect();
+    let mut modules: HashMap<ModuleIndex, Module<'_, '_>> =
+        code.iter().map(|(index, code)| (*index, Module { code, known: HashMap::default() })).collect();
     let mut wrappers: HashMap<LocationId, Allocator> = HashMap::default();
     for stack in stacks {
         let mut allocator = None;
@@ -68,21 +64,14 @@ pub(crate) fn mark(
     wrappers
 }
 
-/// A file with code.
-struct Module<'data> {
-    files: &'data Files,
-    elf: Elf<'data>,
-    callees: OnceCell<Callees<'data>>,
+/// The wrappers of a module.
+struct Module<'a, 'data> {
+    code: &'a ModuleCode<'data>,
     /// By the address behind the call, and the allocator that was called.
     known: HashMap<(u64, Option<Allocator>), Option<Allocator>>,
 }
 
-impl<'data> Module<'data> {
-    fn new(files: &'data Files) -> Option<Module<'data>> {
-        let elf = Elf::parse(files.program.as_ref()?).ok()?;
-        Some(Module { files, elf, callees: OnceCell::new(), known: HashMap::default() })
-    }
-
+impl Module<'_, '_> {
     /// The function with the call that ends at an address, as an allocator, if it is a wrapper. `inner` is what it called,
     /// if the stack shows that.
     fn wrapper(&mut self, end: u64, inner: Option<Allocator>) -> Option<Allocator> {
@@ -94,49 +83,39 @@ impl<'data> Module<'data> {
         found
     }
 
-    fn name(&self, target: Target) -> Option<&'data str> {
-        self.callees.get_or_init(|| Callees::from_files(self.files)).name(&self.elf, target)
-    }
-
     /// Whether a function of the file does nothing but return its first argument, as some do to tell compilers of a size.
     fn is_identity(&self, target: Target) -> bool {
         let returns_argument = || {
             let Target::Function(start) = target else { return None };
-            let range = dispatch::functions_around(&self.elf, &[start]).pop()??;
-            if range.start != start || range.end - range.start > LARGEST_IDENTITY {
+            let function = self.code.function_around(start, LARGEST_IDENTITY)?;
+            if function.range().start != start {
                 return None;
             }
-            let bytes = self.elf.bytes_at(start)?.get(..(range.end - start) as usize)?;
             let (mut returns, mut others) = (false, false);
-            let known =
-                Function::decode(bytes, start).follow(&State::at_start(), &mut |_, _, event| match event {
-                    Some(Event::Returned(Value::Argument(0))) => returns = true,
-                    Some(Event::Written { place: Place::Stack(_), .. }) | None => {}
-                    Some(_) => others = true,
-                });
+            let known = function.follow(&State::at_start(), &mut |_, _, event| match event {
+                Some(Event::Returned(Value::Argument(0))) => returns = true,
+                Some(Event::Written { place: Place::Stack(_), .. }) | None => {}
+                Some(_) => others = true,
+            });
             Some(known && returns && !others)
         };
         returns_argument().unwrap_or(false)
     }
 
     fn find(&self, end: u64, inner: Option<Allocator>) -> Option<Allocator> {
-        let range = dispatch::functions_around(&self.elf, &[end - 1]).pop()??;
-        if range.end - range.start > LARGEST {
-            return None;
-        }
-        let bytes = self.elf.bytes_at(range.start)?.get(..(range.end - range.start) as usize)?;
-        let function = Function::decode(bytes, range.start);
+        let function = self.code.function_around(end - 1, LARGEST)?;
         let at = function.ending_at(end)?;
         let returns_first = |code: &_| {
             let target = Target::of(code);
-            self.name(target).is_some_and(is_filling) || self.is_identity(target)
+            self.code.name(target).is_some_and(is_filling) || self.is_identity(target)
         };
         let leaves_alone = |target, arguments: &[Value; 6]| {
-            self.name(target).is_some_and(|name| leaves_alone(name, arguments)) || self.is_identity(target)
+            self.code.name(target).is_some_and(|name| leaves_alone(name, arguments))
+                || self.is_identity(target)
         };
         let allocator = match inner {
             Some(inner) => inner,
-            None => by_name(self.name(Target::of(function.instruction(at)))?)?,
+            None => by_name(self.code.name(Target::of(function.instruction(at)))?)?,
         };
         let state = function.before(at, &returns_first)?;
         let size = passed_on(allocator.size, &|number| state.argument(number))?;

@@ -13,7 +13,9 @@ pub(crate) use state::{Place, State};
 pub(crate) use value::{Size, Value};
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use step::taken;
 
 /// Most visits of instructions, as a multiple of their number.
@@ -50,7 +52,9 @@ pub(crate) enum Rest {
 /// The code of a function.
 pub(crate) struct Function {
     code: Vec<Instruction>,
-    start: u64,
+    range: Range<u64>,
+    /// What is known on all paths from its start.
+    states: OnceCell<Option<States>>,
 }
 
 /// A call that an allocated block comes from.
@@ -79,8 +83,14 @@ impl Function {
     pub fn decode(bytes: &[u8], start: u64) -> Function {
         Function {
             code: Decoder::with_ip(64, bytes, start, DecoderOptions::NONE).into_iter().collect(),
-            start,
+            range: start..start + bytes.len() as u64,
+            states: OnceCell::new(),
         }
+    }
+
+    /// The addresses of its code.
+    pub fn range(&self) -> Range<u64> {
+        self.range.clone()
     }
 
     /// The instruction that ends at an address.
@@ -93,16 +103,26 @@ impl Function {
     }
 
     fn at(&self, address: u64) -> Option<usize> {
-        let starts = self.start..self.code.last()?.next_ip();
-        let found = self.code.binary_search_by_key(&address, Instruction::ip).ok()?;
-        starts.contains(&address).then_some(found)
+        self.code.binary_search_by_key(&address, Instruction::ip).ok()
+    }
+
+    /// Whether a block of instructions ends with this one.
+    fn ends_block(&self, index: usize) -> bool {
+        let code = &self.code[index];
+        let goes_on =
+            matches!(code.flow_control(), FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall);
+        !goes_on || code.is_invalid()
     }
 
     /// What is known before an instruction when the function has come to it. `None` if no path is known.
+    ///
+    /// The paths are followed once: `returns_first` is the same in all calls.
     pub fn before(&self, index: usize, returns_first: &dyn Fn(&Instruction) -> bool) -> Option<State> {
-        let states = Walk::new(self, None, returns_first).run(0, State::at_start())?;
+        let mut walk = Walk::new(self, None, returns_first);
+        let states = self.states.get_or_init(|| walk.run(0, State::at_start())).as_ref()?;
+        let first = (0..index).rev().find(|before| self.ends_block(*before)).map_or(0, |end| end + 1);
         let mut found: Option<State> = None;
-        Walk::new(self, None, returns_first).replay(&states, &mut |at, state, _| {
+        walk.replay(states.range(first..=index), &mut |at, state, _| {
             if at == index {
                 found = Some(found.as_ref().map_or_else(|| state.clone(), |known| known.join(state)));
             }
@@ -112,9 +132,9 @@ impl Function {
 
     /// Follows all paths from the start. False if not all can be followed.
     pub fn follow(&self, state: &State, each: Each<'_>) -> bool {
-        let walk = || Walk::new(self, None, &|_| false);
-        let Some(states) = walk().run(0, state.clone()) else { return false };
-        walk().replay(&states, each);
+        let mut walk = Walk::new(self, None, &|_| false);
+        let Some(states) = walk.run(0, state.clone()) else { return false };
+        walk.replay(&states, each);
         true
     }
 
@@ -127,11 +147,11 @@ impl Function {
         returns_first: &dyn Fn(&Instruction) -> bool,
         each: Each<'_>,
     ) -> bool {
-        let walk = || Walk::new(self, Some(call), returns_first);
+        let mut walk = Walk::new(self, Some(call), returns_first);
         let mut first = state.clone();
-        walk().call(&mut first, call.at);
-        let Some(states) = walk().run(call.at + 1, first) else { return false };
-        walk().replay(&states, each);
+        walk.call(&mut first, call.at);
+        let Some(states) = walk.run(call.at + 1, first) else { return false };
+        walk.replay(&states, each);
         true
     }
 }
@@ -143,6 +163,8 @@ struct Walk<'a> {
     /// Whether the target of a call or jump is a function that returns its first argument, as `memset` does.
     returns_first: &'a dyn Fn(&Instruction) -> bool,
     factory: InstructionInfoFactory,
+    /// Whether all that is known is final, so that `each` is called.
+    is_replay: bool,
 }
 
 /// What is known at the starts of blocks of instructions.
@@ -157,15 +179,17 @@ impl<'a> Walk<'a> {
         allocation: Option<AllocatingCall>,
         returns_first: &'a dyn Fn(&Instruction) -> bool,
     ) -> Walk<'a> {
-        Walk { function, allocation, returns_first, factory: InstructionInfoFactory::new() }
+        Walk { function, allocation, returns_first, factory: InstructionInfoFactory::new(), is_replay: false }
     }
 
     /// Finds what is known at the start of each block of instructions. `None` if that takes too long.
     fn run(&mut self, first: usize, state: State) -> Option<States> {
+        self.is_replay = false;
         let mut states = States::from([(first, state)]);
-        let mut open = vec![first];
+        // Most paths lead to higher addresses: a block is then visited after all that lead to it.
+        let mut open = BTreeSet::from([first]);
         let mut left = self.function.code.len().saturating_mul(VISITS);
-        while let Some(start) = open.pop() {
+        while let Some(start) = open.pop_first() {
             let state = states.get(&start)?.clone();
             let mut next = Vec::new();
             self.block(start, state, &mut left, &mut |_, _, _| {}, &mut next)?;
@@ -176,15 +200,16 @@ impl<'a> Walk<'a> {
                 };
                 if states.get(&target) != Some(&joined) {
                     states.insert(target, joined);
-                    open.push(target);
+                    open.insert(target);
                 }
             }
         }
         Some(states)
     }
 
-    /// Walks through all blocks once more.
-    fn replay(&mut self, states: &States, each: Each<'_>) {
+    /// Walks through blocks once more.
+    fn replay<'s>(&mut self, states: impl IntoIterator<Item = (&'s usize, &'s State)>, each: Each<'_>) {
+        self.is_replay = true;
         for (start, state) in states {
             self.block(*start, state.clone(), &mut usize::MAX.clone(), each, &mut Vec::new());
         }
@@ -204,6 +229,9 @@ impl<'a> Walk<'a> {
             let code = &self.function.code[index];
             match code.flow_control() {
                 _ if code.is_invalid() => return Some(()),
+                FlowControl::Next if !self.is_replay => {
+                    step::execute(&mut state, code, &mut self.factory, &mut |_| {});
+                }
                 FlowControl::Next => {
                     let (before, mut written) = (state.clone(), None);
                     step::execute(&mut state, code, &mut self.factory, &mut |write| written = Some(write));

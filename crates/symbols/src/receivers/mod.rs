@@ -9,18 +9,18 @@
 mod uses;
 mod variables;
 
-use crate::block_flow::{Allocator, Callees};
+use crate::block_flow::Allocator;
+use crate::module_code::ModuleCode;
 use crate::types::short;
 use foldhash::HashMap;
 use gimli::{Dwarf, LittleEndian, SectionId};
 use stackglass_debug_info::dwarf::index;
-use stackglass_debug_info::elf::Elf;
-use stackglass_debug_info::loaded::{debug_info, load_for};
-use stackglass_debug_info::locate::Files;
+use stackglass_debug_info::loaded::{Loaded, debug_info, load};
 use stackglass_debug_info::naming::name_of_symbol;
 use stackglass_debug_info::sections::load_section;
 use stackglass_profile::{AllocationKind, Location, LocationId, ModuleIndex, Recording, StackId};
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::sync::Arc;
 use uses::SizeKind;
 use variables::{Candidate, UnitVariables};
@@ -55,12 +55,12 @@ struct Blocks {
 /// Sets the types of allocations that have none.
 pub(crate) fn set(
     recording: &mut Recording,
-    files: &[(ModuleIndex, Files)],
+    code: &HashMap<ModuleIndex, ModuleCode<'_>>,
     wrappers: &HashMap<LocationId, Allocator>,
 ) {
     let mut open = untyped(recording);
-    let by_module: HashMap<ModuleIndex, &Files> =
-        files.iter().map(|(module, files)| (*module, files)).collect();
+    let modules: HashMap<ModuleIndex, Module<'_, '_>> =
+        code.iter().map(|(index, code)| (*index, Module { code, debug: OnceCell::new() })).collect();
     let mut known: HashMap<(ModuleIndex, Call), Received> = HashMap::default();
     let mut names: HashMap<String, Arc<str>> = HashMap::default();
     for level in 0..MOST {
@@ -78,7 +78,7 @@ pub(crate) fn set(
             }
         }
         for (module, calls) in wanted {
-            let found = by_module.get(&module).and_then(|files| received(files, &calls)).unwrap_or_default();
+            let found = modules.get(&module).and_then(|module| module.received(&calls)).unwrap_or_default();
             for call in calls {
                 known.insert((module, call), found.get(&call).cloned().unwrap_or_default());
             }
@@ -225,48 +225,69 @@ fn class_of_constructor(symbol: &str) -> Option<String> {
     (symbol.starts_with("_Z") && class == method).then(|| class.to_owned())
 }
 
-/// What the code behind calls does with the blocks.
-fn received(files: &Files, calls: &[Call]) -> Option<HashMap<Call, Received>> {
-    let mut addresses: Vec<u64> = calls.iter().map(|call| call.address).collect();
-    addresses.sort_unstable();
-    addresses.dedup();
-    let addresses = &addresses[..];
-    let elf = Elf::parse(files.program.as_ref()?).ok()?;
-    let with_types = files.debug_info()?;
-    let callees = Callees::from_files(files);
-    let loaded = load_for(files, addresses);
-    let info = debug_info(&loaded);
-    let shares = index::shares(&info, addresses, &loaded.code);
-    let lists: Vec<(SectionId, Cow<'_, [u8]>)> = [SectionId::DebugLoc, SectionId::DebugLocLists]
-        .into_iter()
-        .map(|id| (id, load_section(&with_types, id.name()).unwrap_or_default()))
-        .collect();
-    let whole = loaded.sections.whole();
-    let dwarf = Dwarf {
-        locations: gimli::LocationLists::new(
-            gimli::DebugLoc::new(&lists[0].1, LittleEndian),
-            gimli::DebugLocLists::new(&lists[1].1, LittleEndian),
-        ),
-        ..whole
-    };
-    let mut found = HashMap::default();
-    for share in shares {
-        let Ok(unit) = dwarf.unit(info.headers[share.unit]) else { continue };
-        let variables = UnitVariables::new(&dwarf, &unit);
-        for address in share.addresses.iter().map(|index| addresses[*index as usize]) {
-            for call in calls.iter().filter(|call| call.address == address) {
-                let Some(uses) = uses::of_call(&elf, &callees, address + 1, call.wrapper) else { continue };
-                let Some(mut candidates) = variables.candidates(&uses) else { continue };
-                let constructors = uses.first_argument_of.iter();
-                let mut classes: Vec<String> =
-                    constructors.filter_map(|symbol| class_of_constructor(symbol)).collect();
-                classes.dedup();
-                let constructed = (classes.len() == 1 && !uses.start_is_written).then(|| classes.remove(0));
-                candidates.extend(constructed.as_deref().and_then(|class| variables.class(class)));
-                let (returned, size, is_new) = (uses.returned, uses.size, uses.is_new);
-                found.insert(*call, Received { candidates, returned, size, is_new, constructed });
+/// Sections of a module that are read once.
+struct DebugSections<'data> {
+    loaded: Loaded<'data>,
+    /// Where variables are, in versions 4 and 5 of DWARF.
+    locations: [Cow<'data, [u8]>; 2],
+}
+
+/// A module, and its debug information once a call needs it.
+struct Module<'a, 'data> {
+    code: &'a ModuleCode<'data>,
+    debug: OnceCell<Option<DebugSections<'data>>>,
+}
+
+impl<'data> Module<'_, 'data> {
+    fn debug(&self) -> Option<&DebugSections<'data>> {
+        let read = || {
+            let elf = self.code.files.debug_info()?;
+            let section = |id: SectionId| load_section(&elf, id.name()).unwrap_or_default();
+            let locations = [section(SectionId::DebugLoc), section(SectionId::DebugLocLists)];
+            Some(DebugSections { loaded: load(self.code.files), locations })
+        };
+        self.debug.get_or_init(read).as_ref()
+    }
+
+    /// What the code behind calls does with the blocks.
+    fn received(&self, calls: &[Call]) -> Option<HashMap<Call, Received>> {
+        let mut addresses: Vec<u64> = calls.iter().map(|call| call.address).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let debug = self.debug()?;
+        let info = debug_info(&debug.loaded);
+        let shares = index::shares(&info, &addresses, &debug.loaded.code);
+        let dwarf = Dwarf {
+            locations: gimli::LocationLists::new(
+                gimli::DebugLoc::new(&debug.locations[0], LittleEndian),
+                gimli::DebugLocLists::new(&debug.locations[1], LittleEndian),
+            ),
+            ..debug.loaded.sections.dwarf()
+        };
+        let mut found = HashMap::default();
+        for share in shares {
+            let Ok(unit) = dwarf.unit(info.headers[share.unit]) else { continue };
+            let variables = UnitVariables::new(&dwarf, &unit);
+            for address in share.addresses.iter().map(|index| addresses[*index as usize]) {
+                for call in calls.iter().filter(|call| call.address == address) {
+                    found.extend(self.received_by(*call, &variables).map(|received| (*call, received)));
+                }
             }
         }
+        Some(found)
     }
-    Some(found)
+
+    /// What the code behind a call does with the block, by the variables of its unit.
+    fn received_by(&self, call: Call, variables: &UnitVariables<'_, '_>) -> Option<Received> {
+        let uses = uses::of_call(self.code, call.address + 1, call.wrapper)?;
+        let mut candidates = variables.candidates(&uses)?;
+        let constructors = uses.first_argument_of.iter();
+        let mut classes: Vec<String> =
+            constructors.filter_map(|symbol| class_of_constructor(symbol)).collect();
+        classes.dedup();
+        let constructed = (classes.len() == 1 && !uses.start_is_written).then(|| classes.remove(0));
+        candidates.extend(constructed.as_deref().and_then(|class| variables.class(class)));
+        let (returned, size, is_new) = (uses.returned, uses.size, uses.is_new);
+        Some(Received { candidates, returned, size, is_new, constructed })
+    }
 }

@@ -1,12 +1,11 @@
 //! Where the code after an allocation keeps the block.
 
 use crate::block_flow::{
-    AllocatingCall, Allocator, AllocatorResult, Callees, Event, Function, Place, Size, State, Target, Value,
+    AllocatingCall, Allocator, AllocatorResult, Event, Function, Place, Size, State, Target, Value,
 };
-use crate::dispatch;
+use crate::module_code::ModuleCode;
 use crate::wrappers::{by_name, is_filling};
 use iced_x86::{OpKind, Register};
-use stackglass_debug_info::elf::Elf;
 
 /// Largest function in bytes that is read.
 const LARGEST: u64 = 256 << 10;
@@ -79,20 +78,10 @@ pub(super) struct Uses {
 
 /// What the code behind the call that ends at an address does with the block that the call gives it.
 /// `inner` is the wrapper that is called, if it is one.
-pub(super) fn of_call(
-    elf: &Elf<'_>,
-    callees: &Callees<'_>,
-    end: u64,
-    inner: Option<Allocator>,
-) -> Option<Uses> {
-    let range = dispatch::functions_around(elf, &[end.checked_sub(1)?]).pop()??;
-    if range.end - range.start > LARGEST {
-        return None;
-    }
-    let bytes = elf.bytes_at(range.start)?.get(..(range.end - range.start) as usize)?;
-    let function = Function::decode(bytes, range.start);
+pub(super) fn of_call(module: &ModuleCode<'_>, end: u64, inner: Option<Allocator>) -> Option<Uses> {
+    let function = module.function_around(end.checked_sub(1)?, LARGEST)?;
     let at = function.ending_at(end)?;
-    let name = |target| callees.name(elf, target);
+    let name = |target| module.name(target);
     let returns_first = |code: &_| name(Target::of(code)).is_some_and(is_filling);
     let returned =
         Allocator { size: Size { arguments: 1, is_product: false }, result: AllocatorResult::Returned };
@@ -102,7 +91,7 @@ pub(super) fn of_call(
     let state = function.before(at, &returns_first)?;
     let size = known.map_or(SizeKind::Passed, |allocator| size_kind(allocator.size, &state));
     let is_new = matches!(callee, Some("_Znwm" | "_ZnwmRKSt9nothrow_t"));
-    let mut uses = Uses { function: range, size, is_new, ..Uses::default() };
+    let mut uses = Uses { function: function.range(), size, is_new, ..Uses::default() };
     function.after(AllocatingCall { at, allocator }, &state, &returns_first, &mut |index, state, event| {
         uses.add(&function, index, state);
         match event {
