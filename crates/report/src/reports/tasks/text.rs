@@ -336,7 +336,9 @@ fn ends_text(dump: &TaskDump, lock: &Lock) -> String {
             format!(", whose {end} {tasks} {probably}{verb} in an Arc")
         }
         (Some(end), Some(all)) if seen > 0 && all > 1 && (seen as u64) < all => {
-            format!(", one of whose {} {end}s is {probably}in {tasks}", grouped(all))
+            let some = if seen == 1 { "one" } else { "some" };
+            let verb = if seen == 1 { "is" } else { "are" };
+            format!(", {some} of whose {} {end}s {verb} {probably}in {tasks}", grouped(all))
         }
         (Some(end), _) if seen == 1 => format!(", whose {end} is {probably}in {tasks}"),
         (Some(end), _) => format!(", whose {end}s are {probably}in {tasks}"),
@@ -506,7 +508,7 @@ fn write_waits(
         WaitTarget::Shared { .. } => true,
     };
     let most = if text.everything { usize::MAX } else { NAMED };
-    let shown: Vec<&(WaitTarget, usize)> = targets.iter().filter(|(target, _)| is_shown(target)).collect();
+    let (shown, hidden): (Vec<_>, Vec<_>) = targets.iter().partition(|(target, _)| is_shown(target));
     for (target, count) in shown.iter().take(most) {
         let lock = match target {
             WaitTarget::Shared { address, .. } => lock_of(*address),
@@ -518,16 +520,57 @@ fn write_waits(
             _ if lock.is_none() || all == *count => String::new(),
             _ => format!(" ({} of its {} waiters)", grouped(*count as u64), grouped(all as u64)),
         };
-        let sentence = format!("waits for {}{held}{waiters}", target_text(*target));
-        let room = text.cols.saturating_sub(INDENT + 2);
-        for (number, part) in wrap(&sentence, room).into_iter().enumerate() {
-            let indent = if number == 0 { INDENT } else { INDENT + 2 };
-            Line::from_text(Paint::Bold, format!("{:indent$}{part}", "")).write(text.style, out)?;
-        }
+        let of_target = |task: &&usize| dump.tasks[**task].waits.contains(target);
+        let subject = match group.tasks.len() {
+            all if all == *count => "waits".to_owned(),
+            _ if *count == 1 => {
+                let id = group.tasks.iter().find(of_target).map(|task| dump.tasks[*task].id);
+                format!("task {} waits", id.unwrap_or_default())
+            }
+            all => format!("{} of {} tasks wait", grouped(*count as u64), grouped(all as u64)),
+        };
+        write_wait(text, &format!("{subject} for {}{held}{waiters}", target_text(*target)), out)?;
     }
     if shown.len() > most {
         let more = shown.len() - most;
         note(text, &format!("… and for {more} more: {} them", text.rest), out)?;
+    }
+    // The request that no task can answer is likely the one in question.
+    let lost = hidden.iter().filter(|(target, _)| {
+        matches!(target, WaitTarget::Shared { kind: SharedKind::Oneshot, .. })
+            && group.state == TaskState::Waiting
+    });
+    match &lost.collect::<Vec<_>>()[..] {
+        [] => Ok(()),
+        [(target, _)] if group.tasks.len() == 1 => {
+            let sentence =
+                format!("waits for {}, whose sender is in no task that is read", target_text(*target));
+            write_wait(text, &sentence, out)
+        }
+        lost => {
+            let (count, all) = (lost.len() as u64, group.tasks.len() as u64);
+            let channels = if count == 1 {
+                "a oneshot channel whose sender is"
+            } else {
+                "oneshot channels whose senders are"
+            };
+            let verb = if count == 1 { "waits" } else { "wait" };
+            let sentence = format!(
+                "{} of {} tasks {verb} for {channels} in no task that is read",
+                grouped(count),
+                grouped(all)
+            );
+            write_wait(text, &sentence, out)
+        }
+    }
+}
+
+/// What tasks wait for, in bold below their stack.
+fn write_wait(text: &TasksText, sentence: &str, out: &mut dyn Write) -> io::Result<()> {
+    let room = text.cols.saturating_sub(INDENT + 2);
+    for (number, part) in wrap(sentence, room).into_iter().enumerate() {
+        let indent = if number == 0 { INDENT } else { INDENT + 2 };
+        Line::from_text(Paint::Bold, format!("{:indent$}{part}", "")).write(text.style, out)?;
     }
     Ok(())
 }
