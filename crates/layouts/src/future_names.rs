@@ -66,7 +66,8 @@ fn future_of(polled: &[Arc<str>], dropped: &[Arc<str>]) -> Option<String> {
     });
     let mut all = futures.chain(drops);
     let first = all.next()??;
-    (!dropped.is_empty() && all.all(|other| other == Some(first))).then(|| first.to_owned())
+    (!polled.is_empty() && !dropped.is_empty() && all.all(|other| other == Some(first)))
+        .then(|| first.to_owned())
 }
 
 /// The `async` function or block of a coroutine, by the symbol of its code.
