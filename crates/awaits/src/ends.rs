@@ -1,8 +1,11 @@
-//! The ends of channels, and what tasks share without a guard: values in a future by which it can end waits of others.
+//! The values in a task's future by which the task can end waits of other tasks: senders, receivers, `Notify`, `Barrier`.
 //!
-//! A sender ends the wait for a message, a receiver that for room; whoever has a `Notify` or a `Barrier` can use it. Ends may lie
-//! behind an `Arc`, as in the state of a server. A variable that was moved away may still be described, so the code that drops the
-//! task decides: it must lower the count of the ends, or of the `Arc` that is nearest to the future.
+//! A receiver waits for a message until a sender sends one. A sender waits for room in a full channel until the receiver takes a
+//! message. A task that has a `Notify` or a `Barrier` can wake those that wait for it. Such a value may be behind an `Arc`, as in the
+//! state of a server.
+//!
+//! Debug information may still describe a variable that was moved away. So the code that drops the task decides whether the task has
+//! the value: it must lower the channel's count of senders or receivers, or the count of the outermost `Arc`.
 
 use crate::values::{Value, Values};
 use stackglass_layouts::{Layouts, Shape, TypeId};

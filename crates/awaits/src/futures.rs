@@ -203,11 +203,9 @@ pub(crate) fn form(layouts: &Layouts, type_id: TypeId) -> Form {
     let Shape::Struct(fields) = &layout.shape else { return Form::Other };
     let has = |wanted: &str| fields.iter().any(|field| &*field.name == wanted);
     if has("vtable") && fields.len() == 2 {
-        let is_future = |name: &str| {
-            name.contains("dyn ") && (name.contains("future::Future") || name.contains("stream::Stream"))
-        };
-        return match is_future(name) || fields.iter().any(|field| is_future(&layouts.get(field.type_id).name))
-        {
+        let is_future =
+            is_dyn_future(name) || fields.iter().any(|field| is_dyn_future(&layouts.get(field.type_id).name));
+        return match is_future {
             true => Form::Dynamic,
             false => Form::Other,
         };
@@ -229,6 +227,14 @@ pub(crate) fn form(layouts: &Layouts, type_id: TypeId) -> Form {
         return Form::Guard;
     }
     Form::Other
+}
+
+/// Whether a pointer with this name is to a `dyn` future or stream. Another trait may have a future as an associated type, as that of
+/// services: `dyn Service<…, Future=Pin<Box<dyn Future>>>`.
+fn is_dyn_future(name: &str) -> bool {
+    let Some((_, of_trait)) = name.split_once("dyn ") else { return false };
+    let path = of_trait.split(['<', ' ', '+', ')', ',', '>']).next().unwrap_or(of_trait);
+    path.ends_with("future::Future") || path.ends_with("stream::Stream")
 }
 
 /// Whether this is a future that is no coroutine, but of which it is known what it waits for.
@@ -284,5 +290,24 @@ pub(crate) fn element_of(layouts: &Layouts, type_id: TypeId) -> Option<TypeId> {
     match layouts.get(pointer.type_id).shape {
         Shape::Pointer { target } => target,
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_dyn_future;
+
+    #[test]
+    fn only_the_trait_itself_makes_a_future() {
+        let future = "dyn core::future::future::Future<Output=()>";
+        assert!(is_dyn_future(&format!(
+            "alloc::boxed::Box<({future} + core::marker::Send), alloc::alloc::Global>"
+        )));
+        assert!(is_dyn_future(&format!("*mut {future}")));
+        assert!(is_dyn_future("&mut dyn futures_core::stream::Stream<Item=u8>"));
+        let service =
+            format!("dyn tower_service::Service<u8, Future=core::pin::Pin<alloc::boxed::Box<{future}>>>");
+        assert!(!is_dyn_future(&format!("alloc::boxed::Box<{service}, alloc::alloc::Global>")));
+        assert!(!is_dyn_future("*mut u8"));
     }
 }

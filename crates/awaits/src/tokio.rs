@@ -62,7 +62,7 @@ fn read(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (TaskDump, Vec<Pol
     let types = Futures::new(layouts);
     let vtables = process.vtables();
     let cells = Cells::find(&values, modules);
-    let walker = Walker::new(&values, &types, &vtables, cells.headers);
+    let walker = Walker::new(&values, &types, &vtables, cells.headers).with_symbols_of(modules);
     let swept = sweep::cells(image, &cells);
     let version = remarks::version(layouts);
     let mut found = Found::new(image.pid);

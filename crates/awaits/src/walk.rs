@@ -2,6 +2,7 @@
 
 mod branches;
 mod leaves;
+mod services;
 
 use crate::futures::{Form, Part, form};
 use crate::needs::{Content, Kind, Needs, NodeId};
@@ -186,7 +187,9 @@ impl<'a> Walk<'a, '_> {
                     }
                     None => {
                         self.open(place);
-                        out.push(lost(&layout.name, "its type is not in the debug information"));
+                        let name = self.walker.name_by_symbols(value);
+                        let name = name.as_deref().unwrap_or(&layout.name);
+                        out.push(lost(name, "its type is not in the debug information"));
                     }
                 };
             }
@@ -207,6 +210,11 @@ impl<'a> Walk<'a, '_> {
         match &layout.shape {
             Shape::Struct(fields) => {
                 self.note_wrapper(value);
+                if services::is_oneshot(&layout.name)
+                    && let Some(service) = self.not_ready(value)
+                {
+                    return self.waits_for_service(value, service, place, out);
+                }
                 if let Some((kind, parts)) = joins::kind(&layout.name) {
                     return self.combination_of(value, kind, parts, place, out);
                 }

@@ -7,6 +7,7 @@ use crate::values::{Value, Values};
 use crate::{joins, names};
 use foldhash::HashMap;
 use stackglass_layouts::{Shape, TypeId, is_coroutine};
+use stackglass_process_view::modules::LoadedModule;
 use stackglass_profile::runtimes::{is_generic, tokio};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -21,6 +22,10 @@ pub(crate) struct Walker<'a> {
     /// Types by the address of their vtable, sorted.
     pub vtables: &'a [(u64, TypeId)],
     pub headers: Headers,
+    /// Modules whose symbols name what no type describes.
+    modules: &'a [LoadedModule],
+    /// Names of futures by their vtables.
+    by_symbol: RefCell<HashMap<u64, Option<Arc<str>>>>,
     /// Functions of coroutines, and types of leaves without their arguments, by type.
     names: RefCell<HashMap<TypeId, Arc<str>>>,
 }
@@ -33,7 +38,20 @@ impl<'a> Walker<'a> {
         vtables: &'a [(u64, TypeId)],
         headers: Headers,
     ) -> Walker<'a> {
-        Walker { values, types, vtables, headers, names: RefCell::default() }
+        Walker {
+            values,
+            types,
+            vtables,
+            headers,
+            modules: &[],
+            by_symbol: RefCell::default(),
+            names: RefCell::default(),
+        }
+    }
+
+    /// Names futures whose types are not known by the symbols of these modules.
+    pub fn with_symbols_of(self, modules: &'a [LoadedModule]) -> Walker<'a> {
+        Walker { modules, ..self }
     }
 
     /// What a frame of a future is called.
@@ -87,6 +105,40 @@ impl<'a> Walker<'a> {
         let address = self.values.pages.word(pointer.address.checked_add(data.offset)?)?;
         let at = self.vtables.binary_search_by_key(&vtable, |(address, _)| *address).ok()?;
         Some(Value { type_id: self.vtables[at].1, address })
+    }
+}
+
+/// Slots of the vtable of a future: the function that drops it, then its size and alignment, then the function that polls it.
+const DROP: u64 = 0;
+const POLL: u64 = 24;
+/// Most vtables whose functions are looked up in symbols.
+const MOST_NAMED: usize = 100;
+
+impl Walker<'_> {
+    /// The name of a future behind a `dyn` pointer whose type is not known, by the symbols of the functions in its vtable.
+    pub fn name_by_symbols(&self, pointer: Value) -> Option<Arc<str>> {
+        let vtable = self.values.word(self.values.field(pointer, "vtable")?)?;
+        let mut known = self.by_symbol.borrow_mut();
+        match known.get(&vtable) {
+            Some(name) => name.clone(),
+            None if known.len() >= MOST_NAMED => None,
+            None => {
+                let name = self.named_by_symbols(vtable);
+                known.insert(vtable, name.clone());
+                name
+            }
+        }
+    }
+
+    fn named_by_symbols(&self, vtable: u64) -> Option<Arc<str>> {
+        let contains = |module: &LoadedModule, address| module.module.range().contains(&address);
+        let number = self.modules.iter().position(|module| contains(module, vtable))?;
+        let module = &self.modules[number];
+        let word = |offset| self.values.pages.word(vtable.checked_add(offset)?);
+        let in_file = |address: u64| address.wrapping_sub(module.bias());
+        let (drop, poll) = (word(DROP)?, word(POLL).filter(|poll| contains(module, *poll))?);
+        let drop = (drop != 0).then(|| in_file(drop));
+        self.values.layouts.future_of_functions(number, drop, in_file(poll))
     }
 }
 

@@ -12,6 +12,7 @@ mod cpp_name;
 mod derived;
 mod describe;
 mod entries;
+mod future_names;
 mod hints;
 mod index;
 mod known_functions;
@@ -171,6 +172,8 @@ pub struct Layouts {
     by_cpp_name: OnceLock<HashMap<u64, TypeId>>,
     coroutines: Coroutines,
     known_functions: Vec<KnownFunctions>,
+    /// The modules, and how their files are found. Set with coroutines.
+    sources: Option<Arc<(Vec<Module>, Options)>>,
     rust_version: Option<RustVersion>,
     /// The main program is written in Rust.
     is_rust: bool,

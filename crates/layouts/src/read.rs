@@ -53,6 +53,7 @@ pub(super) fn read(
             false => KnownFunctions::default(),
         };
         layouts.known_functions = files.iter().enumerate().map(find).collect();
+        layouts.sources = Some(Arc::new((modules.to_vec(), options.clone())));
     }
     for (module, files) in files.iter().enumerate() {
         let file = files.program.as_ref().and_then(|file| Elf::parse(file).ok());

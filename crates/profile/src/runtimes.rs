@@ -105,6 +105,41 @@ pub mod tokio {
     pub const STREAM_NEXT: &str = "tokio_stream::stream_ext::next::Next";
 }
 
+/// The crate `tower`, and services of others that work with it.
+///
+/// Sources: `tower/src/util/`, `tower/src/limit/` of 0.5; `axum/src/util.rs` of 0.8; `tower-http/src/` of 0.6.
+pub mod tower {
+    /// The future that waits for a service to be ready, and then for its response.
+    pub const ONESHOT: &str = "tower::util::oneshot::Oneshot";
+    /// A service that waits for a permit.
+    pub const CONCURRENCY_LIMIT: &str = "tower::limit::concurrency::service::ConcurrencyLimit";
+    /// Services in a box, which is their only field that is not empty.
+    pub const BOXED: [&str; 6] = [
+        "tower::util::boxed::sync::BoxService",
+        "tower::util::boxed::unsync::UnsyncBoxService",
+        "tower::util::boxed_clone::BoxCloneService",
+        "tower::util::boxed_clone_sync::BoxCloneSyncService",
+        "sync_wrapper::SyncWrapper",
+        "axum::routing::route::Route",
+    ];
+    /// Services whose field `inner` is asked first whether it is ready.
+    pub const ASKING: [&str; 13] = [
+        CONCURRENCY_LIMIT,
+        "tower::util::and_then::AndThen",
+        "tower::util::map_err::MapErr",
+        "tower::util::map_future::MapFuture",
+        "tower::util::map_request::MapRequest",
+        "tower::util::map_response::MapResponse",
+        "tower::util::map_result::MapResult",
+        "tower::util::then::Then",
+        "tower::timeout::Timeout",
+        "tower_http::cors::Cors",
+        "tower_http::timeout::service::Timeout",
+        "tower_http::trace::service::Trace",
+        "axum::util::MapIntoResponse",
+    ];
+}
+
 /// The crate `futures` and its parts.
 ///
 /// Sources: `futures-util/src/future/`, `futures-util/src/stream/` of 0.3.

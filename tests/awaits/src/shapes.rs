@@ -416,6 +416,7 @@ async fn network() {
 /// Beside a task of this program, one of a library without debug information.
 pub fn with_a_bare_one() {
     start("own", "slp>!Sleep", sleeps());
+    start("boxed", "*", async { awaits_bare::boxed().await });
     println!("bare {} *", awaits_bare::start());
 }
 
