@@ -165,6 +165,21 @@ fn types_of_cpp_are_the_same_with_the_recorder() {
     assert_eq!(with_sites, 1, "only the recorder knows sites");
 }
 
+/// Without debug information, blocks have no type. Objects are told by their vtables, in what they begin with, and by their size.
+#[test]
+fn blocks_without_types_are_told_by_what_they_begin_with() {
+    let program = Ready::start(&[], &host_with("typed", Language::Cpp, &["-g0"]), &[]);
+    let (_, file) = program.take(&["--with-texts"]);
+    let shown = shown(&file);
+    let of = |name: &str| {
+        count(&shown, &shown["types"], name).0 + count(&shown, &shown["unreachable"]["types"], name).0
+    };
+    let circles = "(unknown), 49–56 B, begins with &vtable for Circle";
+    let paths = "(unknown), 33–40 B, begins with &vtable for Path";
+    let texts = "(unknown), 81–88 B, begins with \"xxxxxxxxxxxxxxxxxxxxxxxx\"";
+    assert_eq!([of(circles), of(paths), of(texts)], [60, 50, 16], "{shown}");
+}
+
 /// A thread that sleeps, and has no registers of its own: the frame that has saved the register is below.
 #[test]
 fn a_variable_in_a_register_holds_its_items() {
@@ -251,12 +266,13 @@ fn leaks_of_a_running_program_are_told_with_what_holds_them() {
     let list = "(static data) growing → sessions → session";
     let user = format!("{list} → .user");
     let lost = ("(unknown)", 256, "(unreachable blocks) → (unknown)");
-    check_leaks(&[], [lost, ("session", 0, list), ("(unknown)", 40, &user)]);
+    check_leaks(&[], [lost, ("session", 0, list), ("(unknown), begins with text", 40, &user)]);
 }
 
 #[test]
 fn leaks_without_debug_information_are_told_by_size_and_variable() {
     let list = "(static data) growing → sessions → (unknown)";
     let lost = ("(unknown)", 256, "(unreachable blocks) → (unknown)");
-    check_leaks(&["-g0"], [lost, ("(unknown)", 104, list), ("(unknown)", 40, list)]);
+    let user = format!("{list} → […]");
+    check_leaks(&["-g0"], [lost, ("(unknown)", 104, list), ("(unknown), begins with text", 40, &user)]);
 }

@@ -166,7 +166,7 @@ fn a_variable_with_several_blocks_is_one_holder() {
         .map(|row| (row.name.as_str(), row.is_variable, row.alike, row.count, row.retained_size))
         .collect();
     let expected = [
-        ("(unknown)", false, 40, 40, 2000),
+        ("(unknown), 49–56 B", false, 40, 40, 2000),
         ("users", true, 1, 3, 1100),
         ("queue", true, 1, 3, 830),
         ("Settings", false, 1, 1, 700),
@@ -183,7 +183,7 @@ fn a_variable_with_several_blocks_is_one_holder() {
     let text = written(|out| HeapText::new("app").show(&answers, out));
     let line = "held by   3.10 kB static data, 860 B thread stacks, 700 B several of them\n";
     assert!(text.contains(line), "{text}");
-    assert!(text.contains("2.00 kB     40  40 × (unknown)\n"), "{text}");
+    assert!(text.contains("2.00 kB     40  40 × (unknown), 49–56 B\n"), "{text}");
 }
 
 /// Steps beside numbers are short, whatever the types are. None is left out.

@@ -14,6 +14,7 @@
 //!
 //! A block to which pointers give different types has none.
 
+mod beginnings;
 mod evidence;
 mod fit;
 mod locals;
@@ -22,6 +23,7 @@ mod memory;
 mod propagation;
 mod vtables;
 
+pub use beginnings::tell_apart;
 pub use evidence::Evidence;
 
 use crate::blocks::{Blocks, SiteId};

@@ -9,6 +9,23 @@ use std::ops::RangeInclusive;
 /// The type of blocks whose type is unknown, in all reports.
 pub const UNKNOWN_TYPE: &str = "(unknown)";
 
+/// The name of blocks of unknown type that differ from others in what they begin with.
+///
+/// ```
+/// use stackglass_profile::{is_unknown_type, unknown_that};
+///
+/// assert_eq!(unknown_that("begins with text"), "(unknown), begins with text");
+/// assert!(is_unknown_type("(unknown), begins with text") && is_unknown_type("(unknown)"));
+/// ```
+pub fn unknown_that(does: &str) -> String {
+    format!("{UNKNOWN_TYPE}, {does}")
+}
+
+/// Whether a name is that of blocks of unknown type, with or without what they begin with.
+pub fn is_unknown_type(name: &str) -> bool {
+    name.strip_prefix(UNKNOWN_TYPE).is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
+}
+
 /// The allocations of all processes of a recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Allocations {

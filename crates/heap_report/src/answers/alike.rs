@@ -10,13 +10,10 @@ use stackglass_profile::SizeClass;
 use stackglass_profile::heap_graph::{AllocatingFunction, HeapGraph};
 use std::sync::Arc;
 
-/// The name of blocks of which nothing is known.
-pub(crate) const UNKNOWN: &str = "(unknown)";
-
 /// What blocks have in common that count together.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Alike {
-    /// Their type, or the site that allocated them.
+    /// Their type, or the site that allocated them; if the type is unknown, what they begin with.
     pub name: String,
     /// Their sizes, if the type is unknown.
     pub size_class: Option<SizeClass>,
@@ -43,19 +40,16 @@ impl AlikeSums {
         let holders = Holders::new(graph, &types, &Reach::new(graph).alive);
         let mut all = Sum::default();
         let mut sums: HashMap<Key<'_>, Sum> = HashMap::default();
-        let unknown: Vec<bool> = (0..types.len()).map(|id| types.name(id as u32) == UNKNOWN).collect();
         for node in (0..graph.len()).filter(|node| !types.is_root(graph, *node)) {
             let type_id = types.of(graph, node);
             let one = Sum { count: graph.block_count(node), self_size: graph.self_sizes.get(node) };
-            let size_class =
-                unknown[type_id as usize].then(|| SizeClass::from_size(one.self_size / one.count));
             let site = graph.allocated_by(node);
             all.add(one);
-            sums.entry((type_id, size_class, site, holders.number(node))).or_default().add(one);
+            sums.entry((type_id, site, holders.number(node))).or_default().add(one);
         }
         let mut rows: HashMap<Arc<Alike>, Sum> = HashMap::default();
-        for ((type_id, size_class, site, path), sum) in sums {
-            let name = types.name(type_id);
+        for ((type_id, site, path), sum) in sums {
+            let (name, size_class) = types.without_size(type_id);
             let alike = Alike {
                 name: name.to_owned(),
                 size_class,
@@ -69,5 +63,5 @@ impl AlikeSums {
     }
 }
 
-/// Type, size class, site, and path, as numbers in one graph.
-type Key<'g> = (u32, Option<SizeClass>, Option<&'g AllocatingFunction>, Option<u32>);
+/// Type, site, and path, as numbers in one graph.
+type Key<'g> = (u32, Option<&'g AllocatingFunction>, Option<u32>);

@@ -2,8 +2,8 @@
 
 use super::reach::Reach;
 use super::type_names::TypeNames;
+use super::unreachable_node;
 use super::weakly_reached::weakly_reached;
-use super::{sizes_are_counts, unreachable_node};
 use foldhash::HashMap;
 use stackglass_profile::heap_graph::HeapGraph;
 use stackglass_report::order;
@@ -52,7 +52,7 @@ impl HeapSums {
         let weakly = weakly_reached(graph, &alive, unreachable_node(graph));
         let nodes = (0..graph.len()).map(|node| graph.block_count(node)).sum();
         let mut sums = HeapSums { nodes, edges: graph.targets.len() as u64, ..HeapSums::default() };
-        sums.sizes_are_counts = sizes_are_counts(graph, &types);
+        sums.sizes_are_counts = types.sizes_are_counts(graph);
         let mut by_type = vec![Sum::default(); types.len()];
         for node in 0..graph.len() {
             let size = graph.self_sizes.get(node);

@@ -230,7 +230,8 @@ impl Search<'_> {
         }
         let kind = self.types.of(self.graph, node as usize);
         let label_text = edge.map_or_else(String::new, |edge| self.labels.without_index(edge).into_owned());
-        let step = Step { label: label_text, name: self.types.name(kind).to_owned(), is_root: false };
+        let step =
+            Step { label: label_text, name: self.types.without_size(kind).0.to_owned(), is_root: false };
         self.add((above, label, kind), step)
     }
 

@@ -23,7 +23,7 @@ mod paths;
 mod reach;
 mod retainers;
 mod sites;
-mod type_names;
+pub(crate) mod type_names;
 mod types;
 mod variables;
 mod waste;
@@ -77,12 +77,6 @@ pub struct HeapAnswers<'g> {
     weakly: Bits,
 }
 
-/// Whether each block has the size 1.
-fn sizes_are_counts(graph: &HeapGraph, types: &TypeNames) -> bool {
-    let mut blocks = (0..graph.len()).filter(|node| !types.is_root(graph, *node)).peekable();
-    blocks.peek().is_some() && blocks.all(|node| graph.self_sizes.get(node) == graph.block_count(node))
-}
-
 impl<'g> HeapAnswers<'g> {
     /// Prepares all answers. Takes about a second for a million nodes.
     pub fn new(graph: &'g HeapGraph) -> HeapAnswers<'g> {
@@ -111,7 +105,7 @@ impl<'g> HeapAnswers<'g> {
 
     /// Whether each block has the size 1, as in snapshots that were taken with `--all-one`: sizes are numbers of blocks.
     pub fn sizes_are_counts(&self) -> bool {
-        sizes_are_counts(self.graph, &self.type_names)
+        self.type_names.sizes_are_counts(self.graph)
     }
 
     /// The size of all nodes that only this node holds, with its own.

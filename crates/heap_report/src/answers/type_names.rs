@@ -2,11 +2,11 @@
 //!
 //! For native programs this is the name of the node. In snapshots of other programs, names of strings are their text, and names of
 //! functions and symbols are those of single ones: these nodes are put together, as DevTools does. In Julia's snapshots, each
-//! kind of nodes is a type.
+//! kind of nodes is a type. Blocks of unknown type are told apart by their size.
 
 use foldhash::HashMap;
-use stackglass_profile::UNKNOWN_TYPE;
 use stackglass_profile::heap_graph::{HeapGraph, NODE_KINDS};
+use stackglass_profile::{SizeClass, UNKNOWN_TYPE, is_unknown_type};
 
 const NONE: u32 = u32::MAX;
 
@@ -36,6 +36,11 @@ pub(super) struct TypeNames {
     /// By the kind of a node without a name.
     by_kind: Vec<u32>,
     names: Vec<Box<str>>,
+    /// By the name of a node: whether its type is unknown, so that its size is a part of it.
+    is_unknown: Vec<bool>,
+    by_size: HashMap<(u32, SizeClass), u32>,
+    /// Of these types: the name without the size, and the size.
+    sized: HashMap<u32, (Box<str>, SizeClass)>,
     synthetic: u16,
 }
 
@@ -80,13 +85,34 @@ impl TypeNames {
         }
         let synthetic = graph.node_kinds.iter().position(|kind| kind == "synthetic");
         let synthetic = synthetic.map_or(u16::MAX, |at| at as u16);
-        TypeNames { rules, by_name, by_kind, names, synthetic }
+        let mut is_unknown: Vec<bool> = graph.strings.iter().map(|name| is_unknown_type(name)).collect();
+        if sizes_are_counts(graph, synthetic) {
+            is_unknown.fill(false);
+        }
+        let (mut by_size, mut sized) = (HashMap::default(), HashMap::default());
+        for node in (0..graph.len()).filter(|node| graph.kinds[*node] != synthetic) {
+            let name = graph.names[node].0;
+            if is_unknown[name as usize] {
+                let (plain, class) = (&graph.strings[name as usize], class_of(graph, node));
+                by_size.entry((name, class)).or_insert_with(|| {
+                    let id = intern(&with_sizes(plain, class));
+                    sized.insert(id, (plain.clone(), class));
+                    id
+                });
+            }
+        }
+        TypeNames { rules, by_name, by_kind, names, is_unknown, by_size, sized, synthetic }
     }
 
     /// The type of a node.
     #[inline]
     pub fn of(&self, graph: &HeapGraph, node: usize) -> u32 {
         let name = graph.names[node].0 as usize;
+        if self.is_unknown[name]
+            && let Some(id) = self.by_size.get(&(name as u32, class_of(graph, node)))
+        {
+            return *id;
+        }
         match self.rules.get(usize::from(graph.kinds[node])) {
             Some(Rule::Same(id)) => *id,
             Some(Rule::Text(id)) if !is_type_of_texts(&graph.strings[name]) => *id,
@@ -100,6 +126,14 @@ impl TypeNames {
         &self.names[id as usize]
     }
 
+    /// The name of a type without the size of its blocks, and their size if the type is unknown.
+    pub fn without_size(&self, id: u32) -> (&str, Option<SizeClass>) {
+        match self.sized.get(&id) {
+            Some((name, class)) => (name, Some(*class)),
+            None => (self.name(id), None),
+        }
+    }
+
     /// Number of types.
     pub fn len(&self) -> usize {
         self.names.len()
@@ -111,11 +145,33 @@ impl TypeNames {
         graph.kinds[node] == self.synthetic
     }
 
+    /// Whether each block has the size 1.
+    pub fn sizes_are_counts(&self, graph: &HeapGraph) -> bool {
+        sizes_are_counts(graph, self.synthetic)
+    }
+
     /// Whether a node is a text.
     pub fn is_text(&self, graph: &HeapGraph, node: usize) -> bool {
         matches!(self.rules.get(usize::from(graph.kinds[node])), Some(Rule::Text(_)))
             || graph.node_kinds.get(usize::from(graph.kinds[node])).is_some_and(|kind| kind == "String")
     }
+}
+
+/// The sizes of the blocks of a node.
+fn class_of(graph: &HeapGraph, node: usize) -> SizeClass {
+    SizeClass::from_size(graph.self_sizes.get(node) / graph.block_count(node).max(1))
+}
+
+/// The name of blocks of unknown type, with their sizes.
+pub(crate) fn with_sizes(name: &str, class: SizeClass) -> String {
+    let (sizes, does) = (class.sizes(), name.strip_prefix(UNKNOWN_TYPE).unwrap_or_default());
+    format!("{UNKNOWN_TYPE}, {}–{} B{does}", sizes.start(), sizes.end())
+}
+
+/// Whether each block has the size 1. `synthetic` is the kind of roots.
+fn sizes_are_counts(graph: &HeapGraph, synthetic: u16) -> bool {
+    let mut blocks = (0..graph.len()).filter(|node| graph.kinds[*node] != synthetic).peekable();
+    blocks.peek().is_some() && blocks.all(|node| graph.self_sizes.get(node) == graph.block_count(node))
 }
 
 /// Whether the name of a text is a type, as in snapshots without the contents of the program.
@@ -126,11 +182,13 @@ pub(super) fn is_type_of_texts(name: &str) -> bool {
             !inside.is_empty() && inside.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         })
     };
-    const NAMES: [&str; 8] =
-        ["<redacted>", "String", "str", "CString", "OsString", "PathBuf", "Vec<u8>", UNKNOWN_TYPE];
+    const NAMES: [&str; 7] = ["<redacted>", "String", "str", "CString", "OsString", "PathBuf", "Vec<u8>"];
     const BEGINNINGS: [&str; 5] =
         ["std::string", "std::basic_string", "std::__cxx11::basic_string", "char[", "site: "];
-    NAMES.contains(&name) || BEGINNINGS.iter().any(|begin| name.starts_with(begin)) || is_slice(name)
+    NAMES.contains(&name)
+        || is_unknown_type(name)
+        || BEGINNINGS.iter().any(|begin| name.starts_with(begin))
+        || is_slice(name)
 }
 
 /// `<div>` for `<div id="a">`.

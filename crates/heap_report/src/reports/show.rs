@@ -3,7 +3,7 @@
 use super::HeapText;
 use super::table::{header, heading, hidden, notes, numbers, push_field, push_type, short_path, titled};
 use crate::answers::{HeapAnswers, Leaks, OwnerRow, SiteRow, TypeRow, TypeTable, Waste, total};
-use stackglass_profile::{UNKNOWN_TYPE, sanitize};
+use stackglass_profile::{is_unknown_type, sanitize};
 use stackglass_report::columns::{cut_left, cut_right, width};
 use stackglass_report::numbers::{count_text, counted, grouped, percent, percent_text};
 use stackglass_report::style::{Line, Paint};
@@ -28,7 +28,7 @@ pub(super) fn write(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Wr
     let mut remarks = Vec::new();
     let all = total(&types.alive).self_size;
     let unknown: u64 =
-        types.alive.iter().filter(|row| row.name == UNKNOWN_TYPE).map(|row| row.self_size).sum();
+        types.alive.iter().filter(|row| is_unknown_type(&row.name)).map(|row| row.self_size).sum();
     if unknown > all / 2 {
         let share = percent_text(unknown, all);
         remarks.push(format!("{share} of {} have no type: {RECORD_TYPES}", text.size_title()));

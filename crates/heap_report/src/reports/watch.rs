@@ -3,8 +3,8 @@
 use super::HeapText;
 use super::table::{header, heading, hidden, notes, numbers, push_type, short_path, titled};
 use crate::answers::HeapPath;
-use crate::answers::alike::UNKNOWN;
 use crate::answers::holders::WEAKLY_HELD;
+use crate::answers::type_names::with_sizes;
 use crate::answers::watch::{Grown, GrownRow, Watch};
 use stackglass_profile::heap_graph::UNREACHABLE;
 use stackglass_profile::sanitize;
@@ -136,10 +136,7 @@ fn rows(
 
 /// The name of the type, or the sizes of the blocks if their type is unknown.
 fn name(row: &GrownRow) -> String {
-    match row.size_class.map(|class| class.sizes()) {
-        Some(sizes) if row.name == UNKNOWN => format!("unknown, {}–{} B", sizes.start(), sizes.end()),
-        _ => row.name.clone(),
-    }
+    row.size_class.map_or_else(|| row.name.clone(), |class| with_sizes(&row.name, class))
 }
 
 fn path_below(text: &HeapText, row: &GrownRow, out: &mut dyn Write) -> io::Result<()> {

@@ -77,7 +77,7 @@ where
         site_stacks.iter().map(|stack| recording.portable_stack(*stack)).collect::<Vec<PortableStack>>()
     });
     // Names are found.
-    drop((recording, contents, site_stacks, files, frames, locals, frame_locations));
+    drop((recording, contents, site_stacks, frames, locals, frame_locations));
     memory::return_unused();
     let (mut blocks, mut remarks) = live_blocks(image, table.as_ref())?;
     // Types that are found later give blocks other sites.
@@ -102,6 +102,10 @@ where
             "sizes are those of malloc's blocks: the program may have asked for a few bytes less".to_owned(),
         );
     }
+    let names = |module: usize, addresses: &[u64]| {
+        stackglass_symbols::names_of_starts(&files[module], &options.symbols, addresses)
+    };
+    typing::tell_apart(image, &modules, &names, options.with_texts, &mut blocks, &mut sites);
     let input = Input {
         image,
         blocks: &blocks,

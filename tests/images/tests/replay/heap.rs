@@ -37,7 +37,7 @@ fn check(program: &Program, count: usize, leaked: usize, untyped: &[&str]) -> Gr
             wrong.push(format!("{address:x}: there is no such block"));
             continue;
         };
-        if *contains != "*" && name == "(unknown)" {
+        if *contains != "*" && name.starts_with("(unknown)") {
             missing.push(*contains);
         } else if *contains != "*" && name != contains {
             wrong.push(format!("{address:x}: {name} is {contains}"));

@@ -7,6 +7,7 @@ mod origins;
 mod text;
 mod threads;
 mod tree;
+mod waits;
 
 pub use groups::{TaskGroup, groups};
 pub(in crate::reports) use json::JsonTasks;

@@ -4,7 +4,7 @@ use super::TasksText;
 use super::groups::{TaskGroup, groups, is_library};
 use super::json::{target_text, without_waker};
 use super::lines::{INDENT, NAMED, ShownFrame, note, place_text};
-use super::{origins, threads, tree};
+use super::{origins, threads, tree, waits};
 use crate::text::columns::{cut_left, wrap};
 use crate::text::numbers::{counted, duration_text, grouped, pause_text};
 use crate::text::short::{last_name, short_function};
@@ -13,7 +13,6 @@ use stackglass_profile::sanitize;
 use stackglass_profile::task_dump::{
     AsyncRuntime, AwaitFrame, AwaitPoint, Deadlock, Holder, Lock, SharedKind, TaskDump, TaskState, WaitTarget,
 };
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 /// Most groups of the short report.
@@ -260,7 +259,7 @@ fn innermost_own(frames: &[AwaitFrame]) -> Option<&AwaitFrame> {
 }
 
 /// `, held by task 15 at main.rs:40`. Without a line of the guard, the task's function and line tell which task it is.
-fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
+pub(super) fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
     if is_channel(lock.kind) {
         return ends_text(dump, lock);
     }
@@ -422,7 +421,7 @@ pub(super) fn write_group(
     write_frames(text, group.stack, "", out)?;
     threads::write_thread(text, dump, group, out)?;
     origins::write(text, dump, group, out)?;
-    write_waits(text, dump, group, out)
+    waits::write(text, dump, group, out)
 }
 
 /// `note: …`, for each remark.
@@ -475,102 +474,6 @@ fn write_frames(text: &TasksText, frames: &[AwaitFrame], stem: &str, out: &mut d
         let shown = ShownFrame { frame, is_grey, folded, more: "", own: &own, below: &below };
         shown.write(text, lead, out)?;
         write_frames(text, &last.children, &below, out)?;
-    }
-    Ok(())
-}
-
-/// What the tasks of a group wait for, and what holds it.
-fn write_waits(
-    text: &TasksText,
-    dump: &TaskDump,
-    group: &TaskGroup<'_>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut targets: Vec<(WaitTarget, usize)> = Vec::new();
-    let mut seen = std::collections::HashMap::new();
-    // Several branches of a task may wait for the same.
-    let of_task = |task: &usize| dump.tasks[*task].waits.iter().copied().collect::<BTreeSet<_>>();
-    for target in group.tasks.iter().flat_map(of_task) {
-        let at = *seen.entry(target).or_insert_with(|| {
-            targets.push((target, 0));
-            targets.len() - 1
-        });
-        targets[at].1 += 1;
-    }
-    targets.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let lock_of = |address: u64| dump.locks.iter().find(|lock| lock.address == address);
-    let is_shown = |target: &WaitTarget| match target {
-        WaitTarget::Task(_) => true,
-        // Servers have a notification at which all connections wait for the end.
-        WaitTarget::Shared { kind: SharedKind::Notify | SharedKind::Oneshot, address } => {
-            text.everything || lock_of(*address).is_some_and(|lock| !lock.holders.is_empty())
-        }
-        WaitTarget::Shared { .. } => true,
-    };
-    let most = if text.everything { usize::MAX } else { NAMED };
-    let (shown, hidden): (Vec<_>, Vec<_>) = targets.iter().partition(|(target, _)| is_shown(target));
-    for (target, count) in shown.iter().take(most) {
-        let lock = match target {
-            WaitTarget::Shared { address, .. } => lock_of(*address),
-            WaitTarget::Task(_) => None,
-        };
-        let held = lock.map(|lock| holders_text(dump, lock)).unwrap_or_default();
-        let all = lock.map_or(0, |lock| lock.waiters.len());
-        let waiters = match all {
-            _ if lock.is_none() || all == *count => String::new(),
-            _ => format!(" ({} of its {} waiters)", grouped(*count as u64), grouped(all as u64)),
-        };
-        let of_target = |task: &&usize| dump.tasks[**task].waits.contains(target);
-        let subject = match group.tasks.len() {
-            all if all == *count => "waits".to_owned(),
-            _ if *count == 1 => {
-                let id = group.tasks.iter().find(of_target).map(|task| dump.tasks[*task].id);
-                format!("task {} waits", id.unwrap_or_default())
-            }
-            all => format!("{} of {} tasks wait", grouped(*count as u64), grouped(all as u64)),
-        };
-        write_wait(text, &format!("{subject} for {}{held}{waiters}", target_text(*target)), out)?;
-    }
-    if shown.len() > most {
-        let more = shown.len() - most;
-        note(text, &format!("… and for {more} more: {} them", text.rest), out)?;
-    }
-    // The request that no task can answer is likely the one in question.
-    let lost = hidden.iter().filter(|(target, _)| {
-        matches!(target, WaitTarget::Shared { kind: SharedKind::Oneshot, .. })
-            && group.state == TaskState::Waiting
-    });
-    match &lost.collect::<Vec<_>>()[..] {
-        [] => Ok(()),
-        [(target, _)] if group.tasks.len() == 1 => {
-            let sentence =
-                format!("waits for {}, whose sender is in no task that is read", target_text(*target));
-            write_wait(text, &sentence, out)
-        }
-        lost => {
-            let (count, all) = (lost.len() as u64, group.tasks.len() as u64);
-            let channels = if count == 1 {
-                "a oneshot channel whose sender is"
-            } else {
-                "oneshot channels whose senders are"
-            };
-            let verb = if count == 1 { "waits" } else { "wait" };
-            let sentence = format!(
-                "{} of {} tasks {verb} for {channels} in no task that is read",
-                grouped(count),
-                grouped(all)
-            );
-            write_wait(text, &sentence, out)
-        }
-    }
-}
-
-/// What tasks wait for, in bold below their stack.
-fn write_wait(text: &TasksText, sentence: &str, out: &mut dyn Write) -> io::Result<()> {
-    let room = text.cols.saturating_sub(INDENT + 2);
-    for (number, part) in wrap(sentence, room).into_iter().enumerate() {
-        let indent = if number == 0 { INDENT } else { INDENT + 2 };
-        Line::from_text(Paint::Bold, format!("{:indent$}{part}", "")).write(text.style, out)?;
     }
     Ok(())
 }
