@@ -35,7 +35,7 @@ static void *zeroed(size_t size) {
 static void leak(int number) {
     struct session *session = zeroed(sizeof *session);
     session->user = zeroed(40);
-    snprintf(session->user, 40, "user %06d", number);
+    snprintf(session->user, 40, "user %d", number);
     session->next = sessions;
     sessions = session;
     struct lost *volatile lost = zeroed(sizeof *lost);

@@ -32,8 +32,14 @@ struct shape {
     long *marks;
 };
 
+struct item {
+    char name[16];
+    long values[3];
+};
+
 static _Atomic size_t used;
 void *kept[64];
+void *opened;
 struct shape *shape;
 struct node *first;
 
@@ -138,6 +144,20 @@ NOINLINE void shape_new(int count) {
     shape->count = count;
     shape_fill(shape);
 }
+// Two blocks of one size: each has the pointer that receives it.
+NOINLINE struct item *item_new(const char *name, size_t size) {
+    char *copy = malloc(size); // site: 40 char[]
+    strcpy(copy, name);
+    struct item *made = malloc(sizeof *made); // site: 40 item
+    memcpy(made->name, copy, 16);
+    free(copy);
+    return made;
+}
+// The size is passed on, but what is left in the register of results is none.
+NOINLINE void open_both(int size) {
+    kept[11] = malloc(size); // site: 1100
+    opened = malloc(size + 1); // site: 1101
+}
 
 NOINLINE static void use(int one) {
     kept[0] = take(100 * one); // site: 100
@@ -155,6 +175,8 @@ NOINLINE static void use(int one) {
     kept[9] = vector.data;
     kept[10] = letters(1000 * one);
     shape_new(10 * one);
+    kept[12] = item_new("a name of a thing", 40 * one);
+    open_both(1100 * one);
 }
 
 int main(int argc, char **argv) {

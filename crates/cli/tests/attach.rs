@@ -11,6 +11,18 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use whole_programs::repetitions;
 
+/// The kernel charges a process for its children, which `record` finds only after a while.
+#[test]
+fn children_that_are_too_short_are_said_to_be_missing() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "while :; do head -c 1000000 /dev/zero | cksum > /dev/null; done"]);
+    let (place, target) = (Place::new(), Target::start(command));
+    let output = place.run(["record", "--pid", &target.pid(), "--duration", "700ms", "-o", "r.glass"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let remarks = place.recording("r.glass").info.remarks.join(" ");
+    assert!(remarks.contains("child processes that ended used "), "{remarks}");
+}
+
 #[test]
 fn a_process_is_recorded_by_its_id() {
     let (place, target) = (Place::new(), Target::start_workload());

@@ -107,6 +107,8 @@ pub struct CpuUsage {
     pub started: u64,
     /// CPU time, in ticks, rounded down.
     pub ticks: u64,
+    /// CPU time of children that have ended and for which it has waited, with theirs.
+    pub ticks_of_children: u64,
 }
 
 impl CpuUsage {
@@ -119,12 +121,13 @@ impl CpuUsage {
         let name = stat.get(stat.iter().position(|b| *b == b'(')? + 1..)?;
         let name = &name[..name.iter().rposition(|b| *b == b')')?];
         let fields = fields_after_name(stat)?;
-        let (user, system) = (*fields.get(11)?, *fields.get(12)?);
+        let times = fields.get(11..15)?;
         Some(CpuUsage {
             name: String::from_utf8_lossy(name).into_owned(),
             parent: *fields.get(1)? as u32,
             started: *fields.get(19)?,
-            ticks: user + system,
+            ticks: times[..2].iter().sum(),
+            ticks_of_children: times[2..].iter().sum(),
         })
     }
 }
@@ -213,7 +216,8 @@ mod tests {
     #[test]
     fn usage_is_read_whatever_the_name() {
         let line = b"9 (a) R (b) S 77 2 3 4 5 6 7 8 9 10 120 30 13 14 15 16 17 18 1234 20 21";
-        let usage = CpuUsage { name: "a) R (b".into(), parent: 77, started: 1234, ticks: 150 };
+        let usage =
+            CpuUsage { name: "a) R (b".into(), parent: 77, started: 1234, ticks: 150, ticks_of_children: 27 };
         assert_eq!(CpuUsage::parse(line), Some(usage));
         assert_eq!(CpuUsage::parse(b"9 (a) S 1"), None);
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();

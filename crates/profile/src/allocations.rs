@@ -21,6 +21,9 @@ pub fn unknown_that(does: &str) -> String {
     format!("{UNKNOWN_TYPE}, {does}")
 }
 
+/// The name of blocks of unknown type that begin with text.
+pub const UNKNOWN_TEXT: &str = "(unknown), begins with text";
+
 /// Whether a name is that of blocks of unknown type, with or without what they begin with.
 pub fn is_unknown_type(name: &str) -> bool {
     name.strip_prefix(UNKNOWN_TYPE).is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))

@@ -34,7 +34,7 @@ pub mod word_buffer;
 pub use activity::Activity;
 pub use allocations::{
     AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, Allocations,
-    MemoryPoint, SizeClass, UNKNOWN_TYPE, is_unknown_type, unknown_that,
+    MemoryPoint, SizeClass, UNKNOWN_TEXT, UNKNOWN_TYPE, is_unknown_type, unknown_that,
 };
 pub use await_frames::{AwaitKind, AwaitLocation, is_await_module};
 pub use command::command_text;

@@ -35,13 +35,15 @@ pub fn names_of_starts(module: &Module, options: &Options, addresses: &[u64]) ->
             else {
                 continue;
             };
-            let mut start = symbol.st_value(LITTLE);
-            match name {
-                _ if is_made_by_compiler(name) => continue,
-                _ if is_object && name.starts_with("_ZTV") => start += ADDRESS_POINT,
-                _ => {}
+            let value = symbol.st_value(LITTLE);
+            if is_made_by_compiler(name) {
+                continue;
             }
-            let Some(slot) = found.get_mut(&start) else { continue };
+            let is_vtable = is_object && name.starts_with("_ZTV");
+            let start = if is_vtable { value.checked_add(ADDRESS_POINT) } else { Some(value) };
+            let Some((start, slot)) = start.and_then(|start| Some((start, found.get_mut(&start)?))) else {
+                continue;
+            };
             let name = text(name, !is_object);
             match slot {
                 Some(known) if *known != name => {

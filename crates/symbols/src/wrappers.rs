@@ -3,7 +3,8 @@
 //! Such a function passes a size on that it was given, perhaps with room for a header, rounded, or as a product of a number and a size.
 //! It returns what the allocator returned, or the address behind the header. A function that makes an object looks
 //! similar, but it is what an allocation is for: it asks for a constant size, or it writes into the block.
-//! A function that stores the block where its caller says is part of a wrapper, if its caller is one.
+//! A function that stores the block where its caller says is part of a wrapper, if its caller is one. One that stores it elsewhere is
+//! none: what it returns may be the block by chance, in a register that nobody reads.
 
 use crate::block_flow::{
     AllocatingCall, Allocator, AllocatorResult, Event, Place, Rest, Size, State, Target, Value,
@@ -181,6 +182,13 @@ impl Seen {
             Event::Written { place: Place::Argument(number, 0), value: Value::Block(0) } => {
                 self.given_away |= self.stored.is_some_and(|known| known != number);
                 self.stored = Some(number);
+            }
+            // The function has found a use for the block.
+            Event::Written {
+                place: Place::Argument(..) | Place::Unknown,
+                value: Value::Block(_) | Value::Inside,
+            } => {
+                self.given_away = true;
             }
             Event::Written { place: Place::Argument(number, at), value } => {
                 if at != 0 || value != Value::Constant(0) {

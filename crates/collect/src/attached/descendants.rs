@@ -149,17 +149,18 @@ impl Descendants {
             }
         }
         if self.follow_children && self.read_at.is_none_or(|at| at.elapsed() >= self.pause) {
-            let before = Instant::now();
-            let found = self.find_children();
-            let cost = before.elapsed() * SHARE;
+            let (found, cost) = self.find_children();
+            let cost = cost * SHARE;
             let idle = if changed || found { BUSY } else { (self.pause * 2).min(IDLE) };
             self.pause = idle.max(cost).min(Duration::from_secs(1));
             self.read_at = Some(Instant::now());
         }
     }
 
-    /// Reads the children of all known processes. Returns whether there are new ones.
-    fn find_children(&mut self) -> bool {
+    /// Reads the children of all known processes. Returns whether there are new ones, and the time that the search took. The time
+    /// to attach to them does not count: it is spent once for each, and a pause after it would miss the next ones.
+    fn find_children(&mut self) -> (bool, Duration) {
+        let (before, mut attaching) = (Instant::now(), Duration::ZERO);
         let mut found = false;
         let mut parents: Vec<u32> = self.processes.keys().copied().collect();
         let mut listed = BTreeSet::new();
@@ -175,7 +176,9 @@ impl Descendants {
                 }
                 found = true;
                 self.processes.insert(child, None);
+                let begin = Instant::now();
                 self.try_attach(child);
+                attaching += begin.elapsed();
                 parents.push(child);
             }
         }
@@ -183,7 +186,7 @@ impl Descendants {
         self.ended.retain(|pid| listed.contains(pid));
         // Nothing reports the end of a process that is not sampled.
         self.processes.retain(|pid, attached| attached.is_some() || ImageKey::read(*pid).is_some());
-        found
+        (found, before.elapsed().saturating_sub(attaching))
     }
 
     fn try_attach(&mut self, pid: u32) {

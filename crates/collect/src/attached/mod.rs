@@ -4,6 +4,7 @@
 //! that are sampled by ptrace (`descendants`).
 
 pub(crate) mod descendants;
+mod missed_children;
 pub(crate) mod peek;
 mod record;
 

@@ -1,6 +1,7 @@
 //! Records processes that are already running, with their children: until Ctrl-C, the end of `--duration`, or the end of the process.
 
 use super::descendants::Descendants;
+use super::missed_children::EndedChildren;
 use crate::recording::Observer;
 use crate::recording::begin::beginning_now;
 use crate::recording::children::Children;
@@ -104,6 +105,7 @@ fn run(options: &Options, as_tasks: Option<&str>, observer: &mut dyn Observer) -
         return Ok(());
     }
     let info = info(options);
+    let ended_children = EndedChildren::new(pids());
     let mut attached = Descendants::new(options.delay, options.driver, options.follow_children, true);
     observer.note(&attached.attach(options.pid)?);
     for pid in &options.others {
@@ -120,7 +122,8 @@ fn run(options: &Options, as_tasks: Option<&str>, observer: &mut dyn Observer) -
     }
     let mut recording = RecordingLoop::new(session, signals, recorder, file, limits);
     let left_out = if options.follow_children { Vec::new() } else { pids().map(Children::new).collect() };
-    let mut processes = RecordedProcesses { attached, left_out };
+    let ended_children = options.follow_children.then_some(ended_children);
+    let mut processes = RecordedProcesses { attached, left_out, ended_children };
     recording.run(&mut processes, observer);
     processes.finish(recording, observer);
     Ok(())
@@ -150,6 +153,8 @@ struct RecordedProcesses {
     attached: Descendants,
     /// Children that are not recorded, for each of the processes.
     left_out: Vec<Children>,
+    /// Children that are recorded as far as they are found.
+    ended_children: Option<EndedChildren>,
 }
 
 impl Source for RecordedProcesses {
@@ -201,11 +206,14 @@ impl RecordedProcesses {
     fn finish(self, recording: RecordingLoop, observer: &mut dyn Observer) {
         recording.signals.finish();
         let RecordingLoop { mut recorder, file, session, .. } = recording;
+        let used_by_children = self.ended_children.as_ref().map_or(0, EndedChildren::used);
         let have_ended = self.attached.close(&mut recorder);
         for mut children in self.left_out {
             children.remark().into_iter().for_each(|remark| recorder.remark(remark));
         }
         let mut recording = recorder.into_recording();
+        let missed = self.ended_children.and_then(|children| children.remark(used_by_children, &recording));
+        recording.info.remarks.extend(missed);
         set_end(&mut recording, (!have_ended).then_some(End::Running), 0);
         file.finish(recording, observer);
         drop(session);

@@ -36,7 +36,7 @@ pub struct AlikeSums {
 impl AlikeSums {
     /// The sums of a graph.
     pub fn new(graph: &HeapGraph) -> AlikeSums {
-        let types = TypeNames::new(graph);
+        let types = TypeNames::without_texts(graph);
         let holders = Holders::new(graph, &types, &Reach::new(graph).alive);
         let mut all = Sum::default();
         let mut sums: HashMap<Key<'_>, Sum> = HashMap::default();

@@ -6,7 +6,7 @@
 
 use foldhash::HashMap;
 use stackglass_profile::heap_graph::{HeapGraph, NODE_KINDS};
-use stackglass_profile::{SizeClass, UNKNOWN_TYPE, is_unknown_type};
+use stackglass_profile::{SizeClass, UNKNOWN_TEXT, UNKNOWN_TYPE, is_unknown_type};
 
 const NONE: u32 = u32::MAX;
 
@@ -46,6 +46,16 @@ pub(super) struct TypeNames {
 
 impl TypeNames {
     pub fn new(graph: &HeapGraph) -> TypeNames {
+        TypeNames::from_graph(graph, true)
+    }
+
+    /// The same, but blocks of unknown type that begin with text count as all others: short texts are not known as such, so
+    /// rows with and without texts would each have a part of what grows.
+    pub fn without_texts(graph: &HeapGraph) -> TypeNames {
+        TypeNames::from_graph(graph, false)
+    }
+
+    fn from_graph(graph: &HeapGraph, with_texts: bool) -> TypeNames {
         let mut known: HashMap<Box<str>, u32> = HashMap::default();
         let mut names = Vec::new();
         let mut intern = |text: &str| {
@@ -93,10 +103,14 @@ impl TypeNames {
         for node in (0..graph.len()).filter(|node| graph.kinds[*node] != synthetic) {
             let name = graph.names[node].0;
             if is_unknown[name as usize] {
-                let (plain, class) = (&graph.strings[name as usize], class_of(graph, node));
+                let class = class_of(graph, node);
+                let plain = match &*graph.strings[name as usize] {
+                    UNKNOWN_TEXT if !with_texts => UNKNOWN_TYPE,
+                    plain => plain,
+                };
                 by_size.entry((name, class)).or_insert_with(|| {
                     let id = intern(&with_sizes(plain, class));
-                    sized.insert(id, (plain.clone(), class));
+                    sized.insert(id, (plain.into(), class));
                     id
                 });
             }

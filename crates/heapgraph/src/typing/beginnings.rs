@@ -9,22 +9,21 @@ use crate::site::Site;
 use foldhash::HashMap;
 use stackglass_process_view::core_image::CoreImage;
 use stackglass_process_view::modules::LoadedModule;
-use stackglass_profile::{UNKNOWN_TYPE, sanitize, unknown_that};
+use stackglass_profile::{UNKNOWN_TEXT, UNKNOWN_TYPE, sanitize, unknown_that};
 
 /// Fewest bytes of text. The six lowest bytes of an address may be text by chance; the seventh is zero.
 const SHORTEST: usize = 7;
-/// Bytes of a text that its name shows.
-const SHOWN: usize = 24;
+/// Bytes of a block that are read.
+const READ: u64 = 24;
 
 /// Names of what begins at addresses in the file of the module with this index; `None` if nothing or several things do.
 pub type NamesOfStarts<'a> = &'a dyn Fn(usize, &[u64]) -> Vec<Option<String>>;
 
-/// Gives blocks of which nothing is known sites that say what they begin with. `with_texts`: texts are shown.
+/// Gives blocks of which nothing is known sites that say what they begin with.
 pub fn tell_apart(
     image: &CoreImage,
     modules: &[LoadedModule],
     names: NamesOfStarts<'_>,
-    with_texts: bool,
     blocks: &mut Blocks,
     sites: &mut Vec<Site>,
 ) {
@@ -36,16 +35,10 @@ pub fn tell_apart(
     let mut pointed: HashMap<u64, Vec<usize>> = HashMap::default();
     let mut described: Vec<(usize, String)> = Vec::new();
     for index in (0..blocks.len()).filter(|index| unknown(blocks.sites[*index])) {
-        let size = blocks.size(index).min(SHOWN as u64 + 1);
+        let size = blocks.size(index).min(READ);
         let bytes = memory.read(blocks.addresses[index], size);
-        if let Some(text) = text_at_start(bytes) {
-            described.push((
-                index,
-                match with_texts {
-                    true => format!("begins with \"{}\"", sanitize(text)),
-                    false => "begins with text".to_owned(),
-                },
-            ));
+        if begins_with_text(bytes) {
+            described.push((index, UNKNOWN_TEXT.to_owned()));
         } else if let Some(word) = bytes.first_chunk().map(|word| u64::from_le_bytes(*word))
             && word != 0
         {
@@ -62,27 +55,28 @@ pub fn tell_apart(
         for (word, name) in words.iter().zip(names(number, &addresses)) {
             let Some(name) = name else { continue };
             let same = pointed.get(word).into_iter().flatten();
-            described.extend(same.map(|index| (*index, format!("begins with &{}", sanitize(&name)))));
+            described.extend(
+                same.map(|index| (*index, unknown_that(&format!("begins with &{}", sanitize(&name))))),
+            );
         }
     }
     let mut known: HashMap<(u32, String), SiteId> = HashMap::default();
-    for (index, does) in described {
+    for (index, name) in described {
         let site = blocks.sites[index].0;
-        blocks.sites[index] = *known.entry((site, does)).or_insert_with_key(|(site, does)| {
+        blocks.sites[index] = *known.entry((site, name)).or_insert_with_key(|(site, name)| {
             let unknown = sites.get(*site as usize).unwrap_or(&sites[0]);
-            let described = Site { name: unknown_that(does), ..unknown.clone() };
+            let described = Site { name: name.clone(), ..unknown.clone() };
             sites.push(described);
             SiteId(sites.len() as u32 - 1)
         });
     }
 }
 
-/// The text at the start of a block, up to its end or to what is shown of it. `None` if there is none.
-fn text_at_start(bytes: &[u8]) -> Option<&str> {
+/// Whether there is text at the start of a block, up to a zero or to what is read of it.
+fn begins_with_text(bytes: &[u8]) -> bool {
     let end = bytes.iter().position(|byte| !(b' '..=b'~').contains(byte) && !b"\t\n\r".contains(byte));
-    let text = &bytes[..end.unwrap_or(bytes.len()).min(SHOWN)];
     let is_ended = end.is_none_or(|end| bytes[end] == 0);
-    std::str::from_utf8(text).ok().filter(|text| text.len() >= SHORTEST && is_ended)
+    end.unwrap_or(bytes.len()) >= SHORTEST && is_ended
 }
 
 #[cfg(test)]
@@ -91,10 +85,10 @@ mod tests {
 
     #[test]
     fn text_is_longer_than_an_address() {
-        assert_eq!(text_at_start(b"user 12\0\x01"), Some("user 12"));
-        assert_eq!(text_at_start(b"GET /index.html HTTP/1.1\r\nHost: a"), Some("GET /index.html HTTP/1.1"));
-        assert_eq!(text_at_start(&0x5565_5575_6320u64.to_le_bytes()), None);
-        assert_eq!(text_at_start(b"user 12\xff"), None);
-        assert_eq!(text_at_start(b""), None);
+        assert!(begins_with_text(b"user 12\0\x01"));
+        assert!(begins_with_text(b"GET /index.html HTTP/1.1\r\nHost: a"));
+        assert!(!begins_with_text(&0x5565_5575_6320u64.to_le_bytes()));
+        assert!(!begins_with_text(b"user 12\xff"));
+        assert!(!begins_with_text(b""));
     }
 }

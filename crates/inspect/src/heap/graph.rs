@@ -105,7 +105,7 @@ where
     let names = |module: usize, addresses: &[u64]| {
         stackglass_symbols::names_of_starts(&files[module], &options.symbols, addresses)
     };
-    typing::tell_apart(image, &modules, &names, options.with_texts, &mut blocks, &mut sites);
+    typing::tell_apart(image, &modules, &names, &mut blocks, &mut sites);
     let input = Input {
         image,
         blocks: &blocks,

@@ -299,12 +299,8 @@ impl<'a> Walk<'a> {
         if returns_first {
             state.set_result(arguments[0]);
         }
-        // A loop may call the allocator again, from another place.
-        let Some(allocation) = self.allocation else { return };
-        let first = Target::of(&self.function.code[allocation.at]);
-        if index != allocation.at && (first == Target::Unknown || Target::of(code) != first) {
-            return;
-        }
+        // Another call of the allocator gives another block.
+        let Some(allocation) = self.allocation.filter(|allocation| allocation.at == index) else { return };
         match allocation.allocator.result {
             AllocatorResult::Returned => state.set_result(Value::Block(0)),
             AllocatorResult::Stored { argument, returned } => {

@@ -2,7 +2,7 @@
 
 use super::TasksText;
 use super::groups::{TaskGroup, groups, is_library};
-use super::json::{target_text, without_waker};
+use super::json::without_waker;
 use super::lines::{INDENT, NAMED, ShownFrame, note, place_text};
 use super::{origins, threads, tree, waits};
 use crate::text::columns::{cut_left, wrap};
