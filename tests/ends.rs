@@ -1,7 +1,6 @@
 //! A program ends as it does alone, in all ways, and its samples are kept.
 #![allow(unsafe_code, reason = "calls the C library")]
 
-use stackglass_profile::State;
 use std::time::Duration;
 use whole_programs::{Language, Outcome, Record, Seen, host, workloads};
 
@@ -9,18 +8,13 @@ fn ending(how: &str) -> Outcome {
     Record::new(host("ends", Language::C)).args([how]).run()
 }
 
-/// The program works for 0.3 s by its own CPU clock. Missing may be what the first and the last sample cover, and one in between, since
-/// a busy machine samples late. No time is added to what the kernel counts.
+/// The program works for 0.3 s by its own CPU clock. No time is added to what the kernel counts.
 #[track_caller]
 fn nothing_is_lost(outcome: &Outcome) {
     let seen = outcome.seen("ends");
     seen.is_true(200);
+    seen.has_time("work_before_the_end", 300_000_000, 6_000_000);
     let recording = outcome.recording();
-    let awake = recording.samples.iter().filter(|sample| sample.state == State::Awake);
-    let longest = awake.map(|sample| sample.time.0 / u64::from(sample.hits.max(1))).max().unwrap_or(0);
-    let worked = seen.functions.get("work_before_the_end").copied().unwrap_or(0);
-    let least = 298_000_000 - (3 * longest).min(50_000_000);
-    assert!((least..306_000_000).contains(&worked), "{worked} ns of 300 ms, {longest} a sample: {seen:#?}");
     let kernel = recording.info.kernel_cpu.expect("the kernel's count");
     assert!(seen.awake as f64 <= kernel.0 as f64 * 1.000_001, "{kernel:?}: {seen:#?}");
 }

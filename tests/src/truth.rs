@@ -21,6 +21,10 @@ pub struct Seen {
     pub awake: u64,
     /// Time asleep, ns.
     pub asleep: u64,
+    /// Of this, time without a stack: the first and last moments of threads, and stacks that were lost on a busy machine, ns.
+    pub without_stack: u64,
+    /// The longest time that one stack stands for, ns: a busy machine samples late.
+    pub longest: u64,
     /// Awake time with each function in the stack, by the last segment of its path, ns.
     pub functions: BTreeMap<String, u64>,
     /// The same for time asleep.
@@ -70,6 +74,8 @@ impl Seen {
                 }
                 _ => {
                     seen.awake += sample.time.0;
+                    seen.without_stack += if depth == 0 { sample.time.0 } else { 0 };
+                    seen.longest = seen.longest.max(sample.time.0 / u64::from(sample.hits.max(1)));
                     seen.hits += u64::from(sample.hits);
                     // While the kernel starts or ends a program, there is no stack that could be whole.
                     let is_whole = sample.cut.is_none_or(|cut| cut == Cut::BETWEEN_PROGRAMS);
@@ -83,6 +89,16 @@ impl Seen {
             }
         }
         seen
+    }
+
+    /// Asserts the awake time of a function that works for `expected` ns by its own CPU clock. Missing may be time without a stack, and
+    /// the two samples in which it begins and ends, but no more than 50 ms; and 2 ms of other functions. `more`: what it may have beside its
+    /// work.
+    #[track_caller]
+    pub fn has_time(&self, function: &str, expected: u64, more: u64) {
+        let time = self.functions.get(function).copied().unwrap_or(0);
+        let least = expected - 2_000_000 - (self.without_stack + 2 * self.longest).min(50_000_000);
+        assert!((least..expected + more).contains(&time), "{function}: {time} of {expected} ns: {self:#?}");
     }
 
     /// Share of the awake time with this function in the stack.
