@@ -165,7 +165,7 @@ fn types_of_cpp_are_the_same_with_the_recorder() {
     assert_eq!(with_sites, 1, "only the recorder knows sites");
 }
 
-/// Without debug information, blocks have no type. Objects are told by their vtables, in what they begin with, and by their size.
+/// Without debug information, blocks have no type. Their rows give their size, and the vtable or text with which they begin.
 #[test]
 fn blocks_without_types_are_told_by_what_they_begin_with() {
     let program = Ready::start(&[], &host_with("typed", Language::Cpp, &["-g0"]), &[]);

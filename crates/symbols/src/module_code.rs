@@ -2,11 +2,11 @@
 
 use crate::block_flow::{Callees, Function, Target};
 use crate::dispatch;
+use foldhash::HashMap;
 use stackglass_debug_info::elf::Elf;
 use stackglass_debug_info::locate::Files;
 use stackglass_profile::ModuleIndex;
-use std::cell::{OnceCell, RefCell};
-use std::rc::Rc;
+use std::cell::OnceCell;
 
 /// The code of a module.
 pub(crate) struct ModuleCode<'data> {
@@ -14,18 +14,16 @@ pub(crate) struct ModuleCode<'data> {
     elf: Elf<'data>,
     /// Read when the first name is asked for.
     callees: OnceCell<Callees<'data>>,
-    /// The function that was asked for last: callers ask in the order of addresses.
-    last: RefCell<Option<Rc<Function>>>,
 }
 
 impl<'data> ModuleCode<'data> {
     fn new(files: &'data Files) -> Option<ModuleCode<'data>> {
         let elf = Elf::parse(files.program.as_ref()?).ok()?;
-        Some(ModuleCode { files, elf, callees: OnceCell::new(), last: RefCell::default() })
+        Some(ModuleCode { files, elf, callees: OnceCell::new() })
     }
 
     /// The code of all modules that can be read.
-    pub fn all(files: &'data [(ModuleIndex, Files)]) -> foldhash::HashMap<ModuleIndex, ModuleCode<'data>> {
+    pub fn all(files: &'data [(ModuleIndex, Files)]) -> HashMap<ModuleIndex, ModuleCode<'data>> {
         files.iter().filter_map(|(module, files)| Some((*module, ModuleCode::new(files)?))).collect()
     }
 
@@ -35,22 +33,12 @@ impl<'data> ModuleCode<'data> {
     }
 
     /// The function around an address, unless it is larger than so many bytes.
-    pub fn function_around(&self, address: u64, largest: u64) -> Option<Rc<Function>> {
-        let known = self.last.borrow().clone().filter(|known| known.range().contains(&address));
-        let found = match known {
-            Some(known) => known,
-            None => {
-                let range = dispatch::functions_around(&self.elf, &[address]).pop()??;
-                if range.end - range.start > largest {
-                    return None;
-                }
-                let bytes = self.elf.bytes_at(range.start)?.get(..(range.end - range.start) as usize)?;
-                let decoded = Rc::new(Function::decode(bytes, range.start));
-                *self.last.borrow_mut() = Some(Rc::clone(&decoded));
-                decoded
-            }
-        };
-        let range = found.range();
-        (range.end - range.start <= largest).then_some(found)
+    pub fn function_around(&self, address: u64, largest: u64) -> Option<Function> {
+        let range = dispatch::functions_around(&self.elf, &[address]).pop()??;
+        if range.end - range.start > largest {
+            return None;
+        }
+        let bytes = self.elf.bytes_at(range.start)?.get(..(range.end - range.start) as usize)?;
+        Some(Function::decode(bytes, range.start))
     }
 }

@@ -52,7 +52,7 @@ impl HeapSums {
         let weakly = weakly_reached(graph, &alive, unreachable_node(graph));
         let nodes = (0..graph.len()).map(|node| graph.block_count(node)).sum();
         let mut sums = HeapSums { nodes, edges: graph.targets.len() as u64, ..HeapSums::default() };
-        sums.sizes_are_counts = types.sizes_are_counts(graph);
+        sums.sizes_are_counts = types.sizes_are_counts;
         let mut by_type = vec![Sum::default(); types.len()];
         for node in 0..graph.len() {
             let size = graph.self_sizes.get(node);

@@ -105,7 +105,7 @@ impl<'g> HeapAnswers<'g> {
 
     /// Whether each block has the size 1, as in snapshots that were taken with `--all-one`: sizes are numbers of blocks.
     pub fn sizes_are_counts(&self) -> bool {
-        self.type_names.sizes_are_counts(self.graph)
+        self.type_names.sizes_are_counts
     }
 
     /// The size of all nodes that only this node holds, with its own.

@@ -2,7 +2,7 @@
 //!
 //! For native programs this is the name of the node. In snapshots of other programs, names of strings are their text, and names of
 //! functions and symbols are those of single ones: these nodes are put together, as DevTools does. In Julia's snapshots, each
-//! kind of nodes is a type. Blocks of unknown type are told apart by their size.
+//! kind of nodes is a type. Blocks of unknown type have one type for each size class.
 
 use foldhash::HashMap;
 use stackglass_profile::heap_graph::{HeapGraph, NODE_KINDS};
@@ -42,6 +42,8 @@ pub(super) struct TypeNames {
     /// Of these types: the name without the size, and the size.
     sized: HashMap<u32, (Box<str>, SizeClass)>,
     synthetic: u16,
+    /// Whether each block has the size 1.
+    pub sizes_are_counts: bool,
 }
 
 impl TypeNames {
@@ -96,7 +98,8 @@ impl TypeNames {
         let synthetic = graph.node_kinds.iter().position(|kind| kind == "synthetic");
         let synthetic = synthetic.map_or(u16::MAX, |at| at as u16);
         let mut is_unknown: Vec<bool> = graph.strings.iter().map(|name| is_unknown_type(name)).collect();
-        if sizes_are_counts(graph, synthetic) {
+        let sizes_are_counts = sizes_are_counts(graph, synthetic);
+        if sizes_are_counts {
             is_unknown.fill(false);
         }
         let (mut by_size, mut sized) = (HashMap::default(), HashMap::default());
@@ -115,7 +118,7 @@ impl TypeNames {
                 });
             }
         }
-        TypeNames { rules, by_name, by_kind, names, is_unknown, by_size, sized, synthetic }
+        TypeNames { rules, by_name, by_kind, names, is_unknown, by_size, sized, synthetic, sizes_are_counts }
     }
 
     /// The type of a node.
@@ -157,11 +160,6 @@ impl TypeNames {
     #[inline]
     pub fn is_root(&self, graph: &HeapGraph, node: usize) -> bool {
         graph.kinds[node] == self.synthetic
-    }
-
-    /// Whether each block has the size 1.
-    pub fn sizes_are_counts(&self, graph: &HeapGraph) -> bool {
-        sizes_are_counts(graph, self.synthetic)
     }
 
     /// Whether a node is a text.

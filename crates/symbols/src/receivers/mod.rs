@@ -9,7 +9,7 @@
 mod uses;
 mod variables;
 
-use crate::block_flow::Allocator;
+use crate::block_flow::{Allocator, Function};
 use crate::module_code::ModuleCode;
 use crate::types::short;
 use foldhash::HashMap;
@@ -20,7 +20,8 @@ use stackglass_debug_info::naming::name_of_symbol;
 use stackglass_debug_info::sections::load_section;
 use stackglass_profile::{AllocationKind, Location, LocationId, ModuleIndex, Recording, StackId};
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use uses::SizeKind;
 use variables::{Candidate, UnitVariables};
@@ -59,8 +60,10 @@ pub(crate) fn set(
     wrappers: &HashMap<LocationId, Allocator>,
 ) {
     let mut open = untyped(recording);
-    let modules: HashMap<ModuleIndex, Module<'_, '_>> =
-        code.iter().map(|(index, code)| (*index, Module { code, debug: OnceCell::new() })).collect();
+    let modules: HashMap<ModuleIndex, Module<'_, '_>> = code
+        .iter()
+        .map(|(index, code)| (*index, Module { code, debug: OnceCell::new(), last: RefCell::default() }))
+        .collect();
     let mut known: HashMap<(ModuleIndex, Call), Received> = HashMap::default();
     let mut names: HashMap<String, Arc<str>> = HashMap::default();
     for level in 0..MOST {
@@ -236,6 +239,8 @@ struct DebugSections<'data> {
 struct Module<'a, 'data> {
     code: &'a ModuleCode<'data>,
     debug: OnceCell<Option<DebugSections<'data>>>,
+    /// The function that was asked for last: calls are asked for in the order of addresses.
+    last: RefCell<Option<Rc<Function>>>,
 }
 
 impl<'data> Module<'_, 'data> {
@@ -277,9 +282,18 @@ impl<'data> Module<'_, 'data> {
         Some(found)
     }
 
+    fn function_around(&self, address: u64) -> Option<Rc<Function>> {
+        let mut last = self.last.borrow_mut();
+        if last.as_ref().is_none_or(|known| !known.range().contains(&address)) {
+            *last = self.code.function_around(address, uses::LARGEST).map(Rc::new);
+        }
+        last.clone()
+    }
+
     /// What the code behind a call does with the block, by the variables of its unit.
     fn received_by(&self, call: Call, variables: &UnitVariables<'_, '_>) -> Option<Received> {
-        let uses = uses::of_call(self.code, call.address + 1, call.wrapper)?;
+        let uses =
+            uses::of_call(self.code, &*self.function_around(call.address)?, call.address + 1, call.wrapper)?;
         let mut candidates = variables.candidates(&uses)?;
         let constructors = uses.first_argument_of.iter();
         let mut classes: Vec<String> =

@@ -8,7 +8,7 @@ use crate::wrappers::{by_name, is_filling};
 use iced_x86::{OpKind, Register};
 
 /// Largest function in bytes that is read.
-const LARGEST: u64 = 256 << 10;
+pub(super) const LARGEST: u64 = 256 << 10;
 const RSP: usize = 4;
 const RBP: usize = 5;
 
@@ -78,8 +78,12 @@ pub(super) struct Uses {
 
 /// What the code behind the call that ends at an address does with the block that the call gives it.
 /// `inner` is the wrapper that is called, if it is one.
-pub(super) fn of_call(module: &ModuleCode<'_>, end: u64, inner: Option<Allocator>) -> Option<Uses> {
-    let function = module.function_around(end.checked_sub(1)?, LARGEST)?;
+pub(super) fn of_call(
+    module: &ModuleCode<'_>,
+    function: &Function,
+    end: u64,
+    inner: Option<Allocator>,
+) -> Option<Uses> {
     let at = function.ending_at(end)?;
     let name = |target| module.name(target);
     let returns_first = |code: &_| name(Target::of(code)).is_some_and(is_filling);
@@ -93,9 +97,9 @@ pub(super) fn of_call(module: &ModuleCode<'_>, end: u64, inner: Option<Allocator
     let is_new = matches!(callee, Some("_Znwm" | "_ZnwmRKSt9nothrow_t"));
     let mut uses = Uses { function: function.range(), size, is_new, ..Uses::default() };
     function.after(AllocatingCall { at, allocator }, &state, &returns_first, &mut |index, state, event| {
-        uses.add(&function, index, state);
+        uses.add(function, index, state);
         match event {
-            Some(Event::Written { value: Value::Block(0), .. }) => uses.store(&function, index, state),
+            Some(Event::Written { value: Value::Block(0), .. }) => uses.store(function, index, state),
             Some(Event::Written { place: Place::Block(Some(0)), .. }) => uses.start_is_written = true,
             Some(Event::Called { target, arguments, .. } | Event::Left { target, arguments }) => {
                 if arguments[0] == Value::Block(0)
