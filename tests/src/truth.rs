@@ -2,6 +2,7 @@
 
 use stackglass_profile::{Cut, Recording, State, ThreadNumber};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Sums over all processes of one executable.
@@ -91,14 +92,14 @@ impl Seen {
         seen
     }
 
-    /// Asserts the awake time of a function that works for `expected` ns by its own CPU clock. Missing may be time without a stack, and
-    /// the two samples in which it begins and ends, but no more than 50 ms; and 2 ms of other functions. `more`: what it may have beside its
-    /// work.
+    /// Asserts the awake time of a function that works for a time by its own CPU clock, in ns. What has no stack may be missing, and the two
+    /// samples in which the function begins and ends, but no more than 50 ms.
     #[track_caller]
-    pub fn has_time(&self, function: &str, expected: u64, more: u64) {
+    pub fn has_time(&self, function: &str, expected: Range<u64>) {
         let time = self.functions.get(function).copied().unwrap_or(0);
-        let least = expected - 2_000_000 - (self.without_stack + 2 * self.longest).min(50_000_000);
-        assert!((least..expected + more).contains(&time), "{function}: {time} of {expected} ns: {self:#?}");
+        let missing = (self.without_stack + 2 * self.longest).min(50_000_000);
+        let range = expected.start - missing..expected.end;
+        assert!(range.contains(&time), "{function}: {time} ns of {expected:?}: {self:#?}");
     }
 
     /// Share of the awake time with this function in the stack.
