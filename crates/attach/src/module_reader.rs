@@ -24,9 +24,10 @@ impl ModuleReader {
         ModuleReader { tid, pages: PageCache::new(MOST_PAGES) }
     }
 
-    /// Reads through another thread from now on.
+    /// Reads through another thread from now on. Pages could not be read while the one before was ending.
     pub(crate) fn read_through(&mut self, tid: u32) {
         self.tid = tid;
+        self.clear();
     }
 
     /// Clears the cache.

@@ -4,6 +4,7 @@ use super::module_reader::ModuleReader;
 use super::stream::EventWriter;
 use foldhash::HashSet;
 use object::{Endianness, Object, ObjectSection};
+use stackglass_procfs::Status;
 use stackglass_procfs::maps::Line;
 use stackglass_procfs::process;
 use stackglass_unwind::memory::read_file;
@@ -76,9 +77,15 @@ impl Modules {
         Some(Modules { pid, list, found: Vec::new(), table: RuleTable::new(), pushed: HashSet::default() })
     }
 
-    /// From now on, mappings are read from the files of this thread.
+    /// From now on, mappings are read from the files of this thread. Rules could not be read while the one before was ending.
     pub fn read_through(&mut self, tid: u32) {
         self.pid = tid;
+        self.clear_table();
+    }
+
+    fn clear_table(&mut self) {
+        self.table = RuleTable::new();
+        self.table.reserve();
     }
 
     /// The list for the walker.
@@ -89,7 +96,17 @@ impl Modules {
     /// Reads the mappings and emits the changes. Returns whether there were any.
     pub fn refresh(&mut self, reader: &mut ModuleReader, events: &mut EventWriter, now: u64) -> bool {
         let Ok(maps) = fs::read(format!("/proc/{}/maps", self.pid)) else { return false };
-        let found = find(&maps);
+        self.set_found(find(&maps), reader, events, now)
+    }
+
+    /// Reads the modules of these files, unless they are those of the list. Returns whether the list is new.
+    fn set_found(
+        &mut self,
+        found: Vec<Found>,
+        reader: &mut ModuleReader,
+        events: &mut EventWriter,
+        now: u64,
+    ) -> bool {
         if found == self.found || found.is_empty() {
             return false;
         }
@@ -99,10 +116,13 @@ impl Modules {
             let Some(module) = file.module(self.pid) else { continue };
             list.push(module, &self.path_from_here(file));
         }
+        // A main thread that ends before the others has no memory from then on: modules are missing that are still mapped.
+        if !Status::read(self.pid).is_some_and(|status| status.has_memory) {
+            return false;
+        }
         list.finish((self.list.generation() != 0).then_some(&*self.list));
         if list.generation() != self.list.generation() {
-            self.table = RuleTable::new();
-            self.table.reserve();
+            self.clear_table();
         }
         self.list = list;
         self.found = found;
@@ -293,5 +313,27 @@ mod tests {
         let exe = std::env::current_exe().unwrap();
         assert!(paths.contains(&exe.to_string_lossy().into_owned()), "{paths:?}");
         assert!(paths.iter().any(|path| path.contains("libc.so")), "{paths:?}");
+    }
+
+    /// The mappings were read before the thread ended, the modules after.
+    #[test]
+    fn modules_are_not_lost_with_the_thread_through_which_they_are_read() {
+        let own = std::process::id();
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        while !Status::read(ended.id()).unwrap().has_ended() {
+            std::thread::yield_now();
+        }
+        let mut events = crate::stream::Stream::new(own, 0).events();
+        let (mut modules, mut reader) = (Modules::new(own).unwrap(), ModuleReader::new(own));
+        assert!(modules.refresh(&mut reader, &mut events, 0));
+        let count = modules.list().iter().count();
+        let fewer = modules.found[1..].to_vec();
+        for (tid, is_new) in [(ended.id(), false), (own, true)] {
+            modules.read_through(tid);
+            reader.read_through(tid);
+            assert_eq!(modules.set_found(fewer.clone(), &mut reader, &mut events, 0), is_new);
+            assert_eq!(modules.list().iter().count(), count - usize::from(is_new));
+        }
+        ended.wait().unwrap();
     }
 }

@@ -61,6 +61,7 @@ impl StackReader {
         self.living = living;
         self.modules.read_through(living);
         self.reader.read_through(living);
+        self.cache = None;
     }
 
     /// Pushes modules that came or went. Whether any did.
@@ -148,4 +149,39 @@ impl StackReader {
 
 fn read_of(tid: u32) -> impl FnOnce(u64, &mut [u8]) -> usize {
     move |address, into| read_process(tid as i32, address, into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::Stream;
+    use stackglass_procfs::Status;
+    use std::process::Command;
+
+    #[inline(never)]
+    fn outermost(number: &mut u64) {
+        *number = std::hint::black_box(*number + 1);
+    }
+
+    #[test]
+    fn what_could_not_be_read_through_an_ended_thread_is_read_through_another() {
+        let own = std::process::id();
+        let mut ended = Command::new("true").spawn().unwrap();
+        while !Status::read(ended.id()).unwrap().has_ended() {
+            std::thread::yield_now();
+        }
+        let mut events = Stream::new(own, 0).events();
+        let mut stacks = StackReader::new(own).unwrap();
+        assert!(stacks.update_modules(&mut events, 0));
+        // The function returns to address 0: it has no caller.
+        let stack = [0u64; 64];
+        let function: fn(&mut u64) = outermost;
+        let registers = Registers::new(function as usize as u64, stack.as_ptr().addr() as u64, Some(0));
+        stacks.read_through(ended.id());
+        assert_ne!(stacks.walk(&registers).end, End::Complete);
+        assert!(!stacks.update_modules(&mut events, 0), "it has no mappings");
+        stacks.read_through(own);
+        assert_eq!(stacks.walk(&registers).end, End::Complete);
+        ended.wait().unwrap();
+    }
 }

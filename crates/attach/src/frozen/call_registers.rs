@@ -26,8 +26,10 @@ const RING: usize = 4096;
 pub(super) struct CallRegisters {
     ring: Ring,
     newest: Option<Registers>,
-    /// Number of samples in the kernel.
-    in_kernel: u64,
+    /// Number of samples in calls.
+    in_calls: u64,
+    /// Number of samples elsewhere in the kernel.
+    in_faults: u64,
 }
 
 impl CallRegisters {
@@ -44,7 +46,7 @@ impl CallRegisters {
             ..Attributes::default()
         };
         let ring = Ring::open(&attributes, tid, None, RING).ok()?;
-        Some(CallRegisters { ring, newest: None, in_kernel: 0 })
+        Some(CallRegisters { ring, newest: None, in_calls: 0, in_faults: 0 })
     }
 
     /// Where the thread calls the kernel, by the newest sample since the last call of this function. `None` if there is no new sample,
@@ -55,8 +57,10 @@ impl CallRegisters {
         while let Some(raw) = self.ring.peek() {
             if raw.kind == PERF_RECORD_SAMPLE {
                 let is_in_kernel = raw.misc & MISC_MODE == MISC_KERNEL;
-                self.in_kernel += u64::from(is_in_kernel);
                 self.newest = of_record(raw.body).filter(|_| is_in_kernel);
+                let is_in_call = self.newest.as_ref().is_some_and(is_in_call);
+                self.in_calls += u64::from(is_in_call);
+                self.in_faults += u64::from(is_in_kernel && !is_in_call);
             }
             self.ring.advance();
         }
@@ -65,9 +69,14 @@ impl CallRegisters {
         Some(SleepPlace { pc: in_call.pc(), sp: in_call.sp() })
     }
 
-    /// How long the samples that [`CallRegisters::next_place`] has read show the thread in the kernel, ns.
-    pub(super) fn sampled(&self) -> u64 {
-        self.in_kernel * PERIOD
+    /// How long the samples that [`CallRegisters::next_place`] has read show the thread in calls, ns.
+    pub(super) fn in_calls(&self) -> u64 {
+        self.in_calls * PERIOD
+    }
+
+    /// How long they show it in the kernel, but in no call, ns: for an interrupt or a page fault.
+    pub(super) fn in_faults(&self) -> u64 {
+        self.in_faults * PERIOD
     }
 
     /// The registers of the sample in the kernel that [`CallRegisters::next_place`] has seen, in the order of `struct user_regs_struct`.

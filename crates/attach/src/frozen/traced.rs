@@ -109,6 +109,11 @@ impl Armed {
         self.timer.iter().chain(&self.at_return).chain(&self.after_fault).for_each(UserStop::disarm);
     }
 
+    /// Firings for which the thread has yet to stop. `None` if they are not counted.
+    pub(super) fn firings_to_come(&mut self) -> Option<u64> {
+        Some(self.timer.as_mut()?.fired()?.saturating_sub(self.answered))
+    }
+
     /// Arms the timer of a thread that does not block its signal.
     pub(super) fn arm(&mut self) {
         if let Some(timer) = self.timer.as_mut().filter(|_| !self.is_armed) {

@@ -35,6 +35,9 @@ const LONGEST_STOP: u64 = 3_000_000_000;
 const LONG_FOR_USER_CODE: u64 = 200_000;
 /// A thread that ran this long without a stop ran in the kernel, ns: many periods of its timer.
 const LONG_CALL: u64 = 2_000_000;
+/// The same for a thread that is known to be in a page fault, ns: its event stops it at the end. Interrupts of a busy virtual machine
+/// draw out a fault of microseconds to some milliseconds (measured: 2.2 ms).
+const LONG_FAULT: u64 = 20_000_000;
 /// It is waited for at least this long if it may not be sampled there, ns.
 const SHORTEST_WAIT: u64 = 8_000_000;
 /// Signals of ours are waited for this long after the events were switched off, ns.
@@ -215,8 +218,8 @@ impl TracedThread {
     /// Whether an event has fired, and its signal was not seen yet. The events are switched off.
     fn has_signal_coming(&mut self) -> bool {
         let Some(armed) = &mut self.armed else { return false };
-        match armed.timer.as_mut().and_then(UserStop::fired) {
-            Some(fired) => fired > armed.answered,
+        match armed.firings_to_come() {
+            Some(firings) => firings > 0,
             // The signal has been sent if the thread sleeps in a call, or has run for long since.
             None => {
                 let (Some(before), Some(now)) = (armed.before, armed.files.stat()) else { return false };
@@ -299,6 +302,11 @@ impl TracedThread {
     fn look_for_long_call(&mut self, waited: u64) {
         let tid = self.tid;
         let Some(armed) = &mut self.armed else { return };
+        if armed.firings_to_come().is_some_and(|firings| firings > 0) {
+            // It stops before it runs user code again. Samples only delay that.
+            armed.in_call = None;
+            return;
+        }
         let Some(timer) = armed.timer.as_ref().filter(|_| armed.is_armed) else { return };
         let Some(now) = timer.ran() else { return };
         let ran = now.saturating_sub(armed.ran_before);
@@ -318,8 +326,10 @@ impl TracedThread {
         // Once more after the breakpoint was armed.
         let is_watched = armed.at_return.is_some() && place.is_some() && place == armed.busy_at;
         // Time of a virtual machine that its host took counts as run, but has no samples.
-        let ran_in_kernel = armed.in_call.as_ref().map_or(ran, CallRegisters::sampled);
-        if is_watched || waited > SHORTEST_WAIT && ran_in_kernel > LONG_CALL {
+        let is_long = armed.in_call.as_ref().map_or(ran > LONG_CALL, |samples| {
+            samples.in_calls() > LONG_CALL || samples.in_faults() > LONG_FAULT
+        });
+        if is_watched || waited > SHORTEST_WAIT && is_long {
             self.state = State::InKernel;
         } else if let Some(place) = place {
             let at_return = UserStop::at(tid, place.pc, timer).ok();

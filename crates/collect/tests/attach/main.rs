@@ -154,13 +154,14 @@ fn a_main_thread_that_has_left_is_not_the_end() {
             assert!((all / threads - 1.0).abs() < 0.2, "{driver:?} {after}: {all} s");
             assert!(
                 seen.hits("left") > 50 && seen.cut() * 10 < seen.hits("left"),
-                "{driver:?} {after}: {} stacks, {} cut; {} s awake, {} waiting, {} asleep: {:?}",
+                "{driver:?} {after}: {} stacks, {} cut; {} s awake, {} waiting, {} asleep: {:?}, cut: {:?}",
                 seen.hits("left"),
                 seen.cut(),
                 seen.awake(),
                 seen.waiting(),
                 seen.asleep(),
-                seen.stacks()
+                seen.stacks(),
+                seen.cut_samples()
             );
             let exe = &seen.recording.processes[0].exe;
             assert!(exe.ends_with("/attached"), "{exe}");
