@@ -140,7 +140,17 @@ fn a_fast_program_is_counted_in_whole_and_its_stacks_are_estimates() {
     assert!((own..own + 30).contains(&total.count), "{total:?}");
     let share = allocations_below(&recording, "churns").count as f64 / total.count as f64;
     assert!(share > 0.9, "{share} of all allocations");
-    assert_eq!(recording.allocations.processes[0].lost, 0);
+    let process = &recording.allocations.processes[0];
+    assert_eq!(process.lost, 0);
+    assert!(
+        matches!(process.sampling, AllocationSampling::Stacks(share) if share < 0.5),
+        "{:?}",
+        process.sampling
+    );
+    // The program keeps what is alive at its end. Beside that, it never has more than its largest function needs.
+    let alive = total.live_bytes();
+    assert!((alive..alive + 50_000).contains(&total.peak_bytes), "{total:?}");
+    assert!((process.begin..=process.end).contains(&process.peak_at));
 }
 
 #[test]
@@ -150,6 +160,24 @@ fn a_program_with_a_filter_goes_on() {
     }
     let recording = Program::start(&["0", "filtered"]).recorded();
     assert!(recording.allocations.total(stackglass_profile::AllocationKind::Block).count > 20_000);
+}
+
+/// Events that come and go hold a lock of the kernel that a thread needs as it begins, for 80 ms each.
+#[test]
+fn threads_that_begin_do_not_wait_for_events() {
+    if !are_allowed() {
+        return;
+    }
+    let program = Program::start(&["0", "threads"]);
+    for _ in 0..3 {
+        let command = program.begin(&program.folder.path().join("allocs.glass"));
+        std::thread::sleep(Duration::from_millis(300));
+        // SAFETY: two numbers; the child was not reaped, so its id is valid.
+        unsafe { libc::kill(command.id() as i32, libc::SIGINT) };
+        let output = command.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    program.ends_well();
 }
 
 /// The bytes of `malloc` of a process, and its mapping of the C library.

@@ -1,5 +1,6 @@
-// Allocates known numbers of blocks once a file `go` exists, and lives until a file `stop` exists. `unprepared PAUSE [filtered]`: microseconds
-// between two calls; with a filter that kills it for system calls of the kernel's own code. Three threads: the first one, one that is there
+// Allocates known numbers of blocks once a file `go` exists, and lives until a file `stop` exists. `unprepared PAUSE [filtered|threads]`: microseconds
+// between two calls; with a filter that kills it for system calls of the kernel's own code; or it creates threads until `stop` exists, and
+// says how long they took if that is long. Three threads: the first one, one that is there
 // before, one that starts later. And a child, whose blocks are not its own.
 #define _GNU_SOURCE
 #include <linux/filter.h>
@@ -9,8 +10,10 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static int pause_us;
@@ -109,9 +112,35 @@ static int confine(void) {
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
+static void *ends(void *of) {
+    free(malloc(50));
+    return of;
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + time.tv_nsec * 1e-9;
+}
+
+// Seconds for the creation of threads that took more than 30 ms, until a file exists.
+static double slow_threads(const char *file) {
+    double slow = 0;
+    while (access(file, F_OK)) {
+        pthread_t thread;
+        double start = now();
+        if (pthread_create(&thread, NULL, ends, NULL)) abort();
+        double took = now() - start;
+        if (took > 0.03) slow += took;
+        pthread_join(thread, NULL);
+    }
+    return slow;
+}
+
 int main(int count, char **words) {
     pause_us = count > 1 ? atoi(words[1]) : 0;
-    if (count > 2 && confine()) return 1;
+    int creates = count > 2 && !strcmp(words[2], "threads");
+    if (count > 2 && !creates && confine()) return 1;
     int many = pause_us ? 60 : 20000;
     pthread_t there, later;
     pthread_create(&there, NULL, works, NULL);
@@ -119,6 +148,11 @@ int main(int count, char **words) {
     if (!ready) return 1;
     fprintf(ready, "%d\n", getpid());
     fclose(ready);
+    if (creates) {
+        double slow = slow_threads("stop");
+        printf(slow > 0.3 ? "%.3f s\n" : "whole\n", slow);
+        return 0;
+    }
     await("go");
     pthread_create(&later, NULL, comes_later, NULL);
     leaks(60);

@@ -200,6 +200,7 @@ fn write_allocations(recording: &Recording, index: ProcessIndex, out: &mut dyn W
             AllocationSampling::Rate(rate) | AllocationSampling::ScaledRate(rate) => {
                 format!("each with probability {rate}")
             }
+            AllocationSampling::Stacks(share) => format!("every one, and stacks of {:.2} %", share * 100.0),
             AllocationSampling::Bytes(bytes) => format!("one sample in {bytes} bytes"),
         };
         let groups = allocations.groups.iter().filter(|group| group.process == index).count();

@@ -154,7 +154,9 @@ impl Scale {
     /// For allocations that were recorded in this way.
     pub fn from_sampling(sampling: AllocationSampling) -> Scale {
         match sampling {
-            AllocationSampling::Every | AllocationSampling::Rate(_) => Scale { count: 1.0, bytes: 1.0 },
+            AllocationSampling::Every | AllocationSampling::Rate(_) | AllocationSampling::Stacks(_) => {
+                Scale { count: 1.0, bytes: 1.0 }
+            }
             // Horvitz and Thompson: each recorded one stands for those that were left out as well.
             AllocationSampling::ScaledRate(rate) => {
                 let factor = 1.0 / rate.max(LEAST_RATE);

@@ -82,6 +82,9 @@ pub enum AllocationSampling {
     Rate(f64),
     /// Each allocation with this probability. Counts and bytes are unbiased estimates for all allocations.
     ScaledRate(f64),
+    /// Every allocation, and the stacks of this share of them. Sums by thread and size class are exact. What each stack has of them is an
+    /// unbiased estimate.
+    Stacks(f64),
     /// One sample in this many bytes on average. Counts and bytes are unbiased estimates for all allocations.
     Bytes(u64),
 }

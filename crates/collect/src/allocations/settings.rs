@@ -16,7 +16,7 @@ impl AllocationSettings {
     /// Stores the settings in the session's page. Nothing is recorded before [`AllocationSettings::turn`].
     pub fn store(&self, page: &SessionPage) {
         let (kind, parameter) = match self.sampling {
-            AllocationSampling::Every => (HeapSampling::Every, 0),
+            AllocationSampling::Every | AllocationSampling::Stacks(_) => (HeapSampling::Every, 0),
             AllocationSampling::Rate(rate) | AllocationSampling::ScaledRate(rate) => {
                 (HeapSampling::Rate, rate.to_bits())
             }

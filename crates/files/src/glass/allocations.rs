@@ -44,6 +44,7 @@ pub(crate) fn write_process(body: &mut Body, process: &AllocatingProcess) {
         AllocationSampling::Rate(rate) => (1, rate_bits(rate)),
         AllocationSampling::Bytes(bytes) => (2, bytes),
         AllocationSampling::ScaledRate(rate) => (3, rate_bits(rate)),
+        AllocationSampling::Stacks(share) => (4, rate_bits(share)),
     };
     body.number(how);
     body.number(n);
@@ -74,7 +75,8 @@ pub(crate) fn read_processes(
             0 => AllocationSampling::Every,
             1 if (0.0..=1.0).contains(&rate) => AllocationSampling::Rate(rate),
             3 if (0.0..=1.0).contains(&rate) => AllocationSampling::ScaledRate(rate),
-            1 | 3 => return Err(source.malformed("an impossible sampling rate")),
+            4 if (0.0..=1.0).contains(&rate) => AllocationSampling::Stacks(rate),
+            1 | 3 | 4 => return Err(source.malformed("an impossible sampling rate")),
             2 => AllocationSampling::Bytes(n),
             _ => return Err(source.malformed(format!("sampling of allocations {how}"))),
         };

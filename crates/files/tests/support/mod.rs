@@ -120,7 +120,10 @@ fn sampling() -> impl Strategy<Value = AllocationSampling> {
         Just(AllocationSampling::Every),
         (0.0..=1.0f64).prop_map(AllocationSampling::Rate),
         any::<u64>().prop_map(AllocationSampling::Bytes),
-        (0.0..=1.0f64).prop_map(AllocationSampling::ScaledRate),
+        (0.0..=1.0f64).prop_map(|rate| match rate < 0.5 {
+            true => AllocationSampling::ScaledRate(rate),
+            false => AllocationSampling::Stacks(rate),
+        }),
     ]
 }
 

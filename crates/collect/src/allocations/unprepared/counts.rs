@@ -2,11 +2,10 @@
 //!
 //! All allocations and frees are counted by thread and size class, but only those whose stack was sampled have a group. Each stands for as
 //! many as its sample does. At the end, the groups of a thread and size class are scaled to its exact numbers (post-stratification): stacks
-//! are estimates, and all sums are exact, also if stacks were lost.
+//! are estimates, and all sums are exact, also if stacks were lost. So are the peak and its time.
 
 use super::functions::Function;
 use foldhash::HashMap;
-use stackglass_inspect::allocation_groups::end_is_peak;
 use stackglass_profile::{
     AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, ProcessIndex, SizeClass, StackId,
     ThreadNumber,
@@ -30,21 +29,27 @@ struct Block {
     number: u64,
 }
 
-/// The counts of a group, and which peak `peak_count` and `peak_bytes` are of.
-struct Group {
-    key: (StackId, ThreadNumber, SizeClass),
+/// Counts, and which peak `peak_count` and `peak_bytes` are of.
+#[derive(Clone, Copy)]
+struct AtPeak {
     counts: AllocationCounts,
     peak: u64,
 }
 
-impl Group {
-    /// The counts are about to change: what is alive now was alive at the last peak, unless they have changed since.
-    fn before_change(&mut self, peak: u64) {
+impl AtPeak {
+    /// Nothing yet: nor was anything alive at the last peak.
+    fn new(peak: u64) -> AtPeak {
+        AtPeak { counts: AllocationCounts::default(), peak }
+    }
+
+    /// Counts that are about to change. What is alive now was alive at the last peak, unless they have changed since.
+    fn before_change(&mut self, peak: u64) -> &mut AllocationCounts {
         if self.peak != peak {
             self.peak = peak;
             (self.counts.peak_count, self.counts.peak_bytes) =
                 (self.counts.live_count(), self.counts.live_bytes());
         }
+        &mut self.counts
     }
 }
 
@@ -52,7 +57,7 @@ impl Group {
 #[derive(Default)]
 pub(super) struct Counts {
     /// All allocations and frees, whether sampled or not.
-    exact: HashMap<Stratum, AllocationCounts>,
+    exact: HashMap<Stratum, AtPeak>,
     /// Allocations whose stack was taken.
     sampled: u64,
     /// Sampled blocks that could not be followed.
@@ -64,7 +69,7 @@ pub(super) struct Counts {
     peaks: u64,
     /// When the last peak began, ns.
     pub peak_at: u64,
-    groups: Vec<Group>,
+    groups: Vec<((StackId, ThreadNumber, SizeClass), AtPeak)>,
     index: HashMap<(StackId, ThreadNumber, SizeClass), u32>,
     blocks: HashMap<u64, Block>,
     /// How many blocks each thread has allocated.
@@ -94,9 +99,10 @@ impl Counts {
         let number = *number;
         let class = SizeClass::from_size(new.size);
         let stratum = (new.thread, class);
-        let exact = self.exact.entry(stratum).or_default();
+        let exact = self.exact.entry(stratum).or_insert(AtPeak::new(self.peaks)).before_change(self.peaks);
         exact.count += 1;
         exact.bytes = exact.bytes.saturating_add(new.size);
+        self.live_bytes = self.live_bytes.saturating_add(new.size);
         let sampled = new.sampled.map(|(stack, weight)| {
             self.sampled += 1;
             (self.add_to_group((stack, new.thread, class), new.size, weight), weight)
@@ -120,14 +126,11 @@ impl Counts {
         let next = self.groups.len() as u32;
         let group = *self.index.entry(key).or_insert(next);
         if group == next {
-            self.groups.push(Group { key, counts: AllocationCounts::default(), peak: self.peaks });
+            self.groups.push((key, AtPeak::new(self.peaks)));
         }
-        let slot = &mut self.groups[group as usize];
-        slot.before_change(self.peaks);
-        slot.counts.count += weight;
-        let bytes = size.saturating_mul(weight);
-        slot.counts.bytes = slot.counts.bytes.saturating_add(bytes);
-        self.live_bytes = self.live_bytes.saturating_add(bytes);
+        let counts = self.groups[group as usize].1.before_change(self.peaks);
+        counts.count += weight;
+        counts.bytes = counts.bytes.saturating_add(size.saturating_mul(weight));
         group
     }
 
@@ -140,22 +143,21 @@ impl Counts {
     }
 
     fn count_free(&mut self, block: Block, is_temporary: bool) {
-        let exact = self.exact.entry(block.stratum).or_default();
+        let exact =
+            self.exact.entry(block.stratum).or_insert(AtPeak::new(self.peaks)).before_change(self.peaks);
         exact.freed_count += 1;
         exact.freed_bytes = exact.freed_bytes.saturating_add(block.size);
+        self.live_bytes = self.live_bytes.saturating_sub(block.size);
         let Some((group, weight)) = block.sampled else { return };
-        let bytes = block.size.saturating_mul(weight);
-        self.live_bytes = self.live_bytes.saturating_sub(bytes);
-        let group = &mut self.groups[group as usize];
-        group.before_change(self.peaks);
-        group.counts.freed_count += weight;
-        group.counts.freed_bytes = group.counts.freed_bytes.saturating_add(bytes);
+        let counts = self.groups[group as usize].1.before_change(self.peaks);
+        counts.freed_count += weight;
+        counts.freed_bytes = counts.freed_bytes.saturating_add(block.size.saturating_mul(weight));
         if is_temporary {
-            group.counts.temporary_count += weight;
+            counts.temporary_count += weight;
         }
     }
 
-    /// Bytes that are alive, as far as the samples tell.
+    /// Bytes of all blocks that are alive.
     pub(super) fn live_bytes(&self) -> u64 {
         self.live_bytes
     }
@@ -167,46 +169,39 @@ impl Counts {
 
     /// The groups, scaled to all allocations, and how they were recorded.
     pub(super) fn finish(mut self, process: ProcessIndex) -> (Vec<AllocationGroup>, AllocationSampling) {
+        let peaks = self.peaks;
         let mut sampled: HashMap<Stratum, AllocationCounts> = HashMap::default();
-        for group in &mut self.groups {
-            group.before_change(self.peaks);
-            sampled.entry((group.key.1, group.key.2)).or_default().add(&group.counts);
+        for ((_, thread, class), group) in &mut self.groups {
+            sampled.entry((*thread, *class)).or_default().add(group.before_change(peaks));
         }
-        for ((thread, class), exact) in &self.exact {
+        for ((thread, class), exact) in &mut self.exact {
+            exact.before_change(peaks);
             if !sampled.contains_key(&(*thread, *class)) {
                 // Not one stack was taken.
-                let counts = AllocationCounts {
-                    peak_count: exact.live_count(),
-                    peak_bytes: exact.live_bytes(),
-                    ..*exact
-                };
-                self.groups.push(Group { key: (StackId(0), *thread, *class), counts, peak: self.peaks });
+                self.groups.push(((StackId(0), *thread, *class), *exact));
             }
         }
-        let all: u64 = self.exact.values().map(|exact| exact.count).sum();
+        let all: u64 = self.exact.values().map(|exact| exact.counts.count).sum();
         let sampling = match self.sampled == all {
             true => AllocationSampling::Every,
-            false => AllocationSampling::ScaledRate(self.sampled as f64 / all.max(1) as f64),
+            false => AllocationSampling::Stacks(self.sampled as f64 / all.max(1) as f64),
         };
-        let groups = self.groups.iter().map(|group| {
-            let (stack, thread, size_class) = group.key;
-            let stratum = (thread, size_class);
-            let exact = self.exact.get(&stratum).copied().unwrap_or_default();
+        let groups = self.groups.iter().map(|((stack, thread, size_class), group)| {
+            let stratum = (*thread, *size_class);
+            let exact = self.exact.get(&stratum).map(|exact| exact.counts).unwrap_or_default();
             let of_samples = sampled.get(&stratum).copied().unwrap_or(exact);
             let counts = scaled(&group.counts, &of_samples, &exact);
             AllocationGroup {
-                stack,
-                thread,
+                stack: *stack,
+                thread: *thread,
                 process,
                 task: 0,
                 kind: AllocationKind::Block,
-                size_class,
+                size_class: *size_class,
                 counts,
             }
         });
-        let mut groups: Vec<AllocationGroup> = groups.collect();
-        end_is_peak(&mut groups);
-        (groups, sampling)
+        (groups.collect(), sampling)
     }
 }
 
@@ -234,8 +229,8 @@ fn scaled(
         freed_count,
         freed_bytes,
         temporary_count: scale(counts.temporary_count, exact.freed_count, sampled.freed_count),
-        peak_count: scale(counts.peak_count, exact.count, sampled.count),
-        peak_bytes: scale(counts.peak_bytes, exact.bytes, sampled.bytes),
+        peak_count: part(|counts| counts.peak_count, |counts| counts.count),
+        peak_bytes: part(|counts| counts.peak_bytes, |counts| counts.bytes),
         kept_count: 0,
         kept_bytes: 0,
     }
@@ -269,12 +264,33 @@ mod tests {
         counts.allocate(new(0x9000, 100, 2, Some((7, 1))));
         counts.allocate(new(0x9100, 5000, 2, None));
         let (groups, sampling) = counts.finish(ProcessIndex(0));
-        assert_eq!(sampling, AllocationSampling::ScaledRate(10.0 / 92.0));
+        assert_eq!(sampling, AllocationSampling::Stacks(10.0 / 92.0));
         let of = |stack: u32| groups.iter().find(|group| group.stack == StackId(stack)).unwrap().counts;
         assert_eq!((of(1).count + of(2).count, of(1).bytes + of(2).bytes), (90, 5760));
         assert_eq!((of(7).count, of(7).bytes), (1, 100), "another thread is not scaled");
         assert_eq!((of(0).count, of(0).bytes), (1, 5000), "without a stack");
         assert_eq!(of(1).live_count() + of(2).live_count(), 60);
+    }
+
+    /// One block follows the other, so two are alive at most, although each sample stands for ten.
+    #[test]
+    fn the_peak_is_exact_where_few_stacks_are_taken() {
+        let mut counts = Counts::default();
+        for block in 0..100 {
+            counts.allocate(new(0x1000 + block, 64, 1, (block % 10 == 0).then_some((1, 10))));
+            if block > 0 {
+                counts.free(0x1000 + block - 1);
+            }
+        }
+        counts.allocate(new(0x9000, 1000, 1, None));
+        counts.free(0x9000);
+        assert_eq!((counts.live_bytes(), counts.peak_at), (64, 0x9000));
+        let (groups, _) = counts.finish(ProcessIndex(0));
+        let peak = |stack| {
+            let group = groups.iter().find(|group| group.stack == StackId(stack)).unwrap();
+            (group.counts.peak_count, group.counts.peak_bytes)
+        };
+        assert_eq!((peak(1), peak(0)), ((1, 64), (1, 1000)));
     }
 
     #[test]

@@ -12,10 +12,11 @@ use stackglass_attach::perf_refused::PerfRefused;
 use stackglass_perf::attributes::{self, Attributes};
 use stackglass_perf::records::{self, PERF_RECORD_SAMPLE, Record, What};
 use stackglass_perf::ring::{Raw, Ring};
-use stackglass_perf::uprobe::{Call, Moment, Uprobes, each_call, some_stacks};
-use stackglass_procfs::threads;
+use stackglass_perf::uprobe::{Call, Moment, Uprobes, each_call, some_stacks, without_records};
+use stackglass_procfs::{process, threads};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::io;
 use std::os::fd::OwnedFd;
 
 /// Bytes of stack that come with a sample.
@@ -51,6 +52,8 @@ pub(super) struct Events {
     pid: u32,
     calls: Group,
     stacks: Group,
+    /// Keep the breakpoints while the others come and go: threads that begin would wait for that. They are closed last.
+    _first: Vec<OwnedFd>,
     /// Calls between two stacks of one function, thread and CPU.
     period: u64,
     cpus: Vec<u32>,
@@ -89,10 +92,16 @@ impl Events {
             };
             functions.push(Defined { place, entry, leave });
         }
+        let main = process::living_thread(pid).ok_or(UnpreparedError::Gone(pid))?;
+        let moments = functions.iter().flat_map(|defined| [Some(defined.entry), defined.leave]);
+        let first =
+            moments.flatten().filter_map(|event| open_event(&without_records(event), main, None).transpose());
+        let first = first.collect::<Result<_, _>>()?;
         let mut events = Events {
             pid,
             calls: Group::default(),
             stacks: Group::default(),
+            _first: first,
             period: 0,
             cpus: online(),
             functions,
@@ -237,11 +246,7 @@ fn open_one(
     (ring, size): (&mut Option<Ring>, usize),
     others: &mut Vec<OwnedFd>,
 ) -> Result<Option<u64>, UnpreparedError> {
-    let refused = |error| UnpreparedError::Events(PerfRefused::new(error));
-    let event = match attributes::open(attributes, tid, Some(cpu)) {
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(None),
-        opened => opened.map_err(refused)?,
-    };
+    let Some(event) = open_event(attributes, tid, Some(cpu))? else { return Ok(None) };
     let id = attributes::id(&event).map_err(refused)?;
     match ring {
         Some(ring) => {
@@ -251,6 +256,23 @@ fn open_one(
         None => *ring = Some(Ring::map(event, size).map_err(|(_, error)| refused(error))?),
     }
     Ok(Some(id))
+}
+
+/// Opens an event of a thread; `None` if the thread has ended.
+fn open_event(
+    attributes: &Attributes,
+    tid: u32,
+    cpu: Option<u32>,
+) -> Result<Option<OwnedFd>, UnpreparedError> {
+    match attributes::open(attributes, tid, cpu) {
+        Ok(event) => Ok(Some(event)),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(None),
+        Err(error) => Err(refused(error)),
+    }
+}
+
+fn refused(error: io::Error) -> UnpreparedError {
+    UnpreparedError::Events(PerfRefused::new(error))
 }
 
 fn call<'a>(raw: Raw<'a>, moments: &HashMap<u64, (Function, Moment)>) -> Option<Happened<'a>> {

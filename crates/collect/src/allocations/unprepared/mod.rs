@@ -19,6 +19,7 @@ use crate::session::signals::Signals;
 use calls::{Calls, Outcome, SampledCall};
 use counts::{Allocation, Counts};
 use events::{Events, Happened};
+use functions::Allocator;
 use stack_period::period_for;
 use stackglass_attach::perf_refused::PerfRefused;
 use stackglass_perf::records::What;
@@ -37,6 +38,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 const UNORDERED: u64 = 1_000_000;
 /// Time for which calls are counted before the first stack is taken, and before the number of stacks is changed.
 const WINDOW: Duration = Duration::from_millis(200);
+/// A process has loaded its libraries after this time.
+const LOADED: Duration = Duration::from_millis(500);
 /// Time between two points of memory over time.
 const POINTS: Duration = Duration::from_millis(50);
 
@@ -82,7 +85,7 @@ pub enum UnpreparedError {
     #[error("process {0} has ended")]
     Gone(u32),
     /// It called no function of its allocator.
-    #[error("process {0} allocated nothing in this time, or has ended")]
+    #[error("process {0} allocated nothing in this time")]
     Nothing(u32),
     /// Signals cannot be received.
     #[error("cannot watch for signals: {0}")]
@@ -101,18 +104,18 @@ pub fn record(pid: u32, duration: Duration, writer: String) -> Result<Recording,
     let uprobes = Uprobes::open().map_err(UnpreparedError::Refused)?;
     let image = ImageKey::read(pid).ok_or(UnpreparedError::Gone(pid))?;
     allowed::check(pid)?;
-    let allocator = functions::find(pid)?;
+    let allocator = find_allocator(pid)?;
     let signals = Signals::block_as_onlooker().map_err(UnpreparedError::Signals)?;
     let command = process::arguments(pid);
-    let info = RecordingInfo { end: Some(End::Running), ..beginning_now(command, &writer) };
-    let mut recorder = Recorder::new(info);
     let mut events = Events::open(pid, uprobes, allocator)?;
     let mut window = Window::default();
     std::thread::sleep(WINDOW);
     events.drain(u64::MAX, |happened| window.calls += u64::from(matches!(happened, Happened::Entered(..))));
     window.adapt(&mut events)?;
-    let began = monotonic();
-    let mut state = State::new(pid, began);
+    // What was called before is not recorded.
+    let info = RecordingInfo { end: Some(End::Running), ..beginning_now(command, &writer) };
+    let mut state = State::new(pid, info.start.0);
+    let mut recorder = Recorder::new(info);
     let clock = Instant::now();
     let mut next_point = Duration::ZERO;
     while let Some(left) = duration.checked_sub(clock.elapsed()).filter(|left| !left.is_zero()) {
@@ -144,6 +147,17 @@ pub fn record(pid: u32, duration: Duration, writer: String) -> Result<Recording,
     recorder.info_mut().wall = Nanos(end.saturating_sub(recorder.recording().info.start.0));
     state.finish(end, &mut recorder)?;
     Ok(recorder.into_recording())
+}
+
+/// Finds the allocator. A process that has just started has not loaded it yet.
+fn find_allocator(pid: u32) -> Result<Allocator, UnpreparedError> {
+    let start = Instant::now();
+    loop {
+        match functions::find(pid) {
+            Err(UnpreparedError::NoLibrary(_)) if start.elapsed() < LOADED => std::thread::sleep(PAUSE),
+            found => return found,
+        }
+    }
 }
 
 /// Calls in a while.
@@ -260,7 +274,10 @@ impl State {
     fn finish(mut self, end: u64, recorder: &mut Recorder) -> Result<(), UnpreparedError> {
         let process = self.image.index(recorder).ok_or(UnpreparedError::Gone(self.pid))?;
         if self.counts.is_empty() {
-            return Err(UnpreparedError::Nothing(self.pid));
+            return Err(match process::is_alive(self.pid) {
+                true => UnpreparedError::Nothing(self.pid),
+                false => UnpreparedError::Gone(self.pid),
+            });
         }
         let mut remark = |line: String| recorder.remark(line);
         remark("recorded while the program ran: what it allocated before has no record".into());

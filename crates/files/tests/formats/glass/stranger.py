@@ -206,7 +206,7 @@ class Reader:
         while c.more():
             row = [c.number(), c.number(), c.number()]
             how, n = c.number(), c.number()
-            row.append([how, struct.unpack("<d", struct.pack("<Q", n))[0] if how in (1, 3) else n])
+            row.append([how, n])
             self.allocating.append(row + [c.number(), c.number(), c.number(), []])
 
     def memo(self, c):

@@ -80,9 +80,10 @@ fn expected(recording: &Recording, completeness: &Completeness) -> Value {
         "allocating": recording.allocations.processes.iter().map(|p| {
             let sampling = match p.sampling {
                 AllocationSampling::Every => json!([0, 0]),
-                AllocationSampling::Rate(rate) => json!([1, rate]),
+                AllocationSampling::Rate(rate) => json!([1, rate.to_bits()]),
                 AllocationSampling::Bytes(bytes) => json!([2, bytes]),
-                AllocationSampling::ScaledRate(rate) => json!([3, rate]),
+                AllocationSampling::ScaledRate(rate) => json!([3, rate.to_bits()]),
+                AllocationSampling::Stacks(share) => json!([4, share.to_bits()]),
             };
             let memory: Vec<_> =
                 p.memory.iter().map(|m| json!([m.clock.0, m.live_bytes, m.resident_bytes])).collect();

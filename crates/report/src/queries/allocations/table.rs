@@ -1,7 +1,7 @@
 //! Allocations by a key: sums, and the number of sites of each row.
 
 use super::site::{Site, Sites};
-use super::{Errors, relative_error};
+use super::{Errors, Variance, relative_error};
 use crate::Metric;
 use crate::options::{UnknownValue, option_words};
 use crate::order;
@@ -85,7 +85,7 @@ pub struct AllocationRow {
 /// A row while it is summed.
 struct Sum {
     counts: AllocationCounts,
-    variance: f64,
+    variance: Variance,
     sites: HashSet<u32>,
     site: u32,
 }
@@ -121,7 +121,7 @@ impl AllocationTable {
         let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
         let mut names = Names::default();
         let errors = Errors::from_allocations(allocations);
-        let (mut total, mut variance) = (AllocationCounts::default(), 0.0);
+        let (mut total, mut variance) = (AllocationCounts::default(), Variance::default());
         let blocks = allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block);
         for group in blocks.filter(|group| is_wanted(group)) {
             total.add(&group.counts);
@@ -151,20 +151,19 @@ impl AllocationTable {
             };
             let sum = sums.entry(text).or_insert_with(|| Sum {
                 counts: AllocationCounts::default(),
-                variance: 0.0,
+                variance: Variance::default(),
                 sites: HashSet::default(),
                 site,
             });
             sum.counts.add(&group.counts);
-            let of_group = errors.variance(group);
-            sum.variance += of_group;
-            variance += of_group;
+            errors.add(&mut sum.variance, group);
+            errors.add(&mut variance, group);
             sum.sites.insert(of_stack.site);
         }
         let row = |(name, sum): (String, Sum)| AllocationRow {
             name,
             counts: sum.counts,
-            error: relative_error(sum.counts.bytes, sum.variance),
+            error: relative_error(sum.counts.bytes, errors.of_sum(&sum.variance)),
             sites: sum.sites.len() as u64,
             site: sites.list[sum.site as usize].clone(),
         };
@@ -173,7 +172,7 @@ impl AllocationTable {
             order::largest_first((metric.of(&a.counts), &a.name), (metric.of(&b.counts), &b.name))
         });
         let mappings = allocations.total(AllocationKind::Mapping);
-        let error = relative_error(total.bytes, variance);
+        let error = relative_error(total.bytes, errors.of_sum(&variance));
         let samplings = || allocations.processes.iter().map(|process| process.sampling);
         let sampling = samplings().find(|one| *one != AllocationSampling::Every);
         let sampling = sampling.unwrap_or(AllocationSampling::Every);

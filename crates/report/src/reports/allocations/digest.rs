@@ -3,7 +3,6 @@
 use super::AllocationsText;
 use crate::allocation_queries::AllocationRow;
 use crate::metric::Unit;
-use crate::queries::allocations::are_estimates;
 use crate::queries::allocations::site::Sites;
 use crate::text::columns::{cut_right, width};
 use crate::text::numbers::{bytes_text, count_text, duration_text, percent, percent_text};
@@ -66,7 +65,7 @@ fn totals(text: &AllocationsText, recording: &Recording, table: &AllocationTable
     }
     let count = if total.count == 1 { "allocation" } else { "allocations" };
     line.push(Paint::Bold, bytes_text(total.bytes));
-    if are_estimates(&recording.allocations) {
+    if table.error > 0.0 {
         line.plain(format!(" ± {:.1} %", table.error * 100.0));
     }
     line.plain(" in ").push(Paint::Bold, count_text(total.count)).plain(format!(" {count}"));
@@ -283,6 +282,11 @@ pub(super) fn sampling(recording: &Recording) -> Option<String> {
             "each allocation was recorded with a probability of {}: the numbers are estimates, with their standard errors after ±. \
              Rare large blocks may be missing; `record --allocs=512KiB` finds them",
             (rate * 1e6).round() / 1e6
+        )),
+        AllocationSampling::Stacks(share) => Some(format!(
+            "stacks of {:.2} % of the allocations were taken: sums are exact, and what each site has of them is an estimate, with its \
+             standard error after ±. Rare blocks may have no stack",
+            share * 100.0
         )),
         AllocationSampling::Bytes(n) => Some(format!(
             "sampled once in {} on average: the numbers are estimates, with their standard errors after ±",

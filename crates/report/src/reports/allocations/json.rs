@@ -33,12 +33,16 @@ pub fn write_json(table: &AllocationTable, out: &mut dyn Write) -> io::Result<()
         },
         typed_share: (table.typed_share() * 1e6).floor() / 1e6,
         rate: match table.sampling {
-            AllocationSampling::Every => Some(1.0),
+            AllocationSampling::Every | AllocationSampling::Stacks(_) => Some(1.0),
             AllocationSampling::Rate(rate) | AllocationSampling::ScaledRate(rate) => Some(rate),
             AllocationSampling::Bytes(_) => None,
         },
         interval: match table.sampling {
             AllocationSampling::Bytes(interval) => Some(interval),
+            _ => None,
+        },
+        stacks: match table.sampling {
+            AllocationSampling::Stacks(share) => Some(share),
             _ => None,
         },
         error: table.error,
@@ -54,6 +58,7 @@ struct Report<R> {
     typed_share: f64,
     rate: Option<f64>,
     interval: Option<u64>,
+    stacks: Option<f64>,
     error: f64,
     rows: R,
 }
