@@ -4,7 +4,8 @@ pub(crate) const TEXT: &str = "\
 Variables of the environment that `stackglass` and programs with the crate read.
 
 Output
-  COLUMNS      width of reports; otherwise the terminal's, or 80
+  COLUMNS      width of reports; otherwise the terminal's. Files and pipes
+               get lines of any width
   LINES        height of the screen that a summary fits
   NO_COLOR     set to anything: no colours
   TERM         `dumb`: no colours and no status line

@@ -81,12 +81,13 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let mut recording = input.into_recording()?;
     flags.pick.check(&name, Source::Recording(&recording))?;
     let had_samples = !recording.samples.is_empty();
+    let has_allocations = !recording.allocations.groups.is_empty();
     let hint = flags.states.hint(&recording);
     let is_all = !is_part(flags) && !recording.is_walltime() && flags.states.states().has_state(State::Awake);
     let unaccounted = if is_all { unaccounted_cpu(&recording) } else { 0 };
     selection(flags).keep_in(&mut recording);
     if recording.samples.is_empty() {
-        return Err(Failure::new(format!("{name}: {}", nothing(flags, had_samples, hint))));
+        return Err(Failure::new(format!("{name}: {}", nothing(flags, had_samples, has_allocations, hint))));
     }
     let mut table = HotTable::new(recording.clone(), flags.by.unwrap_or_default(), flags.states.states());
     table.add_unaccounted(unaccounted);
@@ -128,9 +129,12 @@ fn is_part(flags: &Flags) -> bool {
 }
 
 /// Why there is nothing to show.
-fn nothing(flags: &Flags, had_samples: bool, hint: &str) -> String {
+fn nothing(flags: &Flags, had_samples: bool, has_allocations: bool, hint: &str) -> String {
     let what = flags.states.states().noun();
     match is_part(flags) {
+        _ if !had_samples && has_allocations => {
+            "there are no samples of time; `stackglass allocs` on this file shows its allocations".to_owned()
+        }
         _ if !had_samples => {
             "there are no samples; `stackglass print` on this file prints its notes".to_owned()
         }

@@ -100,7 +100,7 @@ fn write_info(recording: &Recording, samples: String, out: &mut dyn Write) -> io
         ("command", known(info.command.join(" "))),
         ("end", end),
         ("wall time", known(seconds(info.wall))),
-        ("CPU time", info.kernel_cpu.map_or("unknown".into(), cpu)),
+        ("CPU time", info.kernel_cpu.map_or_else(|| known("that of the threads below".into()), cpu)),
         ("own CPU time", known(format!("{} (samplers and recorder)", seconds(info.own_cpu)))),
         ("delay", known(humantime::format_duration(Duration::from_nanos(info.delay.0)).to_string())),
         ("samples", samples),

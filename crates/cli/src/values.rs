@@ -127,6 +127,12 @@ pub(crate) fn whole<T: FromStr + Default + PartialOrd>(text: &str) -> Result<T, 
         .ok_or_else(|| "expected a whole number >= 0, such as 12".into())
 }
 
+/// How many copies are compared, one with the other.
+pub(crate) fn copies(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| *number >= 2);
+    number.ok_or_else(|| "expected a whole number >= 2: copies are compared".into())
+}
+
 /// One of a few words. clap answers a wrong word with the list of all words.
 pub(crate) fn one_of<T: Copy + Send + Sync>(
     all: &'static [T],

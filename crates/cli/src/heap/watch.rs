@@ -6,7 +6,7 @@ use super::watched::{Copied, Copies};
 use crate::copy_flags::CopyFlags;
 use crate::failure::{Failure, Outcome};
 use crate::message;
-use crate::values::{positive_duration, process_id};
+use crate::values::{copies, positive_duration, process_id};
 use clap::Args;
 use stackglass_collect::attached::ends;
 use stackglass_collect::session::signals::Signals;
@@ -53,7 +53,7 @@ pub(crate) struct Flags {
     duration: Option<Duration>,
 
     /// Stop after so many copies
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(long, value_name = "N", value_parser = copies)]
     copies: Option<u32>,
 
     #[command(flatten)]
