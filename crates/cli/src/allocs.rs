@@ -48,7 +48,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "TIME", value_parser = positive_duration, requires = "pid")]
     duration: Option<Duration>,
 
-    /// With --pid: which allocations, as for `record --allocs` [default: all]
+    /// With --pid of a process under `stackglass run`: which allocations, as for `record --allocs` [default: all]
     #[arg(long, value_name = "RATE", value_parser = allocation_sampling, requires = "pid")]
     rate: Option<AllocationSampling>,
 
