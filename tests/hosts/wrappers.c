@@ -37,11 +37,39 @@ struct item {
     long values[3];
 };
 
+struct base {
+    int kind;
+};
+struct derived {
+    struct base base;
+    long more[6];
+};
+struct slots {
+    struct node *lead;
+    struct item *slots[4];
+};
+union either {
+    struct node *node;
+    struct item *item;
+};
+struct class {
+    size_t size;
+};
+
 static _Atomic size_t used;
 void *kept[64];
 void *opened;
 struct shape *shape;
 struct node *first;
+// Where blocks are stored that no variable of a function has.
+struct node *before, *last;
+struct item *items[4];
+struct slots many;
+struct vector lines;
+struct shape *shapes;
+struct base *object;
+union either either;
+struct class class = {72};
 
 NOINLINE static void fail(size_t size) {
     fprintf(stderr, "no memory: %zu\n", size);
@@ -159,6 +187,37 @@ NOINLINE void open_both(int size) {
     opened = malloc(size + 1); // site: 1101
 }
 
+// Typed static variables, elements of arrays, and fields of what other pointers lead to.
+NOINLINE void store_last(void) {
+    last = malloc(sizeof *last); // site: 64 node
+    last->next = malloc(sizeof *last); // site: 64 node
+}
+NOINLINE void store_items(int at) {
+    items[at] = malloc(sizeof(struct item)); // site: 40 item
+    many.slots[at - 1] = malloc(sizeof(struct item)); // site: 40 item
+}
+NOINLINE void store_fields(int count) {
+    lines.data = calloc(count, 7); // site: 35 char[]
+    shapes = malloc(count * sizeof *shapes); // site: 120 shape[]
+    shapes[count - 1].marks = calloc(count, sizeof(long)); // site: 40 long int[]
+}
+NOINLINE void take_item(struct item *item) {
+    item->values[0] = 1;
+    kept[13] = item;
+}
+NOINLINE void give_item(void) {
+    take_item(malloc(sizeof(struct item))); // site: 40 item
+}
+// The type of the pointer is not that of the block, or there are several.
+NOINLINE void store_others(int count) {
+    object = malloc(sizeof(struct derived)); // site: 56
+    either.node = malloc(64 * count); // site: 320
+    last = kept[14] = malloc(class.size); // site: 72
+    void *both = malloc(8 * count); // site: 40
+    items[0] = both;
+    shapes->marks = both;
+}
+
 NOINLINE static void use(int one) {
     kept[0] = take(100 * one); // site: 100
     kept[1] = take_nested(200 * one); // site: 200
@@ -177,6 +236,11 @@ NOINLINE static void use(int one) {
     shape_new(10 * one);
     kept[12] = item_new("a name of a thing", 40 * one);
     open_both(1100 * one);
+    store_last();
+    store_items(one);
+    store_fields(5 * one);
+    give_item();
+    store_others(5 * one);
 }
 
 int main(int argc, char **argv) {

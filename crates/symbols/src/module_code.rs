@@ -4,9 +4,11 @@ use crate::block_flow::{Callees, Function, Target};
 use crate::dispatch;
 use foldhash::HashMap;
 use stackglass_debug_info::elf::Elf;
+use stackglass_debug_info::functions;
 use stackglass_debug_info::locate::Files;
 use stackglass_profile::ModuleIndex;
 use std::cell::OnceCell;
+use std::ops::Range;
 
 /// The code of a module.
 pub(crate) struct ModuleCode<'data> {
@@ -14,12 +16,14 @@ pub(crate) struct ModuleCode<'data> {
     elf: Elf<'data>,
     /// Read when the first name is asked for.
     callees: OnceCell<Callees<'data>>,
+    /// Read when the first variable is asked for.
+    variables: OnceCell<Vec<(Range<u64>, &'data str)>>,
 }
 
 impl<'data> ModuleCode<'data> {
     fn new(files: &'data Files) -> Option<ModuleCode<'data>> {
         let elf = Elf::parse(files.program.as_ref()?).ok()?;
-        Some(ModuleCode { files, elf, callees: OnceCell::new() })
+        Some(ModuleCode { files, elf, callees: OnceCell::new(), variables: OnceCell::new() })
     }
 
     /// The code of all modules that can be read.
@@ -30,6 +34,25 @@ impl<'data> ModuleCode<'data> {
     /// The symbol of what a call reaches.
     pub fn name(&self, target: Target) -> Option<&'data str> {
         self.callees.get_or_init(|| Callees::from_files(self.files)).name(&self.elf, target)
+    }
+
+    /// The symbol of what the dynamic linker stores the address of at an address of the file.
+    pub fn slot(&self, address: u64) -> Option<&'data str> {
+        self.name(Target::Slot(address))
+    }
+
+    /// The static variable around an address: where it begins, and its symbol.
+    pub fn variable(&self, address: u64) -> Option<(u64, &'data str)> {
+        let variables = self.variables.get_or_init(|| {
+            let all = self.files.symbols().into_iter().flat_map(functions::defined_in);
+            let mut variables: Vec<(Range<u64>, &str)> =
+                all.filter(|defined| !defined.is_function).map(|one| (one.addresses, one.name)).collect();
+            variables.sort_unstable_by_key(|(addresses, _)| addresses.start);
+            variables
+        });
+        let behind = variables.partition_point(|(addresses, _)| addresses.start <= address);
+        let (addresses, name) = variables.get(behind.checked_sub(1)?)?;
+        addresses.contains(&address).then_some((addresses.start, *name))
     }
 
     /// The function around an address, unless it is larger than so many bytes.

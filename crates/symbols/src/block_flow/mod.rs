@@ -9,8 +9,8 @@ mod step;
 mod value;
 
 pub(crate) use callees::{Callees, Target};
-pub(crate) use state::{Place, State};
-pub(crate) use value::{Size, Value};
+pub(crate) use state::{PRESERVED, Place, State};
+pub(crate) use value::{Index, Path, Root, Size, Value};
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
 use std::cell::OnceCell;
@@ -296,9 +296,10 @@ impl<'a> Walk<'a> {
         let arguments: [Value; 6] = std::array::from_fn(|number| state.argument(number));
         let returns_first = (self.returns_first)(code);
         state.call();
-        if returns_first {
-            state.set_result(arguments[0]);
-        }
+        state.set_result(match returns_first {
+            true => arguments[0],
+            false => Path::new(Root::Result(code.next_ip())).into(),
+        });
         // Another call of the allocator gives another block.
         let Some(allocation) = self.allocation.filter(|allocation| allocation.at == index) else { return };
         match allocation.allocator.result {

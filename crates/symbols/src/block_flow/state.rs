@@ -1,13 +1,13 @@
 //! What is known of registers and of the stack at one instruction.
 
-use super::value::{ARGUMENTS, Value};
+use super::value::{ARGUMENTS, Path, Root, Value};
 use iced_x86::{Instruction, OpKind, Register};
 use std::collections::BTreeMap;
 
 const RAX: usize = 0;
 pub(super) const RSP: usize = 4;
 /// Registers that a called function preserves (System V ABI x86-64, 3.2.1).
-const PRESERVED: [usize; 7] = [3, 4, 5, 12, 13, 14, 15];
+pub(crate) const PRESERVED: [usize; 7] = [3, 4, 5, 12, 13, 14, 15];
 
 /// What the flags compare with zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,19 +112,51 @@ impl State {
         match code.op_kind(operand) {
             OpKind::Register => self.register(code.op_register(operand)),
             OpKind::Memory if code.is_ip_rel_memory_operand() && code.segment_prefix() == Register::None => {
-                Value::Static(code.ip_rel_memory_address()).low(code.memory_size().size())
+                Value::from(Path::new(Root::Static(code.ip_rel_memory_address())))
+                    .low(code.memory_size().size())
             }
             OpKind::Memory => match self.place(code) {
                 Place::Stack(at) => {
-                    let value = self.stack.get(&at).copied().unwrap_or(Value::Loaded(at));
-                    value.low(code.memory_size().size())
+                    let unknown = || Path::new(Root::Word(at)).into();
+                    self.stack.get(&at).copied().unwrap_or_else(unknown).low(code.memory_size().size())
                 }
-                _ => Value::Unknown,
+                Place::Block(_) => Value::Unknown,
+                _ => self.field(code).map_or(Value::Unknown, Value::Path).low(code.memory_size().size()),
             },
             _ => match code.try_immediate(operand) {
                 Ok(value) => Value::Constant(value as i64),
                 Err(_) => Value::Unknown,
             },
+        }
+    }
+
+    /// The pointer that an operand reads from a field.
+    fn field(&self, code: &Instruction) -> Option<Path> {
+        if code.segment_prefix() != Register::None || code.memory_index() != Register::None {
+            return None;
+        }
+        let displacement = code.memory_displacement64();
+        match code.memory_base() {
+            Register::None => Some(Path::new(Root::Static(displacement))),
+            base => self.pointer(base, code.ip())?.field(displacement as i64),
+        }
+    }
+
+    /// The way to the pointer in a register before an instruction.
+    pub fn pointer(&self, register: Register, pc: u64) -> Option<Path> {
+        let number = register.full_register().number();
+        if !register.is_gpr() || register.size() != 8 {
+            return None;
+        }
+        match self.registers[number] {
+            Value::Path(path) => Some(path),
+            Value::Unknown | Value::Multiple(..) => Some(Path::new(Root::Register(number as u8, pc))),
+            value @ (Value::Argument(_) | Value::Size(_)) => {
+                let mut words = self.stack.iter().filter(|(_, known)| **known == value);
+                let word = words.next().map(|(at, _)| Root::Word(*at));
+                Some(Path::new(word.unwrap_or(Root::Register(number as u8, pc))))
+            }
+            _ => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What one instruction changes. Results of instructions that are not listed are not known.
 
 use super::state::{Place, RSP, State, Tested};
-use super::value::Value;
+use super::value::{Path, Root, Value};
 use iced_x86::{ConditionCode, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 const RAX: usize = 0;
@@ -98,6 +98,7 @@ pub(super) fn execute(
         M::Xor if code.op_kind(1) == OpKind::Register && code.op0_register() == code.op1_register() => {
             Value::Constant(0)
         }
+        M::Shl | M::Sal => state.read(code, 0).shifted(state.read(code, 1)),
         M::Imul if code.op_count() == 2 => state.read(code, 0).times(state.read(code, 1)),
         M::Imul if code.op_count() == 3 => state.read(code, 1).times(state.read(code, 2)),
         M::Mul => {
@@ -161,7 +162,7 @@ fn pop(state: &mut State, register: Register) {
 
 fn address(state: &State, code: &Instruction) -> Value {
     if code.is_ip_rel_memory_operand() {
-        return Value::Unknown;
+        return Path::new(Root::Address(code.ip_rel_memory_address())).into();
     }
     let scale = Value::Constant(i64::from(code.memory_index_scale()));
     let index = match code.memory_index() {

@@ -4,14 +4,17 @@
 //! that hold the address, and debug information says which variables and fields these are. If the function returns the address
 //! without such a variable, its caller receives it. Wrappers of allocators are left out: what they point to is a header.
 //!
-//! A type counts only if the block is large enough for it, and if all pointers of the innermost function that has any agree.
+//! A type counts only if the block is large enough for it, and if all pointers of the innermost function that has any agree. A class
+//! with virtual functions is told by the vtable that is stored in the block, or by the constructor that is called for it.
 
+mod decision;
 mod uses;
 mod variables;
 
-use crate::block_flow::{Allocator, Function};
+use crate::block_flow::{Allocator, Function, Index, Root};
 use crate::module_code::ModuleCode;
-use crate::types::short;
+use crate::types::{cpp_node, short};
+use decision::{Decision, decide};
 use foldhash::HashMap;
 use gimli::{Dwarf, LittleEndian, SectionId};
 use stackglass_debug_info::dwarf::index;
@@ -23,11 +26,16 @@ use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use uses::SizeKind;
-use variables::{Candidate, UnitVariables};
+use uses::{New, SizeKind, Uses};
+use variables::{Candidate, Results, UnitVariables};
 
 /// Most functions through which the address of a block is returned.
 const MOST: usize = 12;
+
+/// Bytes of the number of elements before an array of values with destructors (Itanium C++ ABI, 2.7).
+const COUNT: i64 = 8;
+/// Where objects point to in a vtable without virtual bases: behind the offset to the top, and the type (Itanium C++ ABI, 2.5).
+const VTABLE_START: u64 = 16;
 
 /// What the code behind a call does with the block that it gives.
 #[derive(Clone, Default)]
@@ -35,9 +43,13 @@ struct Received {
     candidates: Vec<Candidate>,
     returned: bool,
     size: SizeKind,
-    is_new: bool,
+    made_by_new: Option<New>,
     /// The class of the only constructor that is called for the block, if nothing else makes it.
     constructed: Option<String>,
+    /// The class whose vtable is stored in the block, and its size if it is known. `Some(None)`: there are several.
+    by_vtable: Option<Option<(String, Option<u64>)>>,
+    /// What pointers behind the number of elements have as their types, which an array of values with destructors begins with.
+    behind_count: Vec<Candidate>,
 }
 
 /// The blocks of one stack.
@@ -93,7 +105,7 @@ pub(crate) fn set(
                 continue;
             };
             let received = &known[&(module, call)];
-            blocks.is_new |= received.is_new;
+            blocks.is_new |= received.made_by_new == Some(New::Object);
             blocks.wrapper = wrappers.get(&location).copied();
             match decide(received, &blocks).filter(|_| blocks.wrapper.is_none()) {
                 Some(Decision::Type(name)) => set_type(recording, &mut names, blocks.stack, Some(name)),
@@ -161,56 +173,6 @@ fn call(recording: &Recording, stack: StackId, level: usize) -> Option<(ModuleIn
     None
 }
 
-enum Decision {
-    Type(String),
-    /// Text or bytes: a caller may know better.
-    Bytes(String),
-    /// Several types.
-    Ambiguous,
-}
-
-fn decide(received: &Received, blocks: &Blocks) -> Option<Decision> {
-    let sizes = &blocks.sizes;
-    let is_exact = |candidate: &Candidate| {
-        sizes.iter().all(|(count, bytes)| candidate.size.checked_mul(*count) == Some(*bytes))
-    };
-    let is_larger = |candidate: &Candidate| {
-        sizes.iter().all(|(count, bytes)| candidate.size.saturating_mul(*count) <= *bytes)
-    };
-    let is_array = |candidate: &Candidate| {
-        let divides = sizes.iter().all(|(_, bytes)| bytes.is_multiple_of(candidate.size));
-        let counts = received.size == SizeKind::Computed || candidate.is_scalar;
-        divides && counts && is_larger(candidate) && !candidate.is_polymorphic
-    };
-    // A pointer to a class may be to a value of a derived one.
-    let is_certain = |candidate: &Candidate| {
-        !candidate.is_polymorphic || received.constructed.as_ref() == Some(&candidate.name)
-    };
-    let (bytes, types): (Vec<&Candidate>, Vec<&Candidate>) =
-        received.candidates.iter().partition(|candidate| candidate.size == 1);
-    let exact: Vec<&Candidate> = types.iter().copied().filter(|candidate| is_exact(candidate)).collect();
-    if let Some(first) = exact.iter().copied().find(|candidate| is_certain(candidate)) {
-        let agree = exact.iter().filter(|other| !other.is_polymorphic).all(|other| other.name == first.name);
-        return Some(if agree { Decision::Type(short(&first.name)) } else { Decision::Ambiguous });
-    }
-    if !exact.is_empty() || blocks.is_new {
-        return exact.first().map(|_| Decision::Ambiguous);
-    }
-    let own: Vec<&Candidate> = types.iter().copied().filter(|candidate| !candidate.inlined).collect();
-    let best = if own.is_empty() { types } else { own };
-    if let Some(first) = best.first() {
-        if best.iter().any(|other| other.name != first.name) {
-            return Some(Decision::Ambiguous);
-        }
-        return match () {
-            () if first.has_tail && is_larger(first) => Some(Decision::Type(short(&first.name))),
-            () if is_array(first) => Some(Decision::Type(format!("{}[]", short(&first.name)))),
-            () => None,
-        };
-    }
-    bytes.first().map(|first| Decision::Bytes(format!("{}[]", short(&first.name))))
-}
-
 /// A call of an allocator.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Call {
@@ -272,7 +234,7 @@ impl<'data> Module<'_, 'data> {
         let mut found = HashMap::default();
         for share in shares {
             let Ok(unit) = dwarf.unit(info.headers[share.unit]) else { continue };
-            let variables = UnitVariables::new(&dwarf, &unit);
+            let variables = UnitVariables::new(&dwarf, &unit, self.code);
             for address in share.addresses.iter().map(|index| addresses[*index as usize]) {
                 for call in calls.iter().filter(|call| call.address == address) {
                     found.extend(self.received_by(*call, &variables).map(|received| (*call, received)));
@@ -291,17 +253,104 @@ impl<'data> Module<'_, 'data> {
     }
 
     /// What the code behind a call does with the block, by the variables of its unit.
-    fn received_by(&self, call: Call, variables: &UnitVariables<'_, '_>) -> Option<Received> {
-        let uses =
-            uses::of_call(self.code, &*self.function_around(call.address)?, call.address + 1, call.wrapper)?;
-        let mut candidates = variables.candidates(&uses)?;
-        let constructors = uses.first_argument_of.iter();
-        let mut classes: Vec<String> =
-            constructors.filter_map(|symbol| class_of_constructor(symbol)).collect();
+    fn received_by(&self, call: Call, variables: &UnitVariables<'_, '_, '_>) -> Option<Received> {
+        let function = self.function_around(call.address)?;
+        let uses_at = |offset| uses::of_call(self.code, &function, call.address + 1, call.wrapper, offset);
+        let uses = uses_at(0)?;
+        let results = self.results(&function, &uses, variables);
+        let mut candidates = variables.candidates(&uses, &results)?;
+        let constructors = uses.passed.iter().filter(|(_, number)| *number == 0);
+        let mut classes: Vec<Candidate> = constructors
+            .filter_map(|(target, _)| {
+                let class = class_of_constructor(self.code.name(*target)?)?;
+                variables.parameter(*target, 0).or_else(|| variables.class(&class))
+            })
+            .collect();
+        classes.dedup_by_key(|class| class.name.clone());
+        let is_constructed = classes.len() == 1 && !uses.start_is_written;
+        let constructed = classes.into_iter().next().filter(|_| is_constructed);
+        let constructed = constructed.map(|class| {
+            let name = class.name.clone();
+            candidates.push(class);
+            name
+        });
+        let has_count = uses.made_by_new == Some(New::Array) && uses.start_is_written;
+        let behind_count = || {
+            let mut found = variables.candidates(&uses_at(COUNT)?, &results)?;
+            found.extend(variables.behind(&uses, COUNT)?);
+            found.dedup();
+            Some(found)
+        };
+        let behind_count = has_count.then(behind_count).flatten();
+        Some(Received {
+            candidates,
+            returned: uses.returned,
+            size: uses.size,
+            made_by_new: uses.made_by_new,
+            constructed,
+            by_vtable: self.by_vtable(&uses, variables),
+            behind_count: behind_count.unwrap_or_default(),
+        })
+    }
+
+    /// What the results of other calls point to in which the block is stored.
+    fn results(&self, function: &Function, uses: &Uses, variables: &UnitVariables<'_, '_, '_>) -> Results {
+        let bases = uses.stores.iter().flat_map(|store| &store.bases);
+        let ends = bases.filter_map(|base| match base.root {
+            Root::Result(end) => Some(end),
+            _ => None,
+        });
+        let mut ends: Vec<u64> = ends.collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let pointee = |end: u64| {
+            let uses = uses::of_call(self.code, function, end, None, 0)?;
+            match &variables.candidates(&uses, &Results::default())?[..] {
+                [only] => Some((end, only.entry)),
+                _ => None,
+            }
+        };
+        ends.into_iter().filter_map(pointee).collect()
+    }
+
+    /// The class whose vtable is stored in a block. Constructors store those of base classes before.
+    fn by_vtable(
+        &self,
+        uses: &Uses,
+        variables: &UnitVariables<'_, '_, '_>,
+    ) -> Option<Option<(String, Option<u64>)>> {
+        let mut classes: Vec<String> = uses
+            .start
+            .iter()
+            .filter_map(|path| {
+                let (distance, symbol) = match path.root {
+                    _ if path.index != Index::None || !path.fields().is_empty() => return None,
+                    Root::Address(address) => {
+                        let address = address.checked_add_signed(i64::from(path.offset))?;
+                        let (start, symbol) = self.code.variable(address)?;
+                        (address - start, symbol)
+                    }
+                    // The dynamic linker has stored its address.
+                    Root::Static(slot) => (u64::try_from(path.offset).ok()?, self.code.slot(slot)?),
+                    _ => return None,
+                };
+                let named = name_of_symbol(symbol);
+                let full = named.spec.as_deref().unwrap_or(&named.func);
+                let class = full.strip_prefix("{vtable(")?.strip_suffix(")}")?;
+                (distance == VTABLE_START).then(|| class.to_owned())
+            })
+            .collect();
+        classes.sort();
         classes.dedup();
-        let constructed = (classes.len() == 1 && !uses.start_is_written).then(|| classes.remove(0));
-        candidates.extend(constructed.as_deref().and_then(|class| variables.class(class)));
-        let (returned, size, is_new) = (uses.returned, uses.size, uses.is_new);
-        Some(Received { candidates, returned, size, is_new, constructed })
+        let class = match &classes[..] {
+            [] => return None,
+            [only] => only,
+            several => match variables.most_derived(several) {
+                Some(class) => &several[class],
+                None => return Some(None),
+            },
+        };
+        let name = cpp_node(class).unwrap_or_else(|| short(class));
+        Some(Some((name, variables.size_of_class(class))))
     }
 }

@@ -1,7 +1,8 @@
 //! Where the code after an allocation keeps the block.
 
 use crate::block_flow::{
-    AllocatingCall, Allocator, AllocatorResult, Event, Function, Place, Size, State, Target, Value,
+    AllocatingCall, Allocator, AllocatorResult, Event, Function, Path, Place, Root, Size, State, Target,
+    Value,
 };
 use crate::module_code::ModuleCode;
 use crate::wrappers::{by_name, is_filling};
@@ -12,38 +13,32 @@ pub(super) const LARGEST: u64 = 256 << 10;
 const RSP: usize = 4;
 const RBP: usize = 5;
 
-/// Where the block is before an instruction.
+/// What the stack pointer and the frame pointer are, by their distance from the return address.
+pub(super) type StackRegisters = (Option<i64>, Option<i64>);
+
+/// Registers with the block before an instruction.
 pub(super) struct Held {
     pub pc: u64,
     /// A bit for each register that holds it, by the processor's numbers.
     pub registers: u16,
-    /// Words on the stack that hold it, by their distance from the return address.
-    pub words: Vec<i64>,
-    pub rsp: Option<i64>,
-    pub rbp: Option<i64>,
+    pub stack: StackRegisters,
 }
 
-/// What a pointer to the block is stored in.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Base {
-    /// The value that a register points to.
-    Register(usize),
-    /// The value that a word on the stack points to.
-    Word(i64),
-    /// The value that a static variable points to.
-    Pointer(u64),
-    /// A static variable.
-    Static(u64),
+/// A word on the stack in which the block has been stored before an instruction. Later, another variable may be there.
+pub(super) struct Kept {
+    pub pc: u64,
+    /// Its distance from the return address.
+    pub word: i64,
+    pub stack: StackRegisters,
 }
 
 /// A store of the address of the block.
 pub(super) struct Store {
     pub pc: u64,
-    /// The same address, in all ways that are known.
-    pub bases: Vec<Base>,
+    /// The same pointer, in all ways that are known.
+    pub bases: Vec<Path>,
     pub displacement: i64,
-    pub rsp: Option<i64>,
-    pub rbp: Option<i64>,
+    pub stack: StackRegisters,
 }
 
 /// What the size of the block is at the call.
@@ -53,9 +48,16 @@ pub(super) enum SizeKind {
     Constant,
     /// It comes from the caller, or is not known: the block may be of any type that begins as the pointer says.
     #[default]
-    Passed,
-    /// It is computed here, mostly as a number of elements.
-    Computed,
+    Unknown,
+    /// A multiple of the first number, with the second added: mostly that of a number of elements.
+    Multiple(u32, u32),
+}
+
+/// What a `new` expression makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum New {
+    Object,
+    Array,
 }
 
 /// What the code does with the block.
@@ -64,25 +66,29 @@ pub(super) struct Uses {
     /// Addresses of the function.
     pub function: std::ops::Range<u64>,
     pub held: Vec<Held>,
+    pub kept: Vec<Kept>,
     pub stores: Vec<Store>,
-    /// Symbols of functions to which the block is given as the first argument.
-    pub first_argument_of: Vec<String>,
+    /// Functions to which the block is given, with the number of the argument.
+    pub passed: Vec<(Target, u8)>,
     /// Whether the function returns it.
     pub returned: bool,
     pub size: SizeKind,
-    /// The call is that of `new` for one object.
-    pub is_new: bool,
+    /// What `new` makes, if the call is its.
+    pub made_by_new: Option<New>,
     /// Whether something is stored at the start of the block, as a pointer to a vtable is.
     pub start_is_written: bool,
+    /// Pointers that are stored there.
+    pub start: Vec<Path>,
 }
 
-/// What the code behind the call that ends at an address does with the block that the call gives it.
-/// `inner` is the wrapper that is called, if it is one.
+/// What the code behind the call that ends at an address does with the block that the call gives it, or with the address at an
+/// offset in it. `inner` is the wrapper that is called, if it is one.
 pub(super) fn of_call(
     module: &ModuleCode<'_>,
     function: &Function,
     end: u64,
     inner: Option<Allocator>,
+    offset: i64,
 ) -> Option<Uses> {
     let at = function.ending_at(end)?;
     let name = |target| module.name(target);
@@ -93,22 +99,38 @@ pub(super) fn of_call(
     let known = inner.or_else(|| callee.and_then(by_name));
     let allocator = known.unwrap_or(returned);
     let state = function.before(at, &returns_first)?;
-    let size = known.map_or(SizeKind::Passed, |allocator| size_kind(allocator.size, &state));
-    let is_new = matches!(callee, Some("_Znwm" | "_ZnwmRKSt9nothrow_t"));
-    let mut uses = Uses { function: function.range(), size, is_new, ..Uses::default() };
+    let size = known.map_or(SizeKind::Unknown, |allocator| size_kind(allocator.size, &state));
+    let made_by_new = match callee {
+        Some("_Znwm" | "_ZnwmRKSt9nothrow_t") => Some(New::Object),
+        Some("_Znam" | "_ZnamRKSt9nothrow_t") => Some(New::Array),
+        _ => None,
+    };
+    let mut uses = Uses { function: function.range(), size, made_by_new, ..Uses::default() };
+    let block = Value::Block(offset);
     function.after(AllocatingCall { at, allocator }, &state, &returns_first, &mut |index, state, event| {
-        uses.add(function, index, state);
+        uses.add(function, index, state, block);
+        if index == at + 1 {
+            let words = state.stack.iter().filter(|(_, value)| **value == block);
+            let (pc, stack) = (function.instruction(index).ip(), stack_registers(state));
+            uses.kept.extend(words.map(|(word, _)| Kept { pc, word: *word, stack }));
+        }
         match event {
-            Some(Event::Written { value: Value::Block(0), .. }) => uses.store(function, index, state),
-            Some(Event::Written { place: Place::Block(Some(0)), .. }) => uses.start_is_written = true,
-            Some(Event::Called { target, arguments, .. } | Event::Left { target, arguments }) => {
-                if arguments[0] == Value::Block(0)
-                    && let Some(name) = name(target)
-                {
-                    uses.first_argument_of.push(name.to_owned());
+            Some(Event::Written { place: Place::Stack(word), value }) if value == block => {
+                let (code, stack) = (function.instruction(index), stack_registers(state));
+                uses.kept.extend([code.ip(), code.next_ip()].map(|pc| Kept { pc, word, stack }));
+            }
+            Some(Event::Written { value, .. }) if value == block => uses.store(function, index, state),
+            Some(Event::Written { place: Place::Block(Some(0)), value }) => {
+                uses.start_is_written = true;
+                if let Value::Path(path) = value {
+                    uses.start.push(path);
                 }
             }
-            Some(Event::Returned(Value::Block(0))) => uses.returned = true,
+            Some(Event::Called { target, arguments, .. } | Event::Left { target, arguments }) => {
+                let passed = (0..).zip(arguments).filter(|(_, value)| *value == block);
+                uses.passed.extend(passed.map(|(number, _)| (target, number)));
+            }
+            Some(Event::Returned(value)) if value == block => uses.returned = true,
             _ => {}
         }
     });
@@ -117,73 +139,75 @@ pub(super) fn of_call(
 
 fn size_kind(size: Size, state: &State) -> SizeKind {
     let arguments = (0..6).filter(|number| size.arguments & 1 << number != 0);
-    let values: Vec<Value> = arguments.map(|number| state.argument(number)).collect();
-    match values[..] {
-        _ if values.iter().all(|value| matches!(value, Value::Constant(_))) => SizeKind::Constant,
-        [only] if only.size().is_some() => SizeKind::Passed,
-        _ => SizeKind::Computed,
+    let values = arguments.map(|number| state.argument(number));
+    let value = values.reduce(|one, other| if size.is_product { one.times(other) } else { one.plus(other) });
+    match value {
+        Some(Value::Constant(_)) => SizeKind::Constant,
+        Some(Value::Multiple(of, rest)) => SizeKind::Multiple(of, rest),
+        _ => SizeKind::Unknown,
     }
 }
 
-/// Where the address in a register is as well.
-fn bases(state: &State, number: usize) -> Vec<Base> {
+/// The pointer in a register, in all ways that are known.
+fn bases(state: &State, register: Register, pc: u64) -> Vec<Path> {
+    let number = register.full_register().number();
     let value = state.registers[number];
-    let mut bases = vec![Base::Register(number)];
+    let mut bases = vec![Path::new(Root::Register(number as u8, pc))];
     match value {
         Value::Stack(_) | Value::Block(_) | Value::Inside => return Vec::new(),
-        Value::Loaded(at) => bases.push(Base::Word(at)),
-        Value::Static(address) => bases.push(Base::Pointer(address)),
+        Value::Path(path) => bases.push(path),
         _ => {}
     }
-    if value != Value::Unknown {
+    if !matches!(value, Value::Unknown | Value::Multiple(..)) {
         let same =
             state.registers.iter().enumerate().filter(|(other, known)| *other != number && **known == value);
-        bases.extend(same.map(|(other, _)| Base::Register(other)));
+        bases.extend(same.map(|(other, _)| Path::new(Root::Register(other as u8, pc))));
         let words = state.stack.iter().filter(|(_, known)| **known == value);
-        bases.extend(words.map(|(at, _)| Base::Word(*at)));
+        bases.extend(words.map(|(at, _)| Path::new(Root::Word(*at))));
     }
     bases
 }
 
-fn on_stack(value: Value) -> Option<i64> {
-    match value {
+fn stack_registers(state: &State) -> StackRegisters {
+    let distance = |number: usize| match state.registers[number] {
         Value::Stack(at) => Some(at),
         _ => None,
-    }
+    };
+    (distance(RSP), distance(RBP))
 }
 
 impl Uses {
-    fn add(&mut self, function: &Function, index: usize, state: &State) {
+    fn add(&mut self, function: &Function, index: usize, state: &State, block: Value) {
         let mut registers = 0;
         for (number, value) in state.registers.iter().enumerate() {
-            registers |= u16::from(*value == Value::Block(0)) << number;
+            registers |= u16::from(*value == block) << number;
         }
-        let words = state.stack.iter().filter(|(_, value)| **value == Value::Block(0));
-        let words: Vec<i64> = words.map(|(at, _)| *at).collect();
-        if registers != 0 || !words.is_empty() {
+        if registers != 0 {
             let pc = function.instruction(index).ip();
-            let (rsp, rbp) = (on_stack(state.registers[RSP]), on_stack(state.registers[RBP]));
-            self.held.push(Held { pc, registers, words, rsp, rbp });
+            self.held.push(Held { pc, registers, stack: stack_registers(state) });
         }
     }
 
     fn store(&mut self, function: &Function, index: usize, state: &State) {
         let code = function.instruction(index);
-        if code.op0_kind() != OpKind::Memory
-            || code.memory_index() != Register::None
-            || code.segment_prefix() != Register::None
-        {
+        if code.op0_kind() != OpKind::Memory || code.segment_prefix() != Register::None {
             return;
         }
-        let (bases, displacement) = match code.memory_base() {
-            Register::RIP => (vec![Base::Static(code.ip_rel_memory_address())], 0),
-            Register::None => (vec![Base::Static(code.memory_displacement64())], 0),
-            register => {
-                let number = register.full_register().number();
-                (bases(state, number), code.memory_displacement64() as i64)
-            }
+        let pc = code.ip();
+        let displacement = code.memory_displacement64();
+        let (index, is_single) = (code.memory_index(), code.memory_index_scale() == 1);
+        let (mut bases, displacement) = match code.memory_base() {
+            Register::RIP => (vec![Path::new(Root::Address(code.ip_rel_memory_address()))], 0),
+            Register::None => (vec![Path::new(Root::Address(displacement))], 0),
+            register => (bases(state, register, pc), displacement as i64),
         };
-        let (rsp, rbp) = (on_stack(state.registers[RSP]), on_stack(state.registers[RBP]));
-        self.stores.push(Store { pc: code.ip(), bases, displacement, rsp, rbp });
+        if index != Register::None {
+            // Which of two registers is the pointer is known by the variables.
+            if is_single {
+                bases.extend(self::bases(state, index, pc));
+            }
+            bases.iter_mut().for_each(|base| *base = base.indexed());
+        }
+        self.stores.push(Store { pc, bases, displacement, stack: stack_registers(state) });
     }
 }

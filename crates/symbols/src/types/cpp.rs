@@ -25,6 +25,9 @@ const TRANSPARENT: &[&str] = &[
 /// Prefixes of the functions of linked allocators.
 const ALLOCATORS: &[&str] = &["mi_", "_mi_", "je_", "_rjem_", "tc_", "rpmalloc", "sn_rust_"];
 
+/// Functions of the C library that return a text of their own.
+const TEXTS: &[&str] = &["strdup", "strndup", "getline", "getdelim"];
+
 /// Methods of `basic_string` that allocate, and run no code of the program.
 const STRING: &[&str] = &[
     "_M_create",
@@ -43,6 +46,7 @@ const STRING: &[&str] = &[
 /// The layer of a frame that was not compiled from Rust. `full` is its name with template arguments; `complete` tells that
 /// inlined calls are known.
 pub(crate) fn layer(path: &str, full: &str, complete: bool) -> Layer {
+    let path = without_result(path);
     let bare = path.trim_start_matches('_');
     if TRANSPARENT.contains(&path)
         || TRANSPARENT.contains(&bare)
@@ -57,19 +61,40 @@ pub(crate) fn layer(path: &str, full: &str, complete: bool) -> Layer {
         function if in_std && owner.ends_with("basic_string") && STRING.contains(&function) => {
             first_argument(full, "basic_string<")
         }
-        "make_unique" if complete && path.ends_with("std::make_unique") => {
+        // A function object that does not fit into a `std::function`.
+        "_M_create" if in_std && full.contains("_Base_manager<") => {
+            return match first_argument(full, "_Base_manager<") {
+                Some(a_type) => Layer::Known(Decision { name: short(a_type), contents: None }),
+                None => Layer::Other,
+            };
+        }
+        _ if TEXTS.contains(&bare.trim_start_matches("GI_").trim_start_matches('_')) => Some("char"),
+        "make_unique" if complete && owner == "std" => {
             return match first_argument(full, "make_unique<") {
                 Some(a_type) if !a_type.ends_with(']') => {
                     let contents = Contents { family: Family::Box, a_type: a_type.to_owned() };
                     Layer::Known(Decision { name: short(a_type), contents: Some(contents) })
                 }
-                _ => Layer::Other,
+                // The elements may begin behind their number.
+                Some(a_type) => {
+                    let name = short(a_type).replace(" []", "[]");
+                    Layer::Known(Decision { name, contents: None })
+                }
+                None => Layer::Other,
             };
         }
         // Others pass the request on; their allocator is in a frame further inside if it is known at all.
         _ => None,
     };
     argument.map_or(Layer::Other, |a_type| Layer::Known(block(a_type)))
+}
+
+/// The path of a function behind the type of its result, which the names of instances of templates begin with.
+fn without_result(path: &str) -> &str {
+    match path.rsplit_once(' ') {
+        Some((before, path)) if !before.ends_with("operator") => path,
+        _ => path,
+    }
 }
 
 /// The first template argument behind `start`.
@@ -116,6 +141,10 @@ pub fn node(a_type: &str) -> Option<String> {
         "_Hash_node" | "__hash_node" => format!("{} node", entry(first, "unordered_map", "unordered_set")),
         "_List_node" | "__list_node" => format!("list<{}> node", short(first)),
         "_Fwd_list_node" => format!("forward_list<{}> node", short(first)),
+        "_Sp_counted_ptr" | "_Sp_counted_deleter" | "__shared_ptr_pointer" => {
+            let pointee = first.trim_end().strip_suffix('*').unwrap_or(first);
+            format!("shared_ptr<{}> control block", short(pointee.trim_end()))
+        }
         "_Sp_counted_ptr_inplace" | "__shared_ptr_emplace" => format!("shared_ptr<{}>", short(first)),
         _ => return None,
     })
@@ -165,11 +194,25 @@ mod tests {
                 "std::_Sp_counted_ptr_inplace<app::Item, std::allocator<void>, (__gnu_cxx::_Lock_policy)2>",
                 "shared_ptr<Item>",
             ),
+            (
+                "std::_Sp_counted_ptr<app::Item*, (__gnu_cxx::_Lock_policy)2>",
+                "shared_ptr<Item> control block",
+            ),
         ] {
             assert_eq!(allocate(element), expected, "{element}");
         }
         let string = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::_M_create(unsigned long&, unsigned long)";
         assert_eq!(name(layer("std::__cxx11::basic_string::_M_create", string, false)), "char[]");
+        let construct = "void std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::_M_construct<char*>(char*, char*, std::forward_iterator_tag)";
+        assert_eq!(name(layer("void std::__cxx11::basic_string::_M_construct", construct, false)), "char[]");
+        let array = "std::_MakeUniq<int []>::__array std::make_unique<int []>(unsigned long)";
+        assert_eq!(name(layer("std::_MakeUniq::__array std::make_unique", array, true)), "int[]");
+        let function = "void std::_Function_base::_Base_manager<main::{lambda()#1}>::_M_create<main::{lambda()#1}>(std::_Any_data&, main::{lambda()#1}&&, std::integral_constant<bool, false>)";
+        let made = name(layer("void std::_Function_base::_Base_manager::_M_create", function, false));
+        assert_eq!(made, "main::{lambda()}");
+        for text in ["strdup", "__strdup", "__GI___strdup", "strndup"] {
+            assert_eq!(name(layer(text, text, false)), "char[]");
+        }
         let unique = "std::_MakeUniq<app::Item>::__single_object std::make_unique<app::Item, int>(int&&)";
         let path = "std::_MakeUniq::__single_object std::make_unique";
         assert_eq!(name(layer(path, unique, true)), "Item");

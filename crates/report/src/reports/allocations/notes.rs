@@ -77,7 +77,7 @@ fn untyped(recording: &Recording, table: &AllocationTable) -> Option<String> {
     let advice = match recording.has_rust() {
         true => "set `debug = 1` or `debug = 2` under [profile.release] in Cargo.toml",
         false if !modules.is_empty() => "compile with `-g`",
-        false => "no pointer with a type receives them",
+        false => "no single type is known of what receives them",
     };
     Some(format!("the type of {share} of the allocations is unknown{of}: {advice}"))
 }

@@ -1,0 +1,102 @@
+//! Which type blocks have, by the types of the pointers that receive them, and by their sizes.
+
+use super::uses::{New, SizeKind};
+use super::variables::Candidate;
+use super::{Blocks, Received};
+use crate::types::{cpp_node, short};
+
+/// What the pointers of a function say of blocks.
+pub(super) enum Decision {
+    Type(String),
+    /// Text or bytes: a caller may know better.
+    Bytes(String),
+    /// Several types.
+    Ambiguous,
+}
+
+/// The type of blocks, by what receives them.
+pub(super) fn decide(received: &Received, blocks: &Blocks) -> Option<Decision> {
+    let sizes = &blocks.sizes;
+    let is_exact = |candidate: &Candidate| {
+        sizes.iter().all(|(count, bytes)| candidate.size.checked_mul(*count) == Some(*bytes))
+    };
+    let is_larger = |candidate: &Candidate| {
+        sizes.iter().all(|(count, bytes)| candidate.size.saturating_mul(*count) <= *bytes)
+    };
+    let is_of_elements = |candidate: &Candidate| match received.size {
+        _ if received.made_by_new == Some(New::Array) => true,
+        SizeKind::Multiple(of, rest)
+            if rest == 0 || candidate.is_scalar && u64::from(rest).is_multiple_of(candidate.size) =>
+        {
+            // Products lose their odd factors: three times a number is the number and twice the number.
+            let divides = |one: u64, other: u64| other.is_multiple_of(one);
+            let (even, odd) = (1 << of.trailing_zeros(), u64::from(of >> of.trailing_zeros()));
+            let needed = 1 << candidate.size.trailing_zeros();
+            divides(needed, even) && divides(odd, candidate.size)
+        }
+        _ => false,
+    };
+    let is_array = |candidate: &Candidate| {
+        let divides = sizes.iter().all(|(_, bytes)| bytes.is_multiple_of(candidate.size));
+        let counts = is_of_elements(candidate) || candidate.is_scalar;
+        divides && counts && is_larger(candidate) && !candidate.is_polymorphic
+    };
+    // A pointer to a class may be to a value of a derived one.
+    let is_certain = |candidate: &Candidate| {
+        !candidate.is_polymorphic || received.constructed.as_ref() == Some(&candidate.name)
+    };
+    match &received.by_vtable {
+        // A value in a larger block is none that the block was made for.
+        Some(Some((class, size)))
+            if size.map_or(blocks.is_new, |size| {
+                sizes.iter().all(|(count, bytes)| size.checked_mul(*count) == Some(*bytes))
+            }) =>
+        {
+            return Some(Decision::Type(class.clone()));
+        }
+        Some(None) => return Some(Decision::Ambiguous),
+        _ => {}
+    }
+    if let [element] = &received.behind_count[..]
+        && received.candidates.is_empty()
+        && sizes.iter().all(|(count, bytes)| (bytes - count * 8).is_multiple_of(element.size))
+    {
+        return Some(Decision::Type(format!("{}[]", named(element))));
+    }
+    let (bytes, types): (Vec<&Candidate>, Vec<&Candidate>) =
+        received.candidates.iter().partition(|candidate| candidate.size == 1);
+    let exact: Vec<&Candidate> = types.iter().copied().filter(|candidate| is_exact(candidate)).collect();
+    if let Some(first) = exact.iter().copied().find(|candidate| is_certain(candidate)) {
+        let agree = exact.iter().filter(|other| !other.is_polymorphic).all(|other| other.name == first.name);
+        let is_several =
+            is_of_elements(first) && types.iter().any(|other| other.name != first.name && is_array(other));
+        return Some(match agree && !is_several {
+            true if is_of_elements(first) && !first.has_tail => Decision::Type(format!("{}[]", named(first))),
+            true => Decision::Type(named(first)),
+            false => Decision::Ambiguous,
+        });
+    }
+    if !exact.is_empty() || blocks.is_new {
+        return exact.first().map(|_| Decision::Ambiguous);
+    }
+    let own: Vec<&Candidate> = types.iter().copied().filter(|candidate| !candidate.inlined).collect();
+    let best = if own.is_empty() { types } else { own };
+    if let Some(first) = best.first() {
+        if best.iter().any(|other| other.name != first.name) {
+            return Some(Decision::Ambiguous);
+        }
+        return match () {
+            () if first.has_tail && is_larger(first) => Some(Decision::Type(named(first))),
+            () if is_array(first) => Some(Decision::Type(format!("{}[]", named(first)))),
+            () => None,
+        };
+    }
+    bytes.first().map(|first| Decision::Bytes(format!("{}[]", named(first))))
+}
+
+/// The type as a programmer writes it. Debug information has no paths in names, and only the standard library's nodes have such.
+fn named(candidate: &Candidate) -> String {
+    let node =
+        candidate.name.starts_with('_').then(|| cpp_node(&format!("std::{}", candidate.name))).flatten();
+    node.unwrap_or_else(|| short(&candidate.name))
+}
