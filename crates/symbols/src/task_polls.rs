@@ -312,7 +312,7 @@ struct Calls {
 
 impl Calls {
     fn future(&self) -> FutureName {
-        // The drop of a newtype is that of what is in it, so a kind of future may be among these by chance; but none is missing.
+        // Of futures with the same drop, one name may be left. What it names is at least a future that is dropped alike.
         let may_be = |kind: fn(&str) -> bool| self.drops.iter().any(|future| kind(future));
         let is_coroutine = |future: &str| future.ends_with("::{{closure}}") || is_numbered(future);
         let mut bodies: Vec<&Arc<str>> = self.bodies.iter().collect();
