@@ -4,6 +4,7 @@ use serde_json::Value;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use whole_programs::{Background, awaits, marked_lines, stackglass, with_lines};
@@ -23,7 +24,12 @@ struct Host {
 
 impl Host {
     fn start(arguments: &[&str]) -> Host {
-        let mut child = Background::start(Command::new(awaits()).args(arguments).stdout(Stdio::piped()));
+        Host::of(awaits(), arguments)
+    }
+
+    /// Starts a copy of the program.
+    fn of(program: &Path, arguments: &[&str]) -> Host {
+        let mut child = Background::start(Command::new(program).args(arguments).stdout(Stdio::piped()));
         let lines = BufReader::new(child.stdout.take().expect("the output is a pipe")).lines();
         let lines: Vec<String> = lines.map_while(Result::ok).take_while(|line| line != "READY").collect();
         let expected = lines.iter().map(|line| {
@@ -134,6 +140,83 @@ fn a_dependency_without_debug_information() {
     assert!(boxed["stack"].to_string().contains("awaits_bare::naps"), "{tasks}");
     let text = host.text(&[]);
     assert!(text.contains("the crate that spawns them"), "{text}");
+}
+
+/// A copy of the program without its debug information (`-g`), or without symbols as well (`-s`).
+fn stripped(flag: &str, folder: &Path) -> PathBuf {
+    let copy = folder.join("awaits");
+    let status = Command::new("strip").arg(flag).arg("-o").arg(&copy).arg(awaits()).status();
+    assert!(status.expect("strip starts").success());
+    copy
+}
+
+/// The number of tasks, and by the name of each that the program names: its state, and the function of its future.
+fn states_and_roots(host: &Host) -> (u64, BTreeMap<String, (String, String)>) {
+    let tasks = host.tasks();
+    let mut found = BTreeMap::new();
+    for group in tasks["groups"].as_array().expect("groups") {
+        let text = |key: &str| group[key].as_str().expect("a text").to_owned();
+        for id in group["ids"].as_array().expect("ids") {
+            if let Some(task) = host.expected.iter().find(|task| *id == task.id) {
+                found.insert(task.name.clone(), (text("state"), text("root")));
+            }
+        }
+    }
+    assert_eq!(found.len(), host.expected.len(), "{tasks}");
+    (tasks["tasks"].as_u64().expect("a number"), found)
+}
+
+/// A function as symbols name it: what is around and in a coroutine has no number, and its own body no name.
+fn without_numbers(root: &str) -> String {
+    let is_body = root.rsplit("::").next().is_some_and(|last| last.starts_with("{async"));
+    let parts = root.split("::").map(|part| if part.starts_with('{') { "{closure}" } else { part });
+    let path = parts.collect::<Vec<_>>().join("::");
+    if is_body { path.trim_end_matches("::{closure}").to_owned() } else { path }
+}
+
+/// Whether an `async` function or block begins at a line: the function of this name, or a block.
+fn is_written_at(root: &str, file: &str, line: usize) -> bool {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let line = text.lines().nth(line - 1).expect("the file has this line");
+    let last = root.rsplit("::").next().expect("a name");
+    line.contains("async") && (last.starts_with('{') || line.contains(&format!("fn {last}")))
+}
+
+#[test]
+fn symbols_alone_tell_state_and_function_of_each_task() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let program = stripped("-g", folder.path());
+    let (mut named, mut all) = (0, 0);
+    for scenario in [&["shapes"][..], &["block", "sleeps"]] {
+        let (count, with_types) = states_and_roots(&Host::start(scenario));
+        let host = Host::of(&program, scenario);
+        let (count_by_symbols, by_symbols) = states_and_roots(&host);
+        assert_eq!(count_by_symbols, count);
+        all += by_symbols.len();
+        for (name, (state, root)) in &by_symbols {
+            let (true_state, true_root) = &with_types[name];
+            assert_eq!(state, true_state, "{name}");
+            let is_unknown = root == "(unknown future)";
+            let place = root.strip_prefix("{async at ").and_then(|place| place.strip_suffix('}'));
+            let is_right = match place.and_then(|place| place.split_once(':')) {
+                Some((file, line)) => is_written_at(true_root, file, line.parse().expect("a line")),
+                None => *root == without_numbers(true_root),
+            };
+            assert!(is_unknown || is_right, "{name} is {root}, not {true_root}");
+            named += usize::from(!is_unknown);
+        }
+        let text = host.text(&[]);
+        assert!(text.contains("`debug = 2`"), "{text}");
+    }
+    assert!(named * 10 >= all * 9, "{named} of {all}");
+    std::fs::remove_file(&program).expect("it is there");
+    let host = Host::of(&stripped("-s", folder.path()), &["bare"]);
+    let output =
+        Command::new(stackglass()).args(["tasks", &host.pid()]).output().expect("the command starts");
+    let line = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), line.lines().count()), (Some(125), 1), "{line}");
+    assert!(line.contains("no symbols") && line.contains("`strip = false` and `debug = 2`"), "{line}");
 }
 
 #[test]

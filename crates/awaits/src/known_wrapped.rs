@@ -26,6 +26,34 @@ impl Known {
         self.whole.extend(wrapper::whole(values, future).map(|address| (address, task)));
     }
 
+    /// Says that a task consists of a future in this memory whose type is not known, or that is our own wrapper. `sorted` are all
+    /// wrapped futures by address.
+    ///
+    /// One that begins there is all of the task: in a coroutine, its state comes first. So is one that ends there, unless it is the
+    /// child of a coroutine with nothing else in it.
+    pub fn claim_untyped(
+        &mut self,
+        values: &Values<'_>,
+        sorted: &[&WrappedTask],
+        (task, memory): (usize, Range<u64>),
+        is_wrapper: bool,
+    ) {
+        let first = sorted.partition_point(|wrapped| wrapped.future < memory.start);
+        let mut inside = sorted[first..].iter().take_while(|wrapped| wrapped.future < memory.end);
+        if let Some(outer) = inside.next() {
+            // The second word of a vtable is the size of the value.
+            let size = outer.vtable.checked_add(8).and_then(|size| values.pages.word(size));
+            let end = size.and_then(|size| outer.future.checked_add(size)?.checked_next_multiple_of(8));
+            if is_wrapper
+                || outer.future == memory.start
+                || end == Some(memory.end) && inside.next().is_none()
+            {
+                self.whole.push((outer.future, task));
+            }
+        }
+        self.ranges.push(memory);
+    }
+
     /// Says that the tasks have new indices, by their old ones.
     pub fn renumber(&mut self, indices: &[usize]) {
         self.whole.iter_mut().for_each(|(_, task)| *task = indices.get(*task).copied().unwrap_or(*task));

@@ -69,6 +69,12 @@ pub(crate) fn first_argument(name: &str) -> &str {
     ""
 }
 
+/// The path of a source file from its package on: without the folder of a registry.
+pub(crate) fn file_in_crate(path: &str) -> &str {
+    let in_registry = path.split_once("/registry/src/").and_then(|(_, rest)| rest.split_once('/'));
+    in_registry.map_or(path, |(_, file)| file)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +101,13 @@ mod tests {
         assert_eq!(without_arguments("&mut a::B<c>"), "&mut a::B");
         assert_eq!(without_arguments("<>"), "<>");
         assert_eq!(without_arguments(">"), ">");
+    }
+
+    #[test]
+    fn files_in_crates() {
+        let in_registry = "/root/.cargo/registry/src/index.crates.io-1949/hyper-1.6.0/src/lib.rs";
+        assert_eq!(file_in_crate(in_registry), "hyper-1.6.0/src/lib.rs");
+        assert_eq!(file_in_crate("src/main.rs"), "src/main.rs");
     }
 
     #[test]

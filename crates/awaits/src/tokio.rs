@@ -20,6 +20,7 @@ mod remarks;
 mod root_names;
 mod roots;
 mod sweep;
+mod symbol_names;
 mod task;
 mod untyped;
 
@@ -71,10 +72,10 @@ fn read(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (TaskDump, Vec<Pol
     let mut polls = polling::find(&values, &cells.headers, modules, frames, &found.polled);
     roots::add(process, &walker, (&cells, &swept), &mut found);
     block_on::add(process, &walker, &mut found);
-    wrapped::add(process.wrapped, &walker, &mut found);
     if cells.is_empty() {
-        polls.extend(root_names::add(process, &values, frames, &mut found.dump));
+        polls.extend(root_names::add(process, &values, frames, &mut found));
     }
+    wrapped::add(process.wrapped, &walker, &mut found);
     remarks::add(layouts, &cells, version.as_deref(), &mut found.dump);
     let drops = Drops::new(&values.pages, layouts, modules);
     (found.with_locks(&values, &drops), polls, drops.stops())

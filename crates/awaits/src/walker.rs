@@ -123,23 +123,28 @@ impl Walker<'_> {
             Some(name) => name.clone(),
             None if known.len() >= MOST_NAMED => None,
             None => {
-                let name = self.named_by_symbols(vtable);
+                let name = named_by_symbols(self.values, self.modules, vtable);
                 known.insert(vtable, name.clone());
                 name
             }
         }
     }
+}
 
-    fn named_by_symbols(&self, vtable: u64) -> Option<Arc<str>> {
-        let contains = |module: &LoadedModule, address| module.module.range().contains(&address);
-        let number = self.modules.iter().position(|module| contains(module, vtable))?;
-        let module = &self.modules[number];
-        let word = |offset| self.values.pages.word(vtable.checked_add(offset)?);
-        let in_file = |address: u64| address.wrapping_sub(module.bias());
-        let (drop, poll) = (word(DROP)?, word(POLL).filter(|poll| contains(module, *poll))?);
-        let drop = (drop != 0).then(|| in_file(drop));
-        self.values.layouts.future_of_functions(number, drop, in_file(poll))
-    }
+/// The name of the future with this vtable, by the symbols of its functions.
+pub(crate) fn named_by_symbols(
+    values: &Values<'_>,
+    modules: &[LoadedModule],
+    vtable: u64,
+) -> Option<Arc<str>> {
+    let contains = |module: &LoadedModule, address| module.module.range().contains(&address);
+    let number = modules.iter().position(|module| contains(module, vtable))?;
+    let module = &modules[number];
+    let word = |offset| values.pages.word(vtable.checked_add(offset)?);
+    let in_file = |address: u64| address.wrapping_sub(module.bias());
+    let (drop, poll) = (word(DROP)?, word(POLL).filter(|poll| contains(module, *poll))?);
+    let drop = (drop != 0).then(|| in_file(drop));
+    values.layouts.future_of_functions(number, drop, in_file(poll))
 }
 
 /// Whether a type with this name only holds one other: a box, a pin.

@@ -23,6 +23,7 @@ program. If threads poll tasks, they are looked at again 100 ms later, on a busy
 machine up to a second later: a task whose poll has not returned blocks its
 worker. The program's own crate needs full debug information: `debug = 2` (or
 `true`) in the Cargo profile that it is built with. Dependencies may have none.
+Symbols alone tell the number of tasks, and the function and state of each.
 
 Tasks of any executor are listed if the program names them: `.task(\"name\")`
 of the crate stackglass. Without types, they have no await stack: only their

@@ -9,8 +9,9 @@ use object::LittleEndian;
 use object::elf;
 use object::read::elf::Sym;
 use stackglass_debug_info::Options;
-use stackglass_debug_info::locate;
+use stackglass_debug_info::locate::{self, Files};
 use stackglass_debug_info::naming::name_of_symbol;
+use stackglass_symbols::{PolledFuture, polled_futures};
 use std::sync::Arc;
 
 /// The method that polls a future, after its type.
@@ -22,9 +23,7 @@ impl Layouts {
     /// The future that these functions of a module drop and poll, without its type arguments. The addresses are those in the file;
     /// `drop` is `None` if dropping it does nothing. Reads the module's symbols, which takes some milliseconds.
     pub fn future_of_functions(&self, module: usize, drop: Option<u64>, poll: u64) -> Option<Arc<str>> {
-        let (modules, options) = self.sources.as_deref()?;
-        let options = Options { debuginfod: None, ..options.clone() };
-        let files = locate::files_of(modules.get(module)?, &options);
+        let files = self.files_of(module)?;
         let (elf, table) = files.symbols()?;
         let symbols = elf.symbols(table)?;
         let (mut polled, mut dropped) = (Vec::new(), Vec::new());
@@ -48,6 +47,19 @@ impl Layouts {
             }
         }
         future_of(&polled, &dropped).map(Arc::from)
+    }
+
+    /// The futures that these functions of a module poll for tokio, by its symbols and its code. The addresses are those in the
+    /// file. Reads the module's symbols, which takes some milliseconds.
+    pub fn polled_futures(&self, module: usize, polls: &[u64]) -> Vec<PolledFuture> {
+        let files = self.files_of(module).unwrap_or_default();
+        polled_futures(&files, polls)
+    }
+
+    fn files_of(&self, module: usize) -> Option<Files> {
+        let (modules, options) = self.sources.as_deref()?;
+        let options = Options { debuginfod: None, ..options.clone() };
+        Some(locate::files_of(modules.get(module)?, &options))
     }
 }
 

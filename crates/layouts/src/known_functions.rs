@@ -40,9 +40,11 @@ pub struct KnownFunctions {
     pub slots: HashMap<u64, KnownFunction>,
     /// Addresses in the file of the functions in which `block_on` of tokio waits.
     pub parks: Vec<Range<u64>>,
-    /// Functions that poll tasks of tokio, as their symbols name them: address in the file, and name with type arguments.
-    /// Only the newer mangling of Rust (v0) has these.
-    pub polls: Vec<(u64, Arc<str>)>,
+    /// Functions that poll tasks of tokio: address in the file, and name with type arguments, which only the newer mangling of Rust
+    /// (v0) has.
+    pub polls: Vec<(u64, Option<Arc<str>>)>,
+    /// Some of its symbols are those of Rust.
+    pub has_rust_symbols: bool,
 }
 
 /// Finds those of a module.
@@ -53,9 +55,11 @@ pub(super) fn find(files: &Files) -> KnownFunctions {
             found.functions.insert(addresses.start, function);
         } else if name.contains("5tokio7runtime4park") && is_park(name) {
             found.parks.push(addresses);
-        } else if name.starts_with("_R") && name.contains("5tokio7runtime4task3raw4poll") {
-            found.polls.extend(name_of_symbol(name).spec.map(|name| (addresses.start, name)));
+        } else if name.contains("5tokio7runtime4task3raw4poll") {
+            let with_types = name_of_symbol(name).spec.filter(|_| name.starts_with("_R"));
+            found.polls.push((addresses.start, with_types));
         }
+        found.has_rust_symbols |= name.starts_with("_R") || name.starts_with("_ZN") && name.contains("17h");
     }
     let slots = functions::slots(files);
     found.slots.extend(slots.filter_map(|(slot, name)| Some((slot, function(name)?))));

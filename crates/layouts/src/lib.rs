@@ -27,6 +27,7 @@ pub use coroutines::{Coroutines, PollFunction, SourceLine, is_coroutine};
 pub use hints::{may_describe_named_tasks, may_describe_tasks, may_name_tasks};
 pub use known_functions::{KnownFunction, KnownFunctions};
 pub use locals::{Local, LocalPlace, ReadMemory, StoppedFrame};
+pub use stackglass_symbols::{FutureName, PolledFuture};
 
 use foldhash::fast::FixedState;
 use stackglass_debug_info::Options;

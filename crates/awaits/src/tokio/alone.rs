@@ -11,7 +11,7 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use stackglass_process_view::pages::Pages;
 
 /// Offset of the owner's id in a header, which is `#[repr(C)]` (`runtime/task/core.rs`).
-const OWNER: u64 = 24;
+pub(super) const OWNER: u64 = 24;
 /// Words of a runtime's part that are searched.
 const WORDS: u64 = 512;
 /// Words of `OwnedTasks`, at most.

@@ -53,6 +53,9 @@ struct Polled {
     functions: Arc<[Range<u64>]>,
 }
 
+/// The functions that poll tasks of a type, by the address of the first: that in the vtable.
+pub(super) type PollFunctions = HashMap<u64, Arc<[Range<u64>]>>;
+
 /// Finds the threads that poll tasks: `polled` has the indices and headers of tasks in this state.
 pub(super) fn find(
     values: &Values<'_>,
@@ -61,10 +64,21 @@ pub(super) fn find(
     frames: &[Vec<StackFrame>],
     polled: &[(usize, u64)],
 ) -> Vec<Poll> {
+    find_with(values, headers, modules, frames, (polled, PollFunctions::new()))
+}
+
+/// The same, where the functions of some types are known.
+pub(super) fn find_with(
+    values: &Values<'_>,
+    headers: &Headers,
+    modules: &[LoadedModule],
+    frames: &[Vec<StackFrame>],
+    (polled, known): (&[(usize, u64)], PollFunctions),
+) -> Vec<Poll> {
     if polled.is_empty() || frames.is_empty() {
         return Vec::new();
     }
-    let polled = with_functions(values, headers, modules, polled);
+    let polled = with_functions(values, headers, modules, (polled, known));
     let mut all: Vec<&Range<u64>> = polled.iter().flat_map(|polled| polled.functions.iter()).collect();
     all.sort_unstable_by_key(|function| (function.start, function.end));
     all.dedup();
@@ -108,9 +122,8 @@ fn with_functions(
     values: &Values<'_>,
     headers: &Headers,
     modules: &[LoadedModule],
-    polled: &[(usize, u64)],
+    (polled, mut by_entry): (&[(usize, u64)], PollFunctions),
 ) -> Vec<Polled> {
-    let mut by_entry: HashMap<u64, Arc<[Range<u64>]>> = HashMap::new();
     let mut functions_of = |entry: u64| -> Arc<[Range<u64>]> {
         let known = by_entry.entry(entry).or_insert_with(|| functions(values, modules, entry).into());
         known.clone()

@@ -17,8 +17,13 @@ pub(super) fn add(layouts: &Layouts, cells: &Cells<'_>, version: Option<&str>, d
 /// Why there are no tasks.
 fn nothing_found(layouts: &Layouts, cells: &Cells<'_>, version: Option<&str>) -> String {
     let has_types = layouts.coroutines().files().next().is_some();
+    let symbols = layouts.known_functions(0);
+    let has_symbols = symbols.is_some_and(|known| known.has_rust_symbols);
+    let polls = symbols.is_some_and(|known| !known.polls.is_empty());
     match (layouts.is_rust(), has_types, cells.is_empty()) {
-        (false, ..) => "the program has no debug information of Rust, which the tasks of a Rust program are read by: its own crate needs `debug = 2` in its Cargo profile, and no `strip`",
+        (false, ..) if !has_symbols => "the program has no debug information of Rust and no symbols, so it is stripped or not written in Rust: a Rust program needs `strip = false` and `debug = 2` under [profile.release] in Cargo.toml (without the latter, only the function of each task is known)",
+        (false, ..) if polls => "no tokio runtime has a task now, as far as symbols tell: `debug = 2` under [profile.release] in Cargo.toml is sure",
+        (false, ..) => "by its symbols, the program spawns no tasks of tokio, and it has no debug information, which would tell more: `debug = 2` under [profile.release] in Cargo.toml",
         (true, false, _) => "its debug information has no types of async functions: it has no such functions, or its own crate needs `debug = 2` (or `true`) in the Cargo profile",
         (true, true, true) if spawns(layouts) => return not_understood(version),
         (true, true, true) => "the program spawns no tasks of tokio",

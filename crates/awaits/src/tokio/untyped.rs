@@ -9,7 +9,7 @@ use crate::walker::Walker;
 use stackglass_profile::task_dump::{AwaitSource, DumpedTask, TaskState};
 
 /// Instead of the function of a task that nothing names.
-const UNKNOWN: &str = "(unknown future)";
+pub(super) const UNKNOWN: &str = "(unknown future)";
 
 /// The task with a header at an address.
 pub(super) fn task(
