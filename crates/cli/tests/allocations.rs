@@ -36,7 +36,7 @@ fn summaries_end_with_allocations() {
     let mut untimed = allocating(AllocationSampling::Every);
     untimed.samples.clear();
     stackglass_files::write(place.file("untimed.glass"), &untimed).unwrap();
-    let hot = place.run(&["hot", "untimed.glass"]);
+    let hot = place.run(["hot", "untimed.glass"]);
     assert!(text(&hot.stderr).contains("`stackglass allocs` on this file"), "{}", text(&hot.stderr));
     let untimed = place.stdout_of(&["print", "untimed.glass", "--format", "tree"]);
     assert!(

@@ -59,7 +59,9 @@ pub(super) fn decide(received: &Received, blocks: &Blocks) -> Option<Decision> {
     }
     if let [element] = &received.behind_count[..]
         && received.candidates.is_empty()
-        && sizes.iter().all(|(count, bytes)| (bytes - count * 8).is_multiple_of(element.size))
+        && sizes.iter().all(|(count, bytes)| {
+            bytes.checked_sub(count.saturating_mul(8)).is_some_and(|bytes| bytes.is_multiple_of(element.size))
+        })
     {
         return Some(Decision::Type(format!("{}[]", named(element))));
     }
@@ -99,4 +101,54 @@ fn named(candidate: &Candidate) -> String {
     let node =
         candidate.name.starts_with('_').then(|| cpp_node(&format!("std::{}", candidate.name))).flatten();
     node.unwrap_or_else(|| short(&candidate.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gimli::UnitOffset;
+    use stackglass_profile::StackId;
+
+    fn candidate(name: &str, size: u64) -> Candidate {
+        Candidate {
+            name: name.to_owned(),
+            size,
+            has_tail: false,
+            is_scalar: false,
+            is_polymorphic: false,
+            inlined: false,
+            entry: UnitOffset(0),
+        }
+    }
+
+    /// The type of blocks with these numbers and bytes.
+    fn name(received: &Received, sizes: &[(u64, u64)]) -> Option<String> {
+        let blocks =
+            Blocks { stack: StackId(1), sizes: sizes.to_vec(), bytes: None, is_new: false, wrapper: None };
+        match decide(received, &blocks) {
+            Some(Decision::Type(name) | Decision::Bytes(name)) => Some(name),
+            Some(Decision::Ambiguous) => Some("several".to_owned()),
+            None => None,
+        }
+    }
+
+    #[test]
+    fn the_size_decides_between_one_value_and_many() {
+        let of = |size, candidates: Vec<Candidate>| Received { candidates, size, ..Received::default() };
+        let node = of(SizeKind::Constant, vec![candidate("node", 24)]);
+        assert_eq!(name(&node, &[(10, 240)]).as_deref(), Some("node"));
+        assert_eq!(name(&node, &[(10, 250)]), None, "it is of another type");
+        let nodes = of(SizeKind::Multiple(24, 0), vec![candidate("node", 24)]);
+        assert_eq!(name(&nodes, &[(1, 240)]).as_deref(), Some("node[]"));
+        let two = of(SizeKind::Constant, vec![candidate("node", 24), candidate("edge", 24)]);
+        assert_eq!(name(&two, &[(1, 24)]).as_deref(), Some("several"));
+    }
+
+    #[test]
+    fn a_block_that_is_too_small_for_a_count_has_none() {
+        let received = Received { behind_count: vec![candidate("node", 24)], ..Received::default() };
+        assert_eq!(name(&received, &[(1, 8 + 6 * 24)]).as_deref(), Some("node[]"));
+        assert_eq!(name(&received, &[(1, 8 + 25)]), None);
+        assert_eq!(name(&received, &[(3, 9)]), None);
+    }
 }
