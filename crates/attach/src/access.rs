@@ -300,10 +300,7 @@ mod tests {
         assert!(matches!(check(std::process::id(), Driver::Ptrace), Err(Refusal::Own { .. })));
         assert!(matches!(check(0x3fff_ffff, Driver::Ptrace), Err(Refusal::NoProcess { .. })));
         assert!(matches!(check(0, Driver::Ptrace), Err(Refusal::NoProcess { .. })));
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        while !Status::read(child.id()).is_some_and(|status| status.has_ended()) {
-            std::thread::yield_now();
-        }
+        let mut child = crate::ended_child::ended_child();
         assert!(matches!(check(child.id(), Driver::Ptrace), Err(Refusal::Ended { .. })));
         child.wait().unwrap();
     }

@@ -17,6 +17,8 @@ mod clock;
 mod deadlock;
 mod detach_for_copy;
 pub mod driver;
+#[cfg(test)]
+mod ended_child;
 pub mod frozen;
 mod interrupted_call;
 pub mod leak_check;

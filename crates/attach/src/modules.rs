@@ -319,10 +319,7 @@ mod tests {
     #[test]
     fn modules_are_not_lost_with_the_thread_through_which_they_are_read() {
         let own = std::process::id();
-        let mut ended = std::process::Command::new("true").spawn().unwrap();
-        while !Status::read(ended.id()).unwrap().has_ended() {
-            std::thread::yield_now();
-        }
+        let mut ended = crate::ended_child::ended_child();
         let mut events = crate::stream::Stream::new(own, 0).events();
         let (mut modules, mut reader) = (Modules::new(own).unwrap(), ModuleReader::new(own));
         assert!(modules.refresh(&mut reader, &mut events, 0));

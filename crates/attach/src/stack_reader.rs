@@ -155,8 +155,6 @@ fn read_of(tid: u32) -> impl FnOnce(u64, &mut [u8]) -> usize {
 mod tests {
     use super::*;
     use crate::stream::Stream;
-    use stackglass_procfs::Status;
-    use std::process::Command;
 
     #[inline(never)]
     fn outermost(number: &mut u64) {
@@ -166,10 +164,7 @@ mod tests {
     #[test]
     fn what_could_not_be_read_through_an_ended_thread_is_read_through_another() {
         let own = std::process::id();
-        let mut ended = Command::new("true").spawn().unwrap();
-        while !Status::read(ended.id()).unwrap().has_ended() {
-            std::thread::yield_now();
-        }
+        let mut ended = crate::ended_child::ended_child();
         let mut events = Stream::new(own, 0).events();
         let mut stacks = StackReader::new(own).unwrap();
         assert!(stacks.update_modules(&mut events, 0));

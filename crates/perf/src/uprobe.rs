@@ -152,9 +152,8 @@ pub fn some_stacks(event: u64, period: u64, stack: u32, wakeup: u32) -> Attribut
 /// An event that records nothing, of one thread alone. While it is open, other events of the same definition in that process come and go
 /// without breakpoints that do.
 ///
-/// Whoever puts a breakpoint in place or removes it holds a lock of the kernel, some 80 ms each time on two CPUs. A thread that begins and
-/// inherits events needs that lock as well, and stands still meanwhile. So this is opened before all that are inherited, and closed after
-/// them.
+/// The kernel holds a lock while it puts a breakpoint in place or removes it: about 80 ms each time, measured on two CPUs. A new thread
+/// that inherits events waits for that lock. So open this event before all events that are inherited, and close it after them.
 ///
 /// Source: `event_mutex` in kernel/trace/trace_event_perf.c, `perf_trace_init` and `perf_trace_destroy`; `trace_uprobe_filter_remove` in
 /// kernel/trace/trace_uprobe.c.

@@ -4,8 +4,8 @@
 //! that hold the address, and debug information says which variables and fields these are. If the function returns the address
 //! without such a variable, its caller receives it. Wrappers of allocators are left out: what they point to is a header.
 //!
-//! A type counts only if the block is large enough for it, and if all pointers of the innermost function that has any agree. A class
-//! with virtual functions is told by the vtable that is stored in the block, or by the constructor that is called for it.
+//! A type counts only if the block is large enough for it, and if all pointers of the innermost function that has any agree. For a
+//! class with virtual functions, the vtable that the code stores in the block decides, or the constructor that it calls.
 
 mod decision;
 mod uses;

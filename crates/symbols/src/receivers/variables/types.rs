@@ -6,6 +6,11 @@ use super::{Candidate, DEEPEST, Entry, Reader, UnitVariables};
 use crate::block_flow::Index;
 use gimli::{AttributeValue, UnitOffset};
 
+/// Whether a child of a struct or class is a part of its values.
+fn is_field(child: &gimli::DebuggingInformationEntry<Reader<'_>>) -> bool {
+    matches!(child.tag(), gimli::DW_TAG_member | gimli::DW_TAG_inheritance)
+}
+
 impl<'data> UnitVariables<'_, 'data, '_> {
     /// The class with a name, if there is one only.
     pub fn class(&self, name: &str) -> Option<Candidate> {
@@ -34,15 +39,19 @@ impl<'data> UnitVariables<'_, 'data, '_> {
 
     /// The type of the member at the start of a struct that is as large as the struct.
     pub(super) fn first_member(&self, at: UnitOffset, size: u64) -> Option<UnitOffset> {
+        self.find_child(at, |member| {
+            let type_at = is_field(member).then(|| self.type_of(member)).flatten()?;
+            (self.size(type_at, 0) == Some(size)).then_some(type_at)
+        })
+    }
+
+    /// What a function gives for the first child of an entry for which it gives something.
+    fn find_child<T>(&self, at: UnitOffset, mut of: impl FnMut(&Entry<'data>) -> Option<T>) -> Option<T> {
         let mut tree = self.unit.entries_tree(Some(at)).ok()?;
-        let mut members = tree.root().ok()?.children();
-        while let Ok(Some(member)) = members.next() {
-            let member = member.entry();
-            if matches!(member.tag(), gimli::DW_TAG_member | gimli::DW_TAG_inheritance)
-                && let Some(type_at) = self.type_of(member)
-                && self.size(type_at, 0) == Some(size)
-            {
-                return Some(type_at);
+        let mut children = tree.root().ok()?.children();
+        while let Ok(Some(child)) = children.next() {
+            if let Some(found) = of(child.entry()) {
+                return Some(found);
             }
         }
         None
@@ -90,19 +99,15 @@ impl<'data> UnitVariables<'_, 'data, '_> {
     /// The type of the elements of an array of pointers that is a field of a struct at an offset.
     pub(super) fn array_at(&self, at: UnitOffset, offset: i64) -> Option<UnitOffset> {
         let entry = self.unqualified(at, true)?;
-        let mut tree = self.unit.entries_tree(Some(entry.offset())).ok()?;
-        let mut members = tree.root().ok()?.children();
-        while let Ok(Some(member)) = members.next() {
-            let member = member.entry();
+        let field = self.find_child(entry.offset(), |member| {
             let start =
                 member.attr_value(gimli::DW_AT_data_member_location).and_then(|value| value.udata_value());
-            if member.tag() == gimli::DW_TAG_member && start == u64::try_from(offset).ok() {
-                let array = self.unqualified(self.type_of(member)?, true)?;
-                let is_array = array.tag() == gimli::DW_TAG_array_type;
-                return self.type_of(&array).filter(|_| is_array);
-            }
-        }
-        None
+            let is_it = member.tag() == gimli::DW_TAG_member && start == u64::try_from(offset).ok();
+            is_it.then(|| self.type_of(member))
+        });
+        let array = self.unqualified(field??, true)?;
+        let is_array = array.tag() == gimli::DW_TAG_array_type;
+        self.type_of(&array).filter(|_| is_array)
     }
 
     /// Whether a struct has an array in it.
@@ -113,18 +118,11 @@ impl<'data> UnitVariables<'_, 'data, '_> {
             gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type => {}
             _ => return false,
         }
-        let Ok(mut tree) = self.unit.entries_tree(Some(entry.offset())) else { return true };
-        let Ok(root) = tree.root() else { return true };
-        let mut members = root.children();
-        while let Ok(Some(member)) = members.next() {
-            let member = member.entry();
-            let is_field = matches!(member.tag(), gimli::DW_TAG_member | gimli::DW_TAG_inheritance);
-            if is_field && (depth > 8 || self.type_of(member).is_none_or(|at| self.has_array(at, depth + 1)))
-            {
-                return true;
-            }
-        }
-        false
+        let has_array = |member: &Entry<'data>| {
+            depth > 8 || self.type_of(member).is_none_or(|at| self.has_array(at, depth + 1))
+        };
+        self.find_child(entry.offset(), |member| (is_field(member) && has_array(member)).then_some(()))
+            .is_some()
     }
 
     pub(super) fn type_of(&self, entry: &Entry<'data>) -> Option<UnitOffset> {
@@ -200,7 +198,7 @@ impl<'data> UnitVariables<'_, 'data, '_> {
         let mut members = tree.root().ok()?.children();
         while let Ok(Some(member)) = members.next() {
             let member = member.entry();
-            if !matches!(member.tag(), gimli::DW_TAG_member | gimli::DW_TAG_inheritance) {
+            if !is_field(member) {
                 continue;
             }
             let start = match member.attr_value(gimli::DW_AT_data_member_location) {
@@ -250,15 +248,13 @@ impl<'data> UnitVariables<'_, 'data, '_> {
     /// Whether the last field of a struct is an array whose length its declaration does not say.
     pub(super) fn has_tail(&self, at: UnitOffset) -> bool {
         let last = || {
-            let entry = self.unqualified(at, true)?;
-            let mut tree = self.unit.entries_tree(Some(entry.offset())).ok()?;
-            let mut members = tree.root().ok()?.children();
             let mut last = None;
-            while let Ok(Some(member)) = members.next() {
-                if member.entry().tag() == gimli::DW_TAG_member {
-                    last = self.type_of(member.entry());
+            self.find_child(self.unqualified(at, true)?.offset(), |member| {
+                if member.tag() == gimli::DW_TAG_member {
+                    last = self.type_of(member);
                 }
-            }
+                None::<()>
+            });
             self.unqualified(last?, true)
         };
         last().is_some_and(|last| {
@@ -269,23 +265,16 @@ impl<'data> UnitVariables<'_, 'data, '_> {
 
     /// Whether a class has a vtable, by itself or by one that it is derived from.
     pub(super) fn is_polymorphic(&self, at: UnitOffset, depth: usize) -> bool {
-        let has_vtable = || {
-            let entry = self.unqualified(at, true)?;
-            let mut tree = self.unit.entries_tree(Some(entry.offset())).ok()?;
-            let mut children = tree.root().ok()?.children();
-            while let Some(child) = children.next().ok()? {
-                let child = child.entry();
-                let is_virtual = child.attr_value(gimli::DW_AT_virtuality).is_some();
-                let is_base = child.tag() == gimli::DW_TAG_inheritance;
-                if is_virtual
-                    || is_base && depth < DEEPEST && self.is_polymorphic(self.type_of(child)?, depth + 1)
-                {
-                    return Some(true);
-                }
-            }
-            Some(false)
-        };
-        has_vtable().unwrap_or(false)
+        let Some(entry) = self.unqualified(at, true) else { return false };
+        let is_virtual = |child: &Entry<'data>| child.attr_value(gimli::DW_AT_virtuality).is_some();
+        let has_vtable = |base| depth < DEEPEST && self.is_polymorphic(base, depth + 1);
+        let is_it = |child: &Entry<'data>| is_virtual(child) || self.base(child).is_some_and(has_vtable);
+        self.find_child(entry.offset(), |child| is_it(child).then_some(())).is_some()
+    }
+
+    /// The base class, if a child of a class is one.
+    fn base(&self, child: &Entry<'data>) -> Option<UnitOffset> {
+        (child.tag() == gimli::DW_TAG_inheritance).then(|| self.type_of(child)).flatten()
     }
 
     pub(super) fn candidate(&self, at: UnitOffset, inlined: bool) -> Option<Candidate> {
@@ -335,23 +324,14 @@ impl<'data> UnitVariables<'_, 'data, '_> {
         classes.iter().position(|at| classes.iter().all(|base| base == at || self.is_derived(*at, *base, 0)))
     }
 
-    pub(super) fn is_derived(&self, at: UnitOffset, base: UnitOffset, depth: usize) -> bool {
-        let find = || {
-            let entry = self.unqualified(at, true)?;
-            let mut tree = self.unit.entries_tree(Some(entry.offset())).ok()?;
-            let mut children = tree.root().ok()?.children();
-            while let Some(child) = children.next().ok()? {
-                let child = child.entry();
-                if child.tag() == gimli::DW_TAG_inheritance {
-                    let parent = self.unqualified(self.type_of(child)?, true)?.offset();
-                    if parent == base || depth < DEEPEST && self.is_derived(parent, base, depth + 1) {
-                        return Some(true);
-                    }
-                }
-            }
-            Some(false)
+    /// Whether a class is derived from another one.
+    fn is_derived(&self, at: UnitOffset, from: UnitOffset, depth: usize) -> bool {
+        let Some(entry) = self.unqualified(at, true) else { return false };
+        let is_it = |base| {
+            let base = self.unqualified(base, true)?.offset();
+            (base == from || depth < DEEPEST && self.is_derived(base, from, depth + 1)).then_some(())
         };
-        find().unwrap_or(false)
+        self.find_child(entry.offset(), |child| self.base(child).and_then(is_it)).is_some()
     }
 
     pub(super) fn name(&self, at: UnitOffset, depth: usize) -> Option<String> {
