@@ -30,8 +30,12 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 impl Program {
     fn start(arguments: &[&str]) -> Program {
+        Program::start_with(&FLAGS, arguments)
+    }
+
+    fn start_with(flags: &[&str], arguments: &[&str]) -> Program {
         let folder = Folder::new();
-        let mut command = Command::new(host_with("unprepared", Language::C, &FLAGS));
+        let mut command = Command::new(host_with("unprepared", Language::C, flags));
         command.args(arguments).current_dir(folder.path()).stdout(Stdio::piped());
         let child = command.spawn().expect("a compiled program");
         let program = Program { folder, child };
@@ -114,18 +118,51 @@ fn each_block_of_a_slow_program_is_counted_at_its_line() {
     if !are_allowed() {
         return;
     }
-    let recording = Program::start(&["4000"]).recorded();
+    assert_counts_are_true(&Program::start(&["4000"]).recorded());
+}
+
+/// Those of a program that pauses between calls.
+fn assert_counts_are_true(recording: &Recording) {
     assert_eq!(recording.allocations.processes[0].sampling, AllocationSampling::Every);
-    assert_eq!(numbers(&recording, "leaks"), [60, 6000, 60, 0]);
-    assert_eq!(numbers(&recording, "churns"), [60, 3840, 0, 60]);
-    assert_eq!(numbers(&recording, "frees_later"), [40, 4000, 0, 1]);
+    assert_eq!(numbers(recording, "leaks"), [60, 6000, 60, 0]);
+    assert_eq!(numbers(recording, "churns"), [60, 3840, 0, 60]);
+    assert_eq!(numbers(recording, "frees_later"), [40, 4000, 0, 1]);
     // Blocks of 16 bytes and on, doubled ten times.
-    assert_eq!(numbers(&recording, "grows")[..3], [11, 16 * 2047, 0]);
-    assert_eq!(numbers(&recording, "aligns")[..3], [30, 4880, 0]);
-    assert_eq!(numbers(&recording, "fails"), [0; 4]);
-    assert_eq!(numbers(&recording, "works"), [30, 6000, 30, 0]);
-    assert_eq!(numbers(&recording, "comes_later"), [20, 6000, 20, 0]);
-    assert_eq!(numbers(&recording, "of_a_child"), [0; 4]);
+    assert_eq!(numbers(recording, "grows")[..3], [11, 16 * 2047, 0]);
+    assert_eq!(numbers(recording, "aligns")[..3], [30, 4880, 0]);
+    assert_eq!(numbers(recording, "fails"), [0; 4]);
+    assert_eq!(numbers(recording, "works"), [30, 6000, 30, 0]);
+    assert_eq!(numbers(recording, "comes_later"), [20, 6000, 20, 0]);
+    assert_eq!(numbers(recording, "of_a_child"), [0; 4]);
+}
+
+/// An allocator in the executable, beside that of the C library.
+#[test]
+fn an_allocator_of_the_program_itself_is_counted() {
+    if !are_allowed() {
+        return;
+    }
+    let own = [&FLAGS[..], &["-DOWN"]].concat();
+    assert_counts_are_true(&Program::start_with(&own, &["4000"]).recorded());
+}
+
+/// Only its full table of symbols names `malloc`.
+#[test]
+fn a_static_program_is_counted() {
+    if !are_allowed() {
+        return;
+    }
+    let fixed = [&FLAGS[..], &["-static"]].concat();
+    assert_counts_are_true(&Program::start_with(&fixed, &["4000"]).recorded());
+}
+
+#[test]
+fn what_is_no_program_is_said_to_be_none() {
+    let mut command = Command::new(stackglass());
+    command.args(["allocs", "--duration", "1s", "--pid", &i32::MAX.to_string()]);
+    let output = command.output().expect("the command can be started");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("there is no process"), "{said}");
 }
 
 #[test]

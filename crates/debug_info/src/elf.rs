@@ -193,6 +193,13 @@ impl<'data> Elf<'data> {
         })
     }
 
+    /// Offset in this file of the byte at an address, and the bytes from there to the end of its segment.
+    pub fn file_offset(&self, address: u64) -> Option<(u64, &'data [u8])> {
+        let bytes = self.bytes_at(address)?;
+        let offset = bytes.as_ptr().addr().checked_sub(self.data().as_ptr().addr())?;
+        Some((offset as u64, bytes))
+    }
+
     /// Address and bytes of the index of the unwind rules (`.eh_frame_hdr`).
     pub fn unwind_index(&self) -> Option<(u64, &'data [u8])> {
         let segments = self.header.program_headers(LITTLE, self.data()).ok()?;

@@ -198,6 +198,12 @@ impl<'a> References<'a> {
         parts
     }
 
+    /// Whether a block of this type may hold a value of a larger type, which its contents tell: an object with a vtable, a node of a tree.
+    pub fn has_larger(&mut self, id: TypeId) -> bool {
+        let compiled = self.compiled(id);
+        compiled.larger.is_some() || compiled.vptr.is_some()
+    }
+
     /// The type of the value in a block, by its vtable or by the size of the block.
     fn exact(&self, compiled: &Compiled, bytes: &[u8]) -> Option<TypeId> {
         if let Some((larger, id)) = compiled.larger {

@@ -32,9 +32,9 @@ pub fn mask() -> u64 {
     REGISTERS.iter().fold(0, |mask, (bit, _)| mask | 1 << bit)
 }
 
-/// The registers with the first three arguments of a call, and with what it returns: rax, rdx, rsi, rdi.
+/// The registers with the first four arguments of a call, and with what it returns: rax, rcx, rdx, rsi, rdi.
 pub fn of_calls() -> u64 {
-    1 << 0 | 1 << 3 | 1 << 4 | 1 << 5
+    1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5
 }
 
 /// Reads the registers of a sample: eight bytes each, in the order of [`mask`]. `None` if there are too few bytes.

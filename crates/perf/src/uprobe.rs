@@ -191,8 +191,8 @@ pub struct Call {
     pub event: u64,
     /// What the function returns.
     pub result: u64,
-    /// Its first three arguments.
-    pub arguments: [u64; 3],
+    /// Its first four arguments.
+    pub arguments: [u64; 4],
 }
 
 impl Call {
@@ -205,10 +205,17 @@ impl Call {
         if raw.kind != crate::records::PERF_RECORD_SAMPLE || abi != crate::records::ABI_64 {
             return None;
         }
-        // rax, rdx, rsi, rdi, in the order of their bits.
-        let [result, third, second, first] = [word(4)?, word(5)?, word(6)?, word(7)?];
+        // rax, rcx, rdx, rsi, rdi, in the order of their bits.
+        let [result, fourth, third, second, first] = [word(4)?, word(5)?, word(6)?, word(7)?, word(8)?];
         let (pid, tid) = (thread as u32, (thread >> 32) as u32);
-        Some(Call { pid, tid, at: word(1)?, event: word(2)?, result, arguments: [first, second, third] })
+        Some(Call {
+            pid,
+            tid,
+            at: word(1)?,
+            event: word(2)?,
+            result,
+            arguments: [first, second, third, fourth],
+        })
     }
 }
 
@@ -227,10 +234,10 @@ mod tests {
 
     #[test]
     fn a_call_is_read_as_it_was_written() {
-        let words = [7 | 8 << 32, 99, 42, 2, 100, 3, 2, 1];
+        let words = [7 | 8 << 32, 99, 42, 2, 100, 4, 3, 2, 1];
         let body: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
         let raw = |body| Raw { kind: crate::records::PERF_RECORD_SAMPLE, misc: 2, body };
-        let call = Call { pid: 7, tid: 8, at: 99, event: 42, result: 100, arguments: [1, 2, 3] };
+        let call = Call { pid: 7, tid: 8, at: 99, event: 42, result: 100, arguments: [1, 2, 3, 4] };
         assert_eq!(Call::parse(raw(&body)), Some(call));
         assert!((0..body.len()).all(|len| Call::parse(raw(&body[..len])).is_none()));
         assert_eq!(Call::parse(Raw { kind: 2, misc: 2, body: &body }), None);

@@ -3,7 +3,7 @@
 //! Only memory is evidence: names on the stack of an allocation do not tell whether a static, a thread or nothing holds the block.
 
 use crate::frame::file_name;
-use crate::{AllocationKind, ProcessIndex, Recording, SizeClass, StackId};
+use crate::{AllocationKind, AllocationSampling, ProcessIndex, Recording, SizeClass, StackId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -40,8 +40,8 @@ impl Recording {
         self.stacks.walk(stack).map(part).collect()
     }
 
-    /// Sets how many of the live blocks of a process something holds. Blocks that the snapshot does not have count as held by
-    /// nothing.
+    /// Sets how many of the live blocks of a process count as held: all but those that nothing held at the snapshot. Threads may run on
+    /// after it, so a block that it does not have was allocated later, and nothing tells that it is lost.
     ///
     /// ```
     /// use stackglass_profile::{ProcessIndex, Recording};
@@ -55,8 +55,13 @@ impl Recording {
         for part in blocks {
             let share = known.entry(&part.stack).or_default().entry(part.size_class).or_default();
             share.count = share.count.saturating_add(part.count);
-            share.reached = share.reached.saturating_add(part.reached_count);
+            let unreached = part.count.saturating_sub(part.reached_count);
+            share.unreached = share.unreached.saturating_add(unreached);
         }
+        let of_process = self.allocations.processes.iter().find(|known| known.process == process);
+        let is_sampled = of_process.is_some_and(|known| {
+            matches!(known.sampling, AllocationSampling::ScaledRate(_) | AllocationSampling::Bytes(_))
+        });
         let mut stacks: HashMap<StackId, PortableStack> = HashMap::new();
         for number in 0..self.allocations.groups.len() {
             let group = &self.allocations.groups[number];
@@ -66,10 +71,8 @@ impl Recording {
             }
             let (stack, size_class) = (group.stack, group.size_class);
             let portable = stacks.entry(stack).or_insert_with(|| self.portable_stack(stack));
-            let Some(share) = known.get_mut(portable).and_then(|classes| classes.get_mut(&size_class)) else {
-                continue;
-            };
-            let count = share.next(live);
+            let share = known.get_mut(portable).and_then(|classes| classes.get_mut(&size_class));
+            let count = share.map_or(live, |share| share.next(live, is_sampled));
             let counts = &mut self.allocations.groups[number].counts;
             // Blocks of one class have nearly one size.
             let bytes = u128::from(counts.live_bytes()) * u128::from(count) / u128::from(live);
@@ -78,31 +81,36 @@ impl Recording {
     }
 }
 
-/// How many of the blocks of one stack and size class are reached, given out to groups one after the other.
+/// How many of the blocks of one stack and size class nothing holds, given out to groups one after the other.
 #[derive(Default)]
 struct Share {
     count: u64,
-    reached: u64,
-    /// Blocks of the groups before, and how many of them count as reached.
+    unreached: u64,
+    /// Blocks of the groups before, and how many of them count as unreached.
     live: u64,
     given: u64,
 }
 
 impl Share {
-    /// How many of the `live` blocks of the next group are reached.
-    fn next(&mut self, live: u64) -> u64 {
+    /// How many of the `live` blocks of the next group are held. If each group stands for more blocks than were seen (`is_sampled`), the
+    /// unreached ones have the same share of them; else there are no more of them than were seen.
+    fn next(&mut self, live: u64, is_sampled: bool) -> u64 {
         self.live = self.live.saturating_add(live);
-        let until = u128::from(self.live) * u128::from(self.reached) / u128::from(self.count.max(1));
-        let next = u64::try_from(until).unwrap_or(u64::MAX).saturating_sub(self.given).min(live);
-        self.given += next;
-        next
+        let until = u128::from(self.live) * u128::from(self.unreached) / u128::from(self.count.max(1));
+        let mut until = u64::try_from(until).unwrap_or(u64::MAX);
+        if !is_sampled {
+            until = until.min(self.unreached);
+        }
+        let unreached = until.saturating_sub(self.given).min(live);
+        self.given += unreached;
+        live - unreached
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AllocationCounts, AllocationGroup, Location, ThreadNumber};
+    use crate::{AllocatingProcess, AllocationCounts, AllocationGroup, Location, Nanos, ThreadNumber};
 
     fn recording(live: &[(u64, ProcessIndex, u64)]) -> Recording {
         let mut recording = Recording::default();
@@ -147,10 +155,24 @@ mod tests {
         };
         let found = leaked(&recording);
         assert_eq!(found[0].0 + found[1].0, 6, "{found:?}");
-        assert_eq!(found[2..], [(5, 160), (0, 0), (2, 64)]);
-        // One in ten blocks was seen: the same share.
-        recording.set_reached(program, &[part(1, 1, 1), part(3, 2, 1)]);
+        assert_eq!(found[2..], [(5, 160), (0, 0), (0, 0)], "the last two were allocated after the snapshot");
+        // More were allocated after the snapshot.
+        recording.set_reached(program, &[part(1, 1, 0), part(2, 8, 6)]);
         let found = leaked(&recording);
-        assert_eq!((found[0], found[1], found[4]), ((0, 0), (0, 0), (1, 32)));
+        assert_eq!((found[0].0 + found[1].0, found[3].0), (1, 1));
+        // One in ten blocks was seen: the same share.
+        recording.allocations.processes.push(AllocatingProcess {
+            process: program,
+            begin: Nanos(0),
+            end: Nanos(1),
+            sampling: AllocationSampling::ScaledRate(0.1),
+            peak_at: Nanos(0),
+            lost: 0,
+            without_stack: 0,
+            memory: Vec::new(),
+        });
+        recording.set_reached(program, &[part(1, 1, 0), part(2, 2, 1)]);
+        let found = leaked(&recording);
+        assert_eq!((found[0].0 + found[1].0, found[3].0), (10, 2));
     }
 }

@@ -35,7 +35,8 @@ mod unwind_table;
 mod wrappers;
 
 pub use allocators::{
-    LinkedAllocator, MovableFunction, MovableStart, MovedDistance, linked_allocator, movable_functions,
+    FunctionEntry, LinkedAllocator, MovableFunction, MovableStart, MovedDistance, cheap_breakpoint,
+    function_entries, linked_allocator, movable_functions, rust_allocator_function,
 };
 pub use code_lines::code_lines;
 pub use coroutine_names::is_coroutine_body;

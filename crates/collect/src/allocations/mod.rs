@@ -5,6 +5,7 @@
 //! `stackglass run`, [`unprepared`] in any other, if that is allowed.
 
 pub mod drain;
+pub(crate) mod functions;
 pub mod live;
 pub mod on_request;
 mod settings;

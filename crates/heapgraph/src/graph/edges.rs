@@ -245,7 +245,9 @@ impl Search<'_> {
             return;
         };
         let pointers = references.pointers(contains);
+        let tail = self.tail(index, contains, references);
         if pointers == Pointers::None {
+            self.tail_words(tail, BlockIndex(index as u32), window);
             return;
         }
         let extent = self.edges.owned.extent(index);
@@ -257,10 +259,38 @@ impl Search<'_> {
             BlockType::One(id) if pointers == Pointers::Unknown => references.known_parts(id),
             _ => Arc::default(),
         };
-        window.pieces(address..address.saturating_add(size), &mut |from, bytes| match pointers {
+        window.pieces(address..tail.start, &mut |from, bytes| match pointers {
             Pointers::Unknown => self.partly_known_words(bytes, (from - address) / 8, &known_parts),
             _ => self.doubtful_words(bytes, (from - address) / 8),
         });
+        self.tail_words(tail, BlockIndex(index as u32), window);
+    }
+
+    /// The part of a block behind a value that its type does not describe: what follows a struct that ends in an array without a bound
+    /// (`char indices[]`), or a struct that is the head of a larger one.
+    fn tail(&self, index: usize, contains: BlockType, references: &mut References<'_>) -> Range<u64> {
+        let Input { blocks, layouts, .. } = self.input;
+        let (address, size) = (blocks.addresses[index], blocks.size(index));
+        let end = address.saturating_add(size);
+        let value = match contains {
+            BlockType::One(id) if !references.has_larger(id) => layouts.get(id).size.next_multiple_of(8),
+            _ => return end..end,
+        };
+        // An allocator may give some bytes more than it was asked for.
+        match size.checked_sub(value) {
+            Some(rest) if rest >= LEAST_TAIL => address + value..end,
+            _ => end..end,
+        }
+    }
+
+    /// Adds an edge for each word behind a value that is an address in a block.
+    fn tail_words(&mut self, tail: Range<u64>, block: BlockIndex, window: &mut Window<'_>) {
+        if tail.is_empty() {
+            return;
+        }
+        self.see_itself(block);
+        let address = self.input.blocks.addresses[block.0 as usize];
+        window.pieces(tail, &mut |from, bytes| self.words(bytes, (from - address) / 8));
     }
 
     /// Adds the edge of a pointer in a value of a known type.
@@ -277,6 +307,7 @@ impl Search<'_> {
                 _ => 0,
             };
             found.offset == 0 && blocks.size(index) >= wanted
+                || found.offset == COOKIE && self.has_cookie(index, reference.contains)
         };
         let mark = match reference.hold {
             Hold::Owns if fits() => OWNS,
@@ -293,6 +324,19 @@ impl Search<'_> {
         if reference.text && self.input.with_texts && found.offset == 0 {
             self.note_text(reference, index);
         }
+    }
+
+    /// Whether a block begins with the number of its elements, as `new T[n]` of C++ stores it for a type with a destructor. The pointer
+    /// leads behind it.
+    ///
+    /// Source: Itanium C++ ABI, 2.7 Array Operator new Cookies.
+    fn has_cookie(&self, index: usize, contains: Option<BlockType>) -> bool {
+        let Input { blocks, layouts, image, .. } = self.input;
+        let Some(BlockType::One(element) | BlockType::Elements(element)) = contains else { return false };
+        let count = image.word(blocks.addresses[index]);
+        let bytes = count.and_then(|count| count.checked_mul(layouts.get(element).size)?.checked_add(COOKIE));
+        let size = blocks.size(index);
+        bytes.is_some_and(|bytes| bytes > COOKIE && bytes <= size && size - bytes < LEAST_TAIL)
     }
 
     /// Notes a text. Slots that are not in use are not followed; but a reference may also be stale, so a block of larger elements is
@@ -361,6 +405,12 @@ impl Search<'_> {
         }
     }
 }
+
+/// Fewer bytes behind a value are room that the allocator adds.
+const LEAST_TAIL: u64 = 32;
+
+/// Bytes of the number of elements before an array of C++.
+const COOKIE: u64 = 8;
 
 /// So many elements of an array have edges with names of their own.
 const NAMED_ELEMENTS: u64 = 1000;

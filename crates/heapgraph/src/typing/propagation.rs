@@ -320,11 +320,12 @@ impl<'a> Propagation<'a> {
     }
 
     /// Whether a block of this size may be an array, if a pointer to an element leads to it. C programs also put structs at the
-    /// begin of larger ones.
+    /// begin of larger ones: a pointer to such a struct (`PyObject *`) does not tell which of both the block is.
     fn may_be_array(&mut self, id: TypeId, size: u64, exactness: Exactness) -> bool {
         let layout = self.evidence.layouts.get(id);
         let value = layout.size;
-        if value == 0 || size / value < 2 || !is_size_of(size / value * value, size, exactness) {
+        let begins_others = self.members.around(id, 0).next().is_some();
+        if begins_others || value == 0 || size / value < 2 || !is_size_of(size / value * value, size, exactness) {
             return false;
         }
         match &layout.shape {

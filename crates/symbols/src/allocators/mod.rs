@@ -4,10 +4,14 @@
 //! allocator of its own, and `__rust_alloc` tells whether Rust code uses it. [`takeover`] proves which of its functions can be
 //! redirected.
 
+mod breakpoints;
 mod code;
+mod entries;
 mod families;
 mod takeover;
 
+pub use breakpoints::cheap_breakpoint;
+pub use entries::{FunctionEntry, function_entries};
 pub use takeover::{MovableFunction, MovableStart, MovedDistance, movable_functions};
 
 use code::Code;
@@ -109,11 +113,17 @@ impl Symbols {
 
 /// Whether a symbol is the function `__rust_alloc`, mangled or not.
 fn is_rust_alloc(name: &[u8]) -> bool {
-    if !name.ends_with(b"__rust_alloc") {
-        return false;
-    }
-    std::str::from_utf8(name).is_ok_and(|name| {
-        let plain = format!("{:#}", rustc_demangle::demangle(name));
-        plain == "__rust_alloc" || plain == "__rustc::__rust_alloc"
-    })
+    std::str::from_utf8(name).is_ok_and(|name| rust_allocator_function(name) == Some("__rust_alloc"))
+}
+
+/// The functions through which all Rust code of a program allocates, in front of any `#[global_allocator]`.
+///
+/// Source: compiler/rustc_ast/src/expand/allocator.rs, `ALLOCATOR_METHODS`.
+const RUST_FUNCTIONS: [&str; 4] = ["__rust_alloc", "__rust_alloc_zeroed", "__rust_realloc", "__rust_dealloc"];
+
+/// Which of `__rust_alloc`, `__rust_alloc_zeroed`, `__rust_realloc` and `__rust_dealloc` a symbol is, mangled or not.
+pub fn rust_allocator_function(symbol: &str) -> Option<&'static str> {
+    let name = RUST_FUNCTIONS.into_iter().find(|name| symbol.ends_with(name))?;
+    let plain = format!("{:#}", rustc_demangle::demangle(symbol));
+    (plain.strip_prefix("__rustc::").unwrap_or(&plain) == name).then_some(name)
 }

@@ -38,7 +38,7 @@ pub(super) enum Outcome<S> {
 /// The calls in which a thread is.
 #[derive(Debug)]
 struct OpenCalls<S> {
-    calls: Vec<(Function, [u64; 3])>,
+    calls: Vec<(Function, [u64; 4])>,
     sampled: Option<SampledCall<S>>,
 }
 
@@ -68,7 +68,7 @@ impl<S: Copy> Calls<S> {
     }
 
     /// A thread has called a function.
-    pub(super) fn enter(&mut self, tid: u32, function: Function, arguments: [u64; 3]) -> Option<Outcome<S>> {
+    pub(super) fn enter(&mut self, tid: u32, function: Function, arguments: [u64; 4]) -> Option<Outcome<S>> {
         if function == Function::Free {
             return (arguments[0] != 0).then_some(Outcome::Freed { block: arguments[0] });
         }
@@ -93,7 +93,7 @@ impl<S: Copy> Calls<S> {
         let sampled = thread.sampled.take().filter(|sampled| sampled.function == function);
         let sampled = sampled.map(|sampled| (sampled.stack, sampled.weight));
         let size = function.size(arguments);
-        let replaces = if function == Function::Realloc { arguments[0] } else { 0 };
+        let replaces = function.replaced(arguments);
         let succeeded = if function == Function::PosixMemalign { result as u32 == 0 } else { result != 0 };
         match succeeded {
             true => Some(Outcome::Allocated { block: result, size, replaces, function, sampled }),
@@ -117,41 +117,41 @@ mod tests {
     #[test]
     fn only_the_outermost_call_counts() {
         let mut calls: Calls<char> = Calls::new();
-        assert_eq!(calls.enter(1, Realloc, [0, 40, 0]), None);
-        assert_eq!(calls.enter(1, Malloc, [40, 0, 0]), None);
+        assert_eq!(calls.enter(1, Realloc, [0, 40, 0, 0]), None);
+        assert_eq!(calls.enter(1, Malloc, [40, 0, 0, 0]), None);
         // Another thread.
-        calls.enter(2, Malloc, [8, 0, 0]);
+        calls.enter(2, Malloc, [8, 0, 0, 0]);
         assert_eq!(calls.leave(1, Malloc, 0x1000), None);
         assert_eq!(calls.leave(1, Realloc, 0x1000), allocated(0x1000, 40, 0, Realloc));
         assert_eq!(calls.leave(2, Malloc, 0x2000), allocated(0x2000, 8, 0, Malloc));
         assert_eq!(calls.leave(2, Malloc, 0x2000), None, "it was not called");
-        assert_eq!(calls.enter(1, Free, [0x1000, 0, 0]), Some(Outcome::Freed { block: 0x1000 }));
-        assert_eq!(calls.enter(1, Free, [0, 0, 0]), None);
+        assert_eq!(calls.enter(1, Free, [0x1000, 0, 0, 0]), Some(Outcome::Freed { block: 0x1000 }));
+        assert_eq!(calls.enter(1, Free, [0, 0, 0, 0]), None);
     }
 
     #[test]
     fn failed_calls_allocate_nothing() {
         let mut calls: Calls<char> = Calls::new();
-        calls.enter(1, Malloc, [1 << 60, 0, 0]);
+        calls.enter(1, Malloc, [1 << 60, 0, 0, 0]);
         assert_eq!(calls.leave(1, Malloc, 0), None);
-        calls.enter(1, Realloc, [0x1000, 1 << 60, 0]);
+        calls.enter(1, Realloc, [0x1000, 1 << 60, 0, 0]);
         assert_eq!(calls.leave(1, Realloc, 0), None, "the old block is still there");
-        calls.enter(1, Realloc, [0x1000, 0, 0]);
+        calls.enter(1, Realloc, [0x1000, 0, 0, 0]);
         assert_eq!(calls.leave(1, Realloc, 0), Some(Outcome::Freed { block: 0x1000 }));
-        calls.enter(1, PosixMemalign, [0x7000, 64, 640]);
+        calls.enter(1, PosixMemalign, [0x7000, 64, 640, 0]);
         assert_eq!(calls.leave(1, PosixMemalign, 12), None, "ENOMEM");
-        calls.enter(1, PosixMemalign, [0x7000, 64, 640]);
+        calls.enter(1, PosixMemalign, [0x7000, 64, 640, 0]);
         assert_eq!(calls.leave(1, PosixMemalign, 0), allocated(0, 640, 0, PosixMemalign));
     }
 
     #[test]
     fn a_lost_return_costs_one_allocation() {
         let mut calls: Calls<char> = Calls::new();
-        calls.enter(1, Malloc, [8, 0, 0]);
-        calls.enter(1, Malloc, [16, 0, 0]);
+        calls.enter(1, Malloc, [8, 0, 0, 0]);
+        calls.enter(1, Malloc, [16, 0, 0, 0]);
         assert_eq!(calls.leave(1, Malloc, 0x1000), allocated(0x1000, 16, 0, Malloc));
-        calls.enter(1, Malloc, [8, 0, 0]);
-        calls.enter(1, Realloc, [0x1000, 32, 0]);
+        calls.enter(1, Malloc, [8, 0, 0, 0]);
+        calls.enter(1, Realloc, [0x1000, 32, 0, 0]);
         assert_eq!(calls.leave(1, Realloc, 0x2000), allocated(0x2000, 32, 0x1000, Realloc));
     }
 
@@ -160,19 +160,19 @@ mod tests {
         let mut calls: Calls<char> = Calls::new();
         let sampled = |function, stack| SampledCall { function, stack, weight: 3 };
         calls.sample(1, sampled(Realloc, 'a'));
-        calls.enter(1, Realloc, [0, 40, 0]);
+        calls.enter(1, Realloc, [0, 40, 0, 0]);
         calls.sample(1, sampled(Malloc, 'b'));
-        calls.enter(1, Malloc, [40, 0, 0]);
+        calls.enter(1, Malloc, [40, 0, 0, 0]);
         calls.leave(1, Malloc, 0x1000);
         let Some(Outcome::Allocated { sampled: Some(('a', 3)), .. }) = calls.leave(1, Realloc, 0x1000) else {
             panic!("that of realloc")
         };
-        calls.enter(1, Malloc, [40, 0, 0]);
+        calls.enter(1, Malloc, [40, 0, 0, 0]);
         calls.sample(1, sampled(Malloc, 'c'));
         let Some(Outcome::Allocated { sampled: Some(('c', 3)), .. }) = calls.leave(1, Malloc, 0x2000) else {
             panic!("its own")
         };
-        calls.enter(1, Malloc, [40, 0, 0]);
+        calls.enter(1, Malloc, [40, 0, 0, 0]);
         assert_eq!(calls.leave(1, Malloc, 0x3000), allocated(0x3000, 40, 0, Malloc));
     }
 }

@@ -5,7 +5,7 @@
 //! events.
 
 use super::UnpreparedError;
-use super::functions::{Allocator, Function, Place};
+use super::functions::{Function, Place};
 use crate::perf_sampler::online;
 use foldhash::{HashMap, HashSet};
 use stackglass_attach::perf_refused::PerfRefused;
@@ -78,17 +78,19 @@ impl Events {
     pub(super) fn open(
         pid: u32,
         mut uprobes: Uprobes,
-        allocator: Allocator,
+        places: Vec<Place>,
     ) -> Result<Events, UnpreparedError> {
         let mut functions = Vec::new();
-        for place in allocator.places {
+        for place in places {
             let mut define = |offset, moment| {
-                uprobes.define(&allocator.file, offset, moment).map_err(UnpreparedError::Refused)
+                uprobes.define(&place.file, offset, moment).map_err(UnpreparedError::Refused)
             };
-            let entry = define(place.offset + place.skip, Moment::Entry)?;
+            // The return address is still on top of the stack there.
+            let offset = place.offset + place.skip;
+            let entry = define(offset, Moment::Entry)?;
             let leave = match place.function {
                 Function::Free => None,
-                _ => Some(define(place.offset, Moment::Return)?),
+                _ => Some(define(offset, Moment::Return)?),
             };
             functions.push(Defined { place, entry, leave });
         }
@@ -134,6 +136,12 @@ impl Events {
         )?;
         (self.calls, self.moments) = (calls, moments);
         Ok(())
+    }
+
+    /// The functions whose calls take much longer than others.
+    pub(super) fn slow_functions(&self) -> Vec<String> {
+        let slow = self.functions.iter().filter(|defined| defined.place.is_slow);
+        slow.map(|defined| defined.place.name.clone()).collect()
     }
 
     /// Calls between two stacks; 0 while none are taken.

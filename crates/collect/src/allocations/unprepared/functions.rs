@@ -1,20 +1,30 @@
-//! The functions of a process's allocator: in which file they are, and where a breakpoint costs least.
+//! The functions of a process's allocators: in which files they are, and where their breakpoints are.
+//!
+//! A process may have several: that of the C library, and one that is part of its executable or of another library. All of them are
+//! recorded. Which one serves a call is known when it is called.
 
 use super::UnpreparedError;
-use object::{Object, ObjectSegment, ObjectSymbol};
+use crate::allocations::functions::{MALLOC, action};
 use stackglass_procfs::maps::{self, Mapping};
-use std::fs;
-use std::path::PathBuf;
+use stackglass_procfs::process;
+use stackglass_symbols::{
+    FunctionEntry, LinkedAllocator, cheap_breakpoint, function_entries, linked_allocator,
+    rust_allocator_function,
+};
+use stackglass_wire::takeover::Action;
+use std::path::{Path, PathBuf};
 
 /// What a function of an allocator does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Function {
-    /// `malloc(size)`.
+    /// `malloc(size)`, and whatever has the size first.
     Malloc,
     /// `calloc(count, size)`.
     Calloc,
     /// `realloc(block, size)`.
     Realloc,
+    /// `__rust_realloc(block, old size, alignment, size)`.
+    RustRealloc,
     /// `aligned_alloc(alignment, size)` and `memalign`.
     Aligned,
     /// `posix_memalign(&block, alignment, size)`.
@@ -24,14 +34,7 @@ pub(super) enum Function {
 }
 
 /// C++ operators only where the allocator itself has them: those of the C++ library call `malloc`.
-const NAMES: [(&str, Function); 19] = [
-    ("malloc", Function::Malloc),
-    ("calloc", Function::Calloc),
-    ("realloc", Function::Realloc),
-    ("aligned_alloc", Function::Aligned),
-    ("memalign", Function::Aligned),
-    ("posix_memalign", Function::PosixMemalign),
-    ("free", Function::Free),
+const OPERATORS: [(&str, Function); 12] = [
     ("_Znwm", Function::Malloc),
     ("_Znam", Function::Malloc),
     ("_ZnwmRKSt9nothrow_t", Function::Malloc),
@@ -48,14 +51,60 @@ const NAMES: [(&str, Function); 19] = [
 
 impl Function {
     /// The size of the block that a call with these arguments allocates.
-    pub(super) fn size(self, [first, second, third]: [u64; 3]) -> u64 {
+    pub(super) fn size(self, [first, second, third, fourth]: [u64; 4]) -> u64 {
         match self {
             Function::Malloc => first,
             Function::Calloc => first.saturating_mul(second),
             Function::Realloc | Function::Aligned => second,
             Function::PosixMemalign => third,
+            Function::RustRealloc => fourth,
             Function::Free => 0,
         }
+    }
+
+    /// The block that a call with these arguments replaces, 0 for none.
+    pub(super) fn replaced(self, arguments: [u64; 4]) -> u64 {
+        if matches!(self, Function::Realloc | Function::RustRealloc) { arguments[0] } else { 0 }
+    }
+
+    /// The numbers of the arguments that are read.
+    fn arguments(self) -> &'static [usize] {
+        match self {
+            Function::Malloc | Function::Free => &[0],
+            Function::Calloc | Function::Realloc => &[0, 1],
+            Function::RustRealloc => &[0, 3],
+            Function::Aligned => &[1],
+            Function::PosixMemalign => &[2],
+        }
+    }
+
+    fn from_action(action: Action) -> Function {
+        match action {
+            Action::Allocate => Function::Malloc,
+            Action::AllocateArray => Function::Calloc,
+            Action::AllocateAligned => Function::Aligned,
+            Action::AllocateAt => Function::PosixMemalign,
+            Action::Reallocate => Function::Realloc,
+            Action::Free | Action::FreeSized => Function::Free,
+        }
+    }
+
+    /// The function of an allocator with this symbol.
+    fn from_symbol(symbol: &str, allocator: &LinkedAllocator) -> Option<Function> {
+        if let Some(action) = action(symbol, allocator) {
+            return Some(Function::from_action(action));
+        }
+        let operator = OPERATORS.iter().find(|(name, _)| allocator.replaces_malloc && *name == symbol);
+        operator.map(|(_, function)| *function)
+    }
+
+    /// The function through which Rust code allocates with this symbol.
+    fn from_rust_symbol(symbol: &str) -> Option<Function> {
+        Some(match rust_allocator_function(symbol)? {
+            "__rust_dealloc" => Function::Free,
+            "__rust_realloc" => Function::RustRealloc,
+            _ => Function::Malloc,
+        })
     }
 }
 
@@ -63,26 +112,25 @@ impl Function {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub function: Function,
+    /// Its symbol.
+    pub name: String,
+    /// The kernel's link to the file.
+    pub file: PathBuf,
     /// Offset of its first byte in the file.
     pub offset: u64,
     /// Bytes from there to the breakpoint at its entry.
     pub skip: u64,
+    /// The breakpoint takes much longer than others.
+    pub is_slow: bool,
     /// Address of that breakpoint in the process.
     pub address: u64,
 }
 
-/// The allocator of a process.
-#[derive(Debug)]
-pub(super) struct Allocator {
-    /// The kernel's link to its file.
-    pub file: PathBuf,
-    pub places: Vec<Place>,
-}
-
-/// Finds the allocator of process `pid`: that of the C library, or the only other one that takes its place.
-pub(super) fn find(pid: u32) -> Result<Allocator, UnpreparedError> {
+/// Finds the functions of all allocators of process `pid`.
+pub(super) fn find(pid: u32) -> Result<Vec<Place>, UnpreparedError> {
     let mappings = maps::read(pid).map_err(|_| UnpreparedError::Gone(pid))?;
-    let (mut library, mut other): (_, Option<(Allocator, &str)>) = (None, None);
+    let executable = format!("/proc/{pid}/exe");
+    let mut places = Vec::new();
     for mapping in mappings.iter().filter(|mapping| mapping.executable && mapping.inode != 0) {
         let name = mapping.path.rsplit('/').next().unwrap_or_default();
         // The dynamic linker of older systems has one for itself.
@@ -90,70 +138,74 @@ pub(super) fn find(pid: u32) -> Result<Allocator, UnpreparedError> {
             continue;
         }
         let (start, end) = (mapping.range.start, mapping.range.end);
-        let file = PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}"));
-        let Some(places) = places(&file, mapping) else { continue };
-        let found = Allocator { file, places };
-        if ["libc.so", "libc-", "libc.musl", "ld-musl"].iter().any(|start| name.starts_with(start)) {
-            library = Some(found);
-        } else if let Some((_, before)) = &other {
-            let files = format!("{before} and {}", mapping.path);
-            return Err(UnpreparedError::TwoAllocators { pid, files });
-        } else {
-            other = Some((found, &mapping.path));
-        }
+        let link = PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}"));
+        let found = functions(&link, process::is_same_file(&executable, &link));
+        places.extend(found.iter().filter_map(|(function, entry)| place(&link, mapping, *function, entry)));
     }
-    other.map(|(allocator, _)| allocator).or(library).ok_or(UnpreparedError::NoLibrary(pid))
+    match has_both(places.iter().map(|place| place.function)) {
+        true => Ok(places),
+        false => Err(UnpreparedError::NoAllocator(pid)),
+    }
 }
 
-/// The functions that a file exports, if it has `malloc` and `free`. Two names of one function are one.
-fn places(link: &PathBuf, mapping: &Mapping) -> Option<Vec<Place>> {
-    let bytes = fs::read(link).ok()?;
-    let file = object::File::parse(&*bytes).ok()?;
-    let mut places: Vec<Place> = Vec::new();
-    for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
-        let Some((_, function)) = NAMES.iter().find(|(name, _)| symbol.name() == Ok(*name)) else { continue };
-        let segment = file.segments().find(|segment| {
-            (segment.address()..segment.address().saturating_add(segment.size())).contains(&symbol.address())
-        })?;
-        let offset = symbol.address() - segment.address() + segment.file_range().0;
-        // Not the part of the file that this mapping has.
-        let from_start = offset
-            .checked_sub(mapping.offset)
-            .filter(|from| *from < mapping.range.end - mapping.range.start)?;
-        if places.iter().any(|place| place.offset == offset) {
-            continue;
-        }
-        let code = bytes.get(usize::try_from(offset).ok()?..)?;
-        let skip = cheap_breakpoint(&code[..code.len().min(32)]) as u64;
-        let address = mapping.range.start + from_start + skip;
-        places.push(Place { function: *function, offset, skip, address });
-    }
-    // The C++ library has operators alone.
-    let has =
-        |name: &str| file.dynamic_symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok(name));
-    (has("malloc") && has("free")).then_some(places)
+/// Whether there are functions that allocate and some that free.
+fn has_both(functions: impl Iterator<Item = Function> + Clone) -> bool {
+    functions.clone().any(|function| function == Function::Free)
+        && functions.into_iter().any(|function| function != Function::Free)
 }
 
-/// Where the breakpoint of an entry costs least: at the first instruction that the kernel carries out itself (`push`, a jump), if only
-/// instructions stand before it that change neither arguments nor the stack. Else the kernel executes a copy of the instruction in single
-/// step, which takes 25 µs on a virtual machine, instead of 1 µs.
-///
-/// Source: arch/x86/kernel/uprobes.c, `branch_setup_xol_ops` and `push_setup_xol_ops`.
-fn cheap_breakpoint(code: &[u8]) -> usize {
-    let mut at = 0;
-    loop {
-        match code[at.min(code.len())..] {
-            // push of a register.
-            [0x50..=0x57, ..] | [0x41, 0x50..=0x57, ..] => return at,
-            // jmp, conditional jumps.
-            [0xeb | 0xe9 | 0x70..=0x7f, ..] | [0x0f, 0x80..=0x8f, ..] => return at,
-            // endbr64.
-            [0xf3, 0x0f, 0x1e, 0xfa, ..] => at += 4,
-            // test of a register with itself.
-            [0x48, 0x85, 0xc0 | 0xc9 | 0xd2 | 0xdb | 0xed | 0xf6 | 0xff, ..] => at += 3,
-            _ => return 0,
+/// The functions of the allocator that a file contains, each once.
+fn functions(file: &Path, is_executable: bool) -> Vec<(Function, FunctionEntry)> {
+    // A static program exports nothing.
+    let Some(allocator) = linked_allocator(file).or_else(|| is_executable.then_some(UNEXPORTED)) else {
+        return Vec::new();
+    };
+    let is_malloc = |name: &str| MALLOC.iter().any(|(known, _)| *known == name);
+    let mut found = find_by(file, |name| Function::from_symbol(name, &allocator));
+    // What a library does not export may be another one's.
+    found.retain(|(_, entry)| is_executable || entry.is_exported || !is_malloc(&entry.name));
+    if !has_both(found.iter().map(|(function, _)| *function)) && allocator.is_rust {
+        found = find_by(file, Function::from_rust_symbol);
+    }
+    match has_both(found.iter().map(|(function, _)| *function)) {
+        true => found,
+        // The C++ library has operators alone.
+        false => Vec::new(),
+    }
+}
+
+/// What a program without an exported allocator may contain.
+const UNEXPORTED: LinkedAllocator =
+    LinkedAllocator { name: None, symbol: String::new(), replaces_malloc: true, is_rust: false };
+
+fn find_by(file: &Path, function: impl Fn(&str) -> Option<Function>) -> Vec<(Function, FunctionEntry)> {
+    let mut found: Vec<(Function, FunctionEntry)> = Vec::new();
+    for entry in function_entries(file, &|name| function(name).is_some()) {
+        let Some(function) = function(&entry.name) else { continue };
+        if !found.iter().any(|(_, known)| known.offset == entry.offset) {
+            found.push((function, entry));
         }
     }
+    found
+}
+
+/// Where a function is in a process that has mapped its file so. `None` if it is in another part of the file.
+fn place(link: &Path, mapping: &Mapping, function: Function, entry: &FunctionEntry) -> Option<Place> {
+    let from_start = entry
+        .offset
+        .checked_sub(mapping.offset)
+        .filter(|from| *from < mapping.range.end - mapping.range.start)?;
+    let cheap = cheap_breakpoint(&entry.code, function.arguments());
+    let skip = cheap.unwrap_or(0) as u64;
+    Some(Place {
+        function,
+        name: entry.name.clone(),
+        file: link.to_owned(),
+        offset: entry.offset,
+        skip,
+        is_slow: cheap.is_none(),
+        address: mapping.range.start + from_start + skip,
+    })
 }
 
 #[cfg(test)]
@@ -161,35 +213,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn breakpoints_are_where_the_kernel_needs_no_single_step() {
-        assert_eq!(cheap_breakpoint(&[0x41, 0x54, 0x55, 0x53]), 0, "push r12");
-        assert_eq!(cheap_breakpoint(&[0x48, 0x85, 0xff, 0x0f, 0x84, 0, 0, 0, 0]), 3, "test rdi, rdi; je");
-        assert_eq!(cheap_breakpoint(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55]), 4, "endbr64; push rbp");
-        assert_eq!(cheap_breakpoint(&[0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x89, 0xf8]), 0, "mov rax, rdi");
-        assert_eq!(cheap_breakpoint(&[0x48, 0x85]), 0);
-        assert_eq!(cheap_breakpoint(&[]), 0);
-    }
-
-    #[test]
     fn sizes_are_those_that_are_asked_for() {
-        assert_eq!(Function::Malloc.size([5, 0, 0]), 5);
-        assert_eq!(Function::Calloc.size([5, 3, 0]), 15);
-        assert_eq!(Function::Calloc.size([u64::MAX, 3, 0]), u64::MAX);
-        assert_eq!(Function::Realloc.size([0x1000, 7, 0]), 7);
-        assert_eq!(Function::Aligned.size([64, 7, 0]), 7);
-        assert_eq!(Function::PosixMemalign.size([0x1000, 64, 7]), 7);
+        assert_eq!(Function::RustRealloc.size([0x1000, 5, 8, 7]), 7);
+        assert_eq!(Function::RustRealloc.replaced([0x1000, 5, 8, 7]), 0x1000);
+        assert_eq!(Function::Malloc.replaced([0x1000, 0, 0, 0]), 0);
+        assert_eq!(Function::Malloc.size([5, 0, 0, 0]), 5);
+        assert_eq!(Function::Calloc.size([5, 3, 0, 0]), 15);
+        assert_eq!(Function::Calloc.size([u64::MAX, 3, 0, 0]), u64::MAX);
+        assert_eq!(Function::Realloc.size([0x1000, 7, 0, 0]), 7);
+        assert_eq!(Function::Aligned.size([64, 7, 0, 0]), 7);
+        assert_eq!(Function::PosixMemalign.size([0x1000, 64, 7, 0]), 7);
     }
 
     #[test]
     fn the_functions_of_the_own_c_library_are_found() {
-        let allocator = find(std::process::id()).unwrap();
+        let places = find(std::process::id()).unwrap();
         for function in
             [Function::Calloc, Function::Realloc, Function::Aligned, Function::PosixMemalign, Function::Free]
         {
-            assert!(allocator.places.iter().any(|place| place.function == function), "{function:?}");
+            assert!(places.iter().any(|place| place.function == function), "{function:?}");
         }
-        let malloc = allocator.places.iter().find(|place| place.function == Function::Malloc).unwrap();
         let own = (libc::malloc as *const ()).addr() as u64;
-        assert_eq!(malloc.address - malloc.skip, own);
+        let malloc = places.iter().find(|place| place.address - place.skip == own).unwrap();
+        assert_eq!(malloc.function, Function::Malloc);
     }
 }

@@ -1,6 +1,6 @@
 //! Records allocations of a running process that nobody prepared: the kernel tells of each call of its allocator (uprobes).
 //!
-//! Nothing is loaded into the process, and no thread is stopped. `functions` finds its allocator, `events` opens events
+//! Nothing is loaded into the process, and no thread is stopped. `functions` finds its allocators, `events` opens events
 //! for all its threads, `stack_period` says how many stacks are taken, `calls` makes allocations and frees of calls and returns, and
 //! `counts` adds them up. Each call costs the process about a microsecond for each event: on its way in, and, if it returns a block, on its
 //! way out. Only root may do this. Processes that it could harm are refused (`allowed`).
@@ -19,9 +19,10 @@ use crate::session::signals::Signals;
 use calls::{Calls, Outcome, SampledCall};
 use counts::{Allocation, Counts};
 use events::{Events, Happened};
-use functions::Allocator;
+use functions::Place;
 use stack_period::period_for;
 use stackglass_attach::perf_refused::PerfRefused;
+use stackglass_attach::{Driver, Refusal, access};
 use stackglass_perf::records::What;
 use stackglass_perf::uprobe::Uprobes;
 use stackglass_procfs::clock::monotonic;
@@ -52,21 +53,16 @@ pub enum UnpreparedError {
     /// The events cannot be opened.
     #[error("{0}")]
     Events(PerfRefused),
-    /// It has no C library of its own, or one that cannot be read.
+    /// It may not be looked at.
+    #[error(transparent)]
+    Access(#[from] Refusal),
+    /// No symbol of its files names a known allocator.
     #[error(
-        "process {0} has no shared library with malloc: record static programs with the crate's allocator"
+        "no symbol of process {0} names a known allocator, such as `malloc`: do not strip its executable, or put the crate's allocator into it"
     )]
-    NoLibrary(u32),
-    /// More than one file could have its allocator.
-    #[error("process {pid} has two allocators, and it is not known which serves it: {files}")]
-    TwoAllocators {
-        /// The process.
-        pid: u32,
-        /// The files with a `malloc`.
-        files: String,
-    },
+    NoAllocator(u32),
     /// So many events would be needed.
-    #[error("the process has too many threads: each needs some 20 events on each CPU")]
+    #[error("the process has too many threads: each needs at least 20 events on each CPU")]
     TooManyThreads,
     /// Events at returns of functions are not safe with this kernel.
     #[error(
@@ -97,17 +93,25 @@ pub enum UnpreparedError {
 /// # Errors
 /// [`UnpreparedError`].
 pub fn record(pid: u32, duration: Duration, writer: String) -> Result<Recording, UnpreparedError> {
-    if !process::is_alive(pid) {
-        return Err(UnpreparedError::Gone(pid));
+    let access = access::check(pid, Driver::Perf);
+    if let Err(
+        refusal @ (Refusal::NoProcess { .. }
+        | Refusal::Ended { .. }
+        | Refusal::Kernel { .. }
+        | Refusal::Own { .. }),
+    ) = access
+    {
+        return Err(refusal.into());
     }
-    // Without this right, the rest would tell nothing of the process.
+    // Without this right, no other one is enough.
     let uprobes = Uprobes::open().map_err(UnpreparedError::Refused)?;
+    access?;
     let image = ImageKey::read(pid).ok_or(UnpreparedError::Gone(pid))?;
     allowed::check(pid)?;
-    let allocator = find_allocator(pid)?;
+    let places = find_functions(pid)?;
     let signals = Signals::block_as_onlooker().map_err(UnpreparedError::Signals)?;
     let command = process::arguments(pid);
-    let mut events = Events::open(pid, uprobes, allocator)?;
+    let mut events = Events::open(pid, uprobes, places)?;
     let mut window = Window::default();
     std::thread::sleep(WINDOW);
     events.drain(u64::MAX, |happened| window.calls += u64::from(matches!(happened, Happened::Entered(..))));
@@ -142,6 +146,12 @@ pub fn record(pid: u32, duration: Duration, writer: String) -> Result<Recording,
     }
     let end = monotonic();
     state.drain(&mut events, end, &mut recorder);
+    if let slow @ [_, ..] = &events.slow_functions()[..] {
+        recorder.remark(format!(
+            "{}: the kernel could follow these functions only in single step: each call took some 25 µs longer meanwhile",
+            slow.join(", ")
+        ));
+    }
     // The process goes on without breakpoints before names are looked up.
     drop(events);
     recorder.info_mut().wall = Nanos(end.saturating_sub(recorder.recording().info.start.0));
@@ -149,12 +159,12 @@ pub fn record(pid: u32, duration: Duration, writer: String) -> Result<Recording,
     Ok(recorder.into_recording())
 }
 
-/// Finds the allocator. A process that has just started has not loaded it yet.
-fn find_allocator(pid: u32) -> Result<Allocator, UnpreparedError> {
+/// Finds the functions of its allocators. A process that has just started has not loaded them yet.
+fn find_functions(pid: u32) -> Result<Vec<Place>, UnpreparedError> {
     let start = Instant::now();
     loop {
         match functions::find(pid) {
-            Err(UnpreparedError::NoLibrary(_)) if start.elapsed() < LOADED => std::thread::sleep(PAUSE),
+            Err(UnpreparedError::NoAllocator(_)) if start.elapsed() < LOADED => std::thread::sleep(PAUSE),
             found => return found,
         }
     }

@@ -1,13 +1,16 @@
 //! How many calls of an allocator one stack stands for: few enough stacks that taking and reading them costs little.
 //!
-//! Periods are primes: a loop that allocates in turns would else show always the same of its lines.
+//! Periods are primes: a loop that allocates in turns would else show always the same of its lines. 5 is none of them, as many loops turn
+//! five or ten times. A period that changes while an event is open is no way out: the kernel then takes the stack of the very next call.
+//!
+//! Source: `perf_event_period` in kernel/events/core.c sets `period_left` to 0.
 
 /// Stacks a second that are wanted at most, of all threads together.
 const WANTED: f64 = 3000.0;
 /// The period changes if the calls in a window ask for one that is so many times longer or shorter.
 const TOO_MANY: f64 = 3.0;
 /// About four times as long each.
-const PERIODS: [u64; 9] = [1, 5, 19, 79, 317, 1277, 5101, 20_399, 81_611];
+const PERIODS: [u64; 9] = [1, 7, 19, 79, 317, 1277, 5101, 20_399, 81_611];
 
 /// The period for that many calls a second, if the current one does not suit them. A `current` of 0 is none.
 pub(super) fn period_for(calls_per_second: f64, current: u64) -> Option<u64> {

@@ -16,6 +16,7 @@ mod weighted;
 
 pub use of_type::{NamedTypes, callers_of_types, keep_types, types_named};
 pub use site::site_frames;
+pub(crate) use table::process_name;
 pub use table::{AllocationKey, AllocationRow, AllocationTable};
 pub use weighted::{TypeLeaf, weighted};
 

@@ -186,7 +186,7 @@ impl AllocationTable {
 }
 
 /// A process by its program and number: `server (1234)`.
-fn process_name(recording: &Recording, process: ProcessIndex) -> String {
+pub(crate) fn process_name(recording: &Recording, process: ProcessIndex) -> String {
     match recording.processes.get(process.0 as usize) {
         Some(process) => format!("{} ({})", file_name(&process.exe), process.pid),
         None => "[unknown]".to_owned(),

@@ -2,14 +2,15 @@
 
 use super::AllocationsText;
 use super::digest::sampling;
+use crate::queries::allocations::process_name;
 use crate::text::columns::wrap;
 use crate::text::numbers::{counted, percent_text};
 use crate::text::style::{Line, Paint};
 use crate::{AllocationTable, Metric, kinds};
 use stackglass_profile::frame::file_name;
 use stackglass_profile::symbols::Missing;
-use stackglass_profile::{Recording, sanitize};
-use std::collections::BTreeSet;
+use stackglass_profile::{AllocationKind, ProcessIndex, Recording, sanitize};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A smaller share of allocations with a type gets a note.
 const TYPED: f64 = 0.9;
@@ -25,7 +26,7 @@ pub(super) fn lines(
     table: &AllocationTable,
 ) -> Vec<Vec<Line>> {
     let mut notes = Vec::new();
-    notes.extend(unheld(text, table));
+    notes.extend(unheld(recording, text, table));
     notes.extend(sampling(recording));
     notes.extend(untyped(recording, table));
     notes.extend(late(recording));
@@ -46,12 +47,31 @@ pub(super) fn lines(
 }
 
 /// Whether it is known what holds the blocks that are alive at the end.
-fn unheld(text: &AllocationsText, table: &AllocationTable) -> Option<String> {
-    let total = &table.total;
-    let is_unknown = text.metric == Metric::LeakedBytes && total.live_count() > 0 && total.kept_count == 0;
-    is_unknown.then(|| {
-        "all blocks that are alive at the end count as leaked: `record --allocs --heap-at exit` finds out which of them something holds"
-            .to_owned()
+fn unheld(recording: &Recording, text: &AllocationsText, table: &AllocationTable) -> Option<String> {
+    if text.metric != Metric::LeakedBytes || table.total.live_count() == 0 {
+        return None;
+    }
+    if table.total.kept_count == 0 {
+        return Some(
+            "all blocks that are alive at the end count as leaked: `record --allocs --heap-at exit` finds out which of them something holds"
+                .to_owned(),
+        );
+    }
+    // A process that a signal killed has no snapshot of its end.
+    let mut alive_and_kept: BTreeMap<ProcessIndex, (u64, u64)> = BTreeMap::new();
+    for group in recording.allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block) {
+        let (alive, kept) = alive_and_kept.entry(group.process).or_default();
+        *alive += group.counts.live_count();
+        *kept += group.counts.kept_count;
+    }
+    let unknown = alive_and_kept.iter().filter(|(_, (alive, kept))| *alive > 0 && *kept == 0);
+    let mut names: Vec<String> = unknown.map(|(process, _)| process_name(recording, *process)).collect();
+    names.dedup();
+    (!names.is_empty()).then(|| {
+        format!(
+            "no heap snapshot tells what {} holds: all its blocks that are alive at the end count as leaked",
+            sanitize(&names.join(", "))
+        )
     })
 }
 
