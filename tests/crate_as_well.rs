@@ -69,7 +69,15 @@ fn allocates() -> Vec<Box<u64>> {
     (0..1000).map(|n| black_box(Box::new(n))).collect()
 }
 
+#[inline(never)]
+#[expect(clippy::vec_box, reason = "each number is an allocation")]
+fn set_up() -> Vec<Box<u16>> {
+    (0..1000).map(|n| black_box(Box::new(n))).collect()
+}
+
 fn allocating_host() {
+    drop(black_box(set_up()));
+    stackglass::clear_malloc_data().expect("the command answers");
     let kept = stackglass::allocs::profile!(sample_rate = 1.0, allocates());
     println!("{} {}", kept.len(), stackglass::allocs::fetch().allocs.len());
 }

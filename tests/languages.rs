@@ -1,5 +1,7 @@
 //! Programs in Rust, C++, Python and node. (The other tests use C.)
 
+use stackglass_report::call_tree::StateFilter;
+use stackglass_report::{HotKey, HotRow, HotTable, Selection};
 use whole_programs::{Language, Record, host};
 
 #[test]
@@ -14,6 +16,12 @@ fn cpp() {
     let outcome = Record::new(host("objects", Language::Cpp)).run();
     outcome.program_did("all caught\ndestroyed\n", 9);
     outcome.seen("objects").is_true(500).has_share("sell", 0.9, 1.0);
+    // The map's code is inlined; its headers are no lines of the program.
+    let mut recording = outcome.recording();
+    Selection::new(StateFilter::Awake).keep_in(&mut recording);
+    let lines = HotTable::new(recording, HotKey::Line, StateFilter::Awake);
+    let has_time = |part: &str| lines.rows.iter().any(|row: &HotRow| row.own > 0 && row.name.contains(part));
+    assert!(has_time("/hosts/objects.cpp:") && !has_time("/c++/"), "{:?}", lines.rows);
 }
 
 const PYTHON: &str = "

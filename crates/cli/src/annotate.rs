@@ -31,8 +31,8 @@ them, else from the Cargo registry, rustup's rust-src, or this folder.";
 
 /// Print source lines with the time spent in them.
 ///
-/// `ms` is the CPU time of stacks that pass through the line. `own ms` is the CPU time of stacks that end in the line,
-/// or in code of the standard or C library that it calls.
+/// `ms` is the CPU time of stacks that pass through the line. `own ms` is the CPU time of stacks that end in the line, or
+/// in library code that it calls: standard libraries, the C library, installed headers, and packages of Go, Zig and Swift.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {

@@ -11,7 +11,7 @@ Examples:
   stackglass record -- ./server &
   stackglass clear $(pidof server)   after warming up
 
-Recording continues. All samples so far are discarded, also in the file.";
+Recording continues. All samples and allocations so far are discarded, also in the file.";
 
 /// Discard the samples so far of a recording in progress.
 #[derive(Args, Debug)]

@@ -70,7 +70,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "WHAT", value_parser = ["function", "line"])]
     by: Option<String>,
 
-    /// Fold recursive calls from the same call site [default: off]
+    /// Fold recursive calls from the same call site [default: off; pictures with a box for each function fold all calls by
+    /// itself]
     #[arg(long, value_name = "HOW", value_parser = one_of(Recur::ALL, Recur::word, recur_help))]
     recur: Option<Recur>,
 

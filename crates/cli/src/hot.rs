@@ -65,7 +65,7 @@ pub(crate) struct Flags {
 fn key_help(key: HotKey) -> &'static str {
     match key {
         HotKey::Function => "functions",
-        HotKey::Line => "source lines outside of standard libraries",
+        HotKey::Line => "source lines outside of standard libraries and installed headers",
         HotKey::Module => "executables and libraries",
         HotKey::Crate => "crates, with what they call in standard libraries",
         HotKey::Thread => "threads, by name",

@@ -84,6 +84,12 @@ fn options_choose_what_is_drawn() {
     let drawn = svg(&["--prune", "read@"]);
     assert!(!drawn.contains(">parse") && drawn.contains(">sort"));
     assert!(svg(&["--threads", "1"]).contains("idle"));
+    // Calls of a function by itself are part of its box, unless each is asked for.
+    fs::write(place.file("p.folded"), "main;walk;step;walk;leaf 40\nmain;walk;step 10\n").unwrap();
+    // Each box has a label and a title.
+    let boxes = |arguments: &[&str], name: &str| svg(arguments).matches(name).count() / 2;
+    assert_eq!((boxes(&[], ">walk ↻"), boxes(&["--recur", "off"], ">walk")), (1, 2));
+    fs::write(place.file("p.folded"), FOLDED).unwrap();
     let output = place.run(["flamegraph", "p.folded", "--threads", "7", "-o", "none.svg"]);
     assert!(!output.status.success() && !place.file("none.svg").exists());
     assert!(

@@ -1,6 +1,6 @@
 //! `record --track-allocation`: the bytes of each source line of programs with known allocations.
 
-use crate::support::{Place, text};
+use crate::support::{Place, stackglass, text};
 use stackglass_files::mem::sum_mem;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -166,4 +166,34 @@ fn main() {
     let annotated = place.stdout_of(&["annotate", "--file", "known.rs", "r.glass", "--all"]);
     let row = annotated.lines().find(|line| line.contains("Vec::with_capacity"));
     assert!(row.is_some_and(|row| row.contains("12.8 kB")), "{annotated}");
+}
+
+/// What was allocated before a request to forget it is in no line. `clear` also forgets the stacks of processes that have ended.
+#[test]
+fn what_was_cleared_is_not_counted() {
+    let place = Place::new();
+    fs::create_dir(place.file("src")).unwrap();
+    let source = folder(&place).join("src/cleared.c");
+    let text = format!(
+        "#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) {{
+    char command[300];
+    char *before = malloc(5000);
+    sprintf(command, \"sh -c true; {} clear %d\", getpid());
+    int status = system(command);
+    char *after = malloc(77);
+    free(malloc(33));
+    return !(before && after && status == 0);
+}}",
+        stackglass()
+    );
+    fs::write(&source, text).unwrap();
+    compile("cc", &folder(&place), &["-g", "-O0", "-fno-builtin", "-o", "cleared", source.to_str().unwrap()]);
+    record(&place, &["--track-allocation"], "./cleared");
+    let sums = sum_mem(&source, None).unwrap();
+    let charged: Vec<(usize, u64)> =
+        (1..).zip(sums).filter_map(|(line, bytes)| Some((line, bytes.filter(|bytes| *bytes > 0)?))).collect();
+    assert_eq!(charged, [(9, 77), (10, 33)]);
 }

@@ -4,6 +4,43 @@ use crate::layout::{WeightedBox, lay_out};
 use crate::{FrameId, Graph, GraphBuilder, captions};
 use foldhash::HashMap;
 use stackglass_profile::Frame;
+use stackglass_report::kinds::{self, Class};
+use stackglass_report::library_code::is_library_code;
+use std::borrow::Cow;
+
+/// The end of the name of a function whose calls by itself are folded.
+const RECURSIVE: &str = " ↻";
+
+/// The frame of a function as it was before its name got a mark: rules know it by that name.
+pub(crate) fn unmarked(frame: &Frame) -> Cow<'_, Frame> {
+    match frame.func.strip_suffix(RECURSIVE) {
+        Some(func) => Cow::Owned(Frame { func: func.into(), ..frame.clone() }),
+        None => Cow::Borrowed(frame),
+    }
+}
+
+/// What was merged into a box.
+struct Merge {
+    /// The box that called it.
+    above: u32,
+    /// Its function.
+    key: u32,
+    /// The width of its widest part.
+    widest: u64,
+    several_lines: bool,
+    recursive: bool,
+}
+
+/// The nearest of a box and those that called it, without the root, for which this is true.
+fn ancestor(merges: &[Merge], mut at: u32, is_it: impl Fn(usize) -> bool) -> Option<u32> {
+    while at > 0 {
+        if is_it(at as usize) {
+            return Some(at);
+        }
+        at = merges[at as usize].above;
+    }
+    None
+}
 
 impl Graph {
     /// The same samples with one box for a function where its lines have several side by side. A merged box of several lines
@@ -25,47 +62,97 @@ impl Graph {
     /// assert_eq!(merged.frame(&merged.nodes()[1]).line, 0);
     /// ```
     pub fn by_function(&self) -> Graph {
+        self.merged(false)
+    }
+
+    /// As [`Graph::by_function`], with recursion folded as in reports: a call of a function that is on the stack already is part
+    /// of the box there, which is marked by `↻`. So each sample counts once in a function, and only on the way to its end.
+    ///
+    /// Library code and code without names are not folded: neither tells that a function has called itself. Drop glue of one type is.
+    pub fn by_function_without_recursion(&self) -> Graph {
+        self.merged(true)
+    }
+
+    fn merged(&self, folds: bool) -> Graph {
         let keys = self.function_keys();
-        let (nodes, parents) = (self.nodes(), self.parents());
+        let (nodes, parents, own) = (self.nodes(), self.parents(), self.own());
         let mut builder = GraphBuilder::with_frames_of(self);
         let mut boxes: Vec<WeightedBox> = Vec::new();
-        // By box: the weight of its widest part.
-        let mut widest: Vec<u64> = Vec::new();
+        let mut merges: Vec<Merge> = Vec::new();
         let mut known: HashMap<(u32, u32), u32> = HashMap::default();
         let mut box_of: Vec<u32> = Vec::with_capacity(nodes.len());
-        let mut several_lines = vec![false];
         for (number, node) in nodes.iter().enumerate() {
             let new = boxes.len() as u32;
             let above = box_of.get(parents[number] as usize).copied().unwrap_or(0);
-            let at = if number == 0 {
-                0
-            } else {
-                *known.entry((above, keys[node.frame.0 as usize])).or_insert(new)
+            let key = keys[node.frame.0 as usize];
+            let called_itself = match folds && number > 0 && self.may_be_folded(node.frame) {
+                true => ancestor(&merges, above, |at| {
+                    merges[at].key == key && self.is_instance(boxes[at].frame, node.frame)
+                }),
+                false => None,
             };
-            let weight = node.span.len();
+            let at = match (number, called_itself) {
+                (0, _) => 0,
+                (_, Some(at)) => at,
+                _ => *known.entry((above, key)).or_insert(new),
+            };
             box_of.push(at);
+            // With folded recursion, what a box calls may lie outside of it.
+            let weight = if folds { own[number] } else { node.span.len() };
+            let width = node.span.len();
             if at == new {
                 if number > 0 {
                     boxes[above as usize].children.push(new);
-                    several_lines.push(false);
                 }
                 let (frame, status) = (node.frame, node.status);
                 boxes.push(WeightedBox { frame, status, weight, children: Vec::new() });
-                widest.push(weight);
+                merges.push(Merge { above, key, widest: width, several_lines: false, recursive: false });
                 continue;
             }
-            let (merged, widest) = (&mut boxes[at as usize], &mut widest[at as usize]);
-            several_lines[at as usize] |= self.line(merged.frame) != self.line(node.frame);
-            merged.status |= node.status;
-            merged.weight = merged.weight.saturating_add(weight);
-            if weight > *widest {
-                (*widest, merged.frame) = (weight, node.frame);
+            let (of, merge) = (&mut boxes[at as usize], &mut merges[at as usize]);
+            merge.several_lines |= self.line(of.frame) != self.line(node.frame);
+            merge.recursive |= called_itself.is_some();
+            of.status |= node.status;
+            of.weight = of.weight.saturating_add(weight);
+            if width > merge.widest {
+                (merge.widest, of.frame) = (width, node.frame);
             }
         }
-        for (merged, _) in boxes.iter_mut().zip(several_lines).filter(|(_, several)| *several) {
-            merged.frame = builder.frame(&without_line(self, merged.frame));
+        if folds {
+            for at in (1..boxes.len()).rev() {
+                let (weight, above) = (boxes[at].weight, merges[at].above as usize);
+                boxes[above].weight = boxes[above].weight.saturating_add(weight);
+            }
+        }
+        for (of, merge) in
+            boxes.iter_mut().zip(merges).filter(|(_, merge)| merge.several_lines || merge.recursive)
+        {
+            let mut frame = self.frames()[of.frame.0 as usize].clone();
+            if merge.several_lines {
+                frame.line = 0;
+            }
+            if merge.recursive {
+                frame.func = format!("{}{RECURSIVE}", frame.func).into();
+            }
+            of.frame = builder.frame(&frame);
         }
         lay_out(builder, &boxes).unwrap_or_default()
+    }
+
+    /// Whether calls of a function by itself tell nothing but that.
+    fn may_be_folded(&self, frame: FrameId) -> bool {
+        let frame = &self.frames()[frame.0 as usize];
+        // Drop glue is code of one type, if the type is known.
+        let is_drop_glue =
+            || !frame.foreign && frame.spec.is_some() && frame.func.starts_with("core::ptr::drop_");
+        let is_library = || kinds::class(frame) != Class::Own || is_library_code(frame);
+        !frame.func.is_empty() && (!is_library() || is_drop_glue())
+    }
+
+    /// Whether two frames of one function belong to the same instance of it, if it is generic.
+    fn is_instance(&self, one: FrameId, two: FrameId) -> bool {
+        let spec = |frame: FrameId| self.frames()[frame.0 as usize].spec.as_ref();
+        spec(one) == spec(two)
     }
 
     /// The same boxes with one frame for a function, which has a line only if the function has one line. The inverted graph of
@@ -168,6 +255,44 @@ mod tests {
         let merged = lines().by_function();
         assert_eq!(merged.nodes()[3].span, Span::new(1, 50), "callees stand side by side");
         assert_eq!(merged.own().iter().sum::<u64>(), 100);
+    }
+
+    #[test]
+    fn recursion_is_part_of_the_outer_box() {
+        let graph = graph(&[
+            (0, "", 0, 1, 100, 0),
+            (1, "main", 3, 1, 100, 0),
+            (2, "walk", 10, 1, 90, 1),
+            (3, "step", 5, 1, 80, 0),
+            (4, "walk", 11, 1, 70, 2),
+            (5, "step", 5, 1, 30, 0),
+            (5, "leaf", 7, 31, 50, 0),
+            (3, "leaf", 7, 81, 85, 0),
+        ]);
+        let folded = graph.by_function_without_recursion();
+        assert_eq!(
+            told(&folded),
+            [
+                (0, "", -1, 100, 0),
+                (1, "main", 3, 100, 0),
+                (2, "walk ↻", 0, 90, 3),
+                // 10 of the outer call, and 30 of the inner one: not the 70 of `walk` below it.
+                (3, "step", 5, 40, 0),
+                (3, "leaf", 7, 25, 0),
+            ]
+        );
+        assert_eq!(folded.own().iter().sum::<u64>(), 100);
+        assert_eq!(told(&lines().by_function_without_recursion()), told(&lines().by_function()));
+    }
+
+    #[test]
+    fn a_mark_is_no_part_of_the_name() {
+        let frame = |func: &str| Frame { func: func.into(), foreign: false, ..Frame::unknown(0) };
+        for func in ["core::ptr::drop_in_place", "app::walk"] {
+            let marked = frame(&format!("{func}{RECURSIVE}"));
+            assert_eq!(unmarked(&marked).func, frame(func).func);
+            assert_eq!(crate::status::of_name(&marked), crate::status::of_name(&frame(func)), "{func}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Pictures refer to swatches by number, so that a page contains each colour once and can change its theme. Custom
 //! functions are passed to [`Paint::new`] or [`Paint::whole`].
 
+use crate::by_function::unmarked;
 use crate::categories::native::is_kernel;
 use crate::status::of_name;
 use crate::{Color, Graph, Node, Status};
@@ -154,6 +155,7 @@ impl Default for Paint<'_> {
 
 /// The index into [`KINDS`] of a frame. In a program without Rust only libraries are foreign.
 fn kind(frame: &Frame, rust: bool) -> usize {
+    let frame = &*unmarked(frame);
     if is_kernel(frame, file_name(&frame.module)) {
         return KERNEL;
     }

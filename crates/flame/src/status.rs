@@ -3,6 +3,7 @@
 //! Julia's names have the bits of FlameGraphs.jl. Native code has bits by the tables in [`stackglass_report::kinds`] and,
 //! for calls through vtables and function pointers, by the call instruction.
 
+use crate::by_function::unmarked;
 use stackglass_profile::Frame;
 use stackglass_report::kinds;
 use std::fmt;
@@ -73,6 +74,7 @@ pub(crate) fn of_julia(frame: &Frame) -> Status {
 
 /// The bits of a frame by all rules.
 pub(crate) fn of_name(frame: &Frame) -> Status {
+    let frame = &*unmarked(frame);
     let native = if kinds::is_memory(frame) { Status::MEMORY } else { Status::NONE };
     of_julia(frame) | native
 }

@@ -3,6 +3,7 @@
 //! Calls through vtables and function pointers cannot be recognised by names, see
 //! [`Symbols::dispatches`](stackglass_profile::Symbols::dispatches).
 
+use crate::library_code::{is_library_code, is_package};
 use stackglass_profile::Frame;
 use stackglass_profile::frame::{file_name, is_rust_allocation};
 
@@ -322,7 +323,9 @@ pub fn is_start(frame: &Frame, rust: bool) -> bool {
     // With line tables only, debug information may contain only the last part of the path.
     let bare =
         !plain.contains("::") && is_std_file(&frame.file) && START_FILES.contains(&file_name(&frame.file));
-    bare || STARTS.iter().any(matches) || (rust && plain == "main")
+    // Zig has no name of its own for them: `start.callMain`.
+    let of_zig = frame.foreign && frame.file.ends_with("/std/start.zig");
+    bare || of_zig || STARTS.iter().any(matches) || (rust && plain == "main")
 }
 
 /// Whether a frame lies in a shared library.
@@ -343,29 +346,6 @@ pub fn class(frame: &Frame) -> Class {
     let bare = rest.is_empty() || PRIMITIVES.contains(&first);
     let of_std = if bare { is_std_file(&frame.file) } else { STD_CRATES.contains(&first) };
     if of_std { Class::Std } else { Class::Own }
-}
-
-/// Folders of the headers of C++ standard libraries.
-const CPP_FOLDERS: &[&str] = &["/include/c++/", "/c++/v1/"];
-
-/// Namespaces of C++ standard libraries.
-const CPP_NAMESPACES: &[&str] = &["std::", "__gnu_cxx::", "__cxxabiv1::"];
-
-/// C++ standard libraries.
-const CPP_MODULES: &[&str] = &["libstdc++", "libc++"];
-
-/// Whether a frame belongs to a C++ standard library, as functions of containers do.
-pub fn is_cpp_library(frame: &Frame) -> bool {
-    let module = file_name(&frame.module);
-    // Functions of templates are named with the type that they return.
-    let name = frame
-        .func
-        .rsplit_once(' ')
-        .map_or(&*frame.func, |(before, name)| if before.contains(['<', '(']) { &*frame.func } else { name });
-    frame.foreign
-        && (CPP_NAMESPACES.iter().any(|namespace| name.starts_with(namespace))
-            || CPP_FOLDERS.iter().any(|folder| frame.file.contains(folder))
-            || CPP_MODULES.iter().any(|library| module.starts_with(library)))
 }
 
 /// Functions that return a new block for their caller, besides those with a telling end.
@@ -405,19 +385,19 @@ pub fn is_recorder(module: &str) -> bool {
 }
 
 /// Whether a frame may be the reason for an allocation: it belongs to neither an allocator nor a function such as
-/// `xmalloc`, nor a standard library of Rust, C or C++, nor code that only starts a program. `rust` says whether the
-/// program is compiled from Rust.
+/// `xmalloc`, nor a standard library, nor a header that was installed with the system, nor code that only starts a program.
+/// `rust` says whether the program is compiled from Rust.
 pub fn is_allocation_site(frame: &Frame, rust: bool) -> bool {
     class(frame) == Class::Own
         && !is_memory(frame)
         && !is_wrapper(frame)
-        && !is_cpp_library(frame)
+        && !is_library_code(frame)
         && !is_start(frame, rust)
 }
 
-/// Whether a source file belongs to a dependency: a crate in Cargo's folders.
+/// Whether a source file belongs to a dependency: a crate in Cargo's folders, or a package of another language.
 pub fn is_dependency(file: &str) -> bool {
-    file.contains("/.cargo/registry/") || file.contains("/.cargo/git/")
+    file.contains("/.cargo/registry/") || file.contains("/.cargo/git/") || is_package(file)
 }
 
 /// Whether a source file belongs to the standard library, as recorded or as installed.

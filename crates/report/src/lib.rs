@@ -12,6 +12,7 @@
 mod executors;
 mod file_pattern;
 pub mod kinds;
+pub mod library_code;
 pub mod metric;
 mod options;
 pub mod order;

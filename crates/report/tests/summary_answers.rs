@@ -3,7 +3,8 @@
 use crate::made_up::Maker;
 use stackglass_profile::symbols::{Language, Missing, ModuleNote};
 use stackglass_profile::{End, Nanos, Recording, State, TASK_SNAPSHOTS, ThreadNumber};
-use stackglass_report::{BUFFER_FULL, Report, Summary};
+use stackglass_report::call_tree::StateFilter;
+use stackglass_report::{BUFFER_FULL, HotKey, HotTable, Report, Summary};
 
 const CPP: &str =
     "c libc.so.6! __libc_start_main_impl > c libc.so.6! __libc_start_call_main > c app! main m.cc:9";
@@ -487,13 +488,44 @@ fn samples_without_times_are_counted() {
 
 /// Containers of C++ are inlined into the code that uses them; their headers are not the reader's.
 #[test]
-fn lines_of_cpp_are_those_of_ones_own_code() {
+fn lines_of_other_languages_are_those_of_ones_own_code() {
     let (mut maker, thread) = program(&["app"]);
     let header = "c app! std::__cxx11::basic_string::compare /usr/include/c++/12/bits/basic_string.h:3142";
     awake(&mut maker, thread, &format!("{CPP} > c app! count /home/me/words.cc:7 > {header}"), 80);
     awake(&mut maker, thread, &format!("{CPP} > c app! words /home/me/words.cc:6"), 20);
     let text = screen(&maker.recording, 80);
     assert!(line(&text, "lines").contains("80 % me/words.cc:7, 20 % me/words.cc:6"), "{text}");
+    for (start, own, library) in [
+        (
+            CPP,
+            "c app! read /home/me/read.cc:7",
+            "c app! nlohmann::basic_json::parse /usr/include/nlohmann/json.hpp:603",
+        ),
+        (
+            "c app! runtime.goexit /opt/go/src/runtime/asm_amd64.s:1594 > c app! runtime.main /opt/go/src/runtime/proc.go:250",
+            "c app! main.read /home/me/read.go:7",
+            "c app! encoding/json.Unmarshal /opt/go/src/encoding/json/decode.go:108 > \
+             c app! runtime.mallocgc /opt/go/src/runtime/malloc.go:842",
+        ),
+        (
+            "c app! main.main /home/me/read.go:3",
+            "c app! main.read /home/me/read.go:7",
+            "c app! github.com/a/b.F /root/go/pkg/mod/github.com/a/b@v1.2.0/f.go:2",
+        ),
+        (
+            "c app! start.callMain /opt/zig/lib/std/start.zig:700",
+            "c app! main.read /home/me/read.zig:7",
+            "c app! mem.sort /opt/zig/lib/std/mem.zig:671",
+        ),
+    ] {
+        let (mut maker, thread) = program(&["app"]);
+        awake(&mut maker, thread, &format!("{start} > {own} > {library}"), 100);
+        let text = screen(&maker.recording, 80);
+        assert!(line(&text, "lines").contains("100 % me/read"), "{text}");
+        let lines = HotTable::new(maker.recording, HotKey::Line, StateFilter::Awake);
+        assert!(lines.rows[0].name.starts_with("/home/me/read"), "{}", lines.rows[0].name);
+        assert_eq!(lines.rows[0].own, lines.total);
+    }
     // On a narrow screen, names are whole.
     let narrow = screen(&maker.recording, 40);
     assert!(

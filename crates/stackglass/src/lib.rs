@@ -76,6 +76,8 @@ pub mod task;
 #[cfg(feature = "macros")]
 pub use stackglass_macros::task;
 
+#[cfg(feature = "allocs")]
+pub use allocs::clear_malloc_data::clear_malloc_data;
 #[cfg(feature = "files")]
 pub use stackglass_files::{WriteError, jlprof};
 #[cfg(feature = "flame")]

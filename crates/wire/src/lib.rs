@@ -45,6 +45,10 @@ pub const VERSION: u32 = 2;
 /// Environment variable that names the session folder.
 pub const SESSION_ENV: &str = "STACKGLASS_SESSION";
 
+/// Name of a file in the session folder by which a program requests that its launcher forgets all allocations so far. The launcher
+/// removes it when that is done.
+pub const CLEAR_ALLOCATIONS_FILE: &str = "clear-allocations";
+
 /// Prefix of the files of profiled processes in the session folder: `p-PID-START`, with START the image's start in
 /// CLOCK_MONOTONIC nanoseconds.
 pub const PROCESS_FILE_PREFIX: &str = "p-";

@@ -204,13 +204,23 @@ pub(crate) fn saved(flags: &Flags, name: String, graph: Graph, format: Format) -
     })
 }
 
-/// The graph as a still picture shows it: inverted if asked for, and with one box for a function as on the page. Julia's graphs
-/// have their lines.
+/// The graph as a still picture shows it: inverted if asked for, and with one box for a function as on the page, without its
+/// recursion. Julia's graphs have their lines.
 fn still(flags: &Flags, graph: Graph, format: Format) -> Graph {
     let by_function = matches!(format, Format::Svg | Format::Png) && !flags.by_line() && !flags.no_combine;
+    let graph = match (by_function, flags.recur) {
+        (true, None) => {
+            let folded = graph.by_function_without_recursion();
+            if folded.frames().iter().any(|frame| frame.func.ends_with(" ↻")) {
+                message::print("calls by a function itself (↻) are part of its box; --recur off draws each");
+            }
+            folded
+        }
+        (true, Some(_)) if !flags.inverted => graph.by_function(),
+        _ => graph,
+    };
     match (flags.inverted, by_function) {
-        (false, false) => graph,
-        (false, true) => graph.by_function(),
+        (false, _) => graph,
         (true, false) => graph.inverted(),
         (true, true) => graph.with_functions().inverted(),
     }

@@ -41,6 +41,8 @@ pub(crate) struct HeapFile {
     name: OsString,
     file: TableFile,
     memory: Memory,
+    /// What it counted in recordings that began before is forgotten, CLOCK_MONOTONIC in ns.
+    forgotten_at: u64,
 }
 
 /// Live and resident bytes over time.
@@ -86,7 +88,7 @@ impl Memory {
 
 impl HeapFile {
     pub(crate) fn open(path: &Path, name: OsString) -> Option<HeapFile> {
-        Some(HeapFile { name, file: TableFile::open(path)?, memory: Memory::default() })
+        Some(HeapFile { name, file: TableFile::open(path)?, memory: Memory::default(), forgotten_at: 0 })
     }
 
     /// The tables. What it gives must not be used any more when `self` is dropped.
@@ -110,6 +112,10 @@ impl HeapFile {
     }
 
     fn read(mut self, recorder: &mut Recorder) {
+        if self.begin() < self.forgotten_at {
+            // It has allocated nothing since.
+            return;
+        }
         self.add_point();
         let tables = self.tables();
         self.memory.insert_peak(tables.page());
@@ -155,6 +161,14 @@ impl AllocationDrain {
     pub fn settle(&mut self, recorder: &mut Recorder) {
         self.find();
         self.read_if(recorder, |file, open| !is_alive(file.pid()) || is_replaced(file, open));
+    }
+
+    /// Forgets what all processes have counted in recordings that began before this moment, CLOCK_MONOTONIC in ns.
+    pub(crate) fn forget(&mut self, before: u64) {
+        self.find();
+        for file in &mut self.open {
+            (file.forgotten_at, file.memory) = (before, Memory::default());
+        }
     }
 
     /// Live bytes of all processes.

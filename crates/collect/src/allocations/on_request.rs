@@ -3,6 +3,7 @@
 //! The program's library is ready: its hooks look at a word of the session's page. This process turns it on, waits, turns it off, and
 //! reads the program's tables. If this process is killed meanwhile, the launcher turns it off.
 
+use super::settings::LEAVE;
 use super::{AllocationSettings, drain::AllocationDrain};
 use crate::recording::begin::beginning_now;
 use crate::session::signals::Signals;
@@ -13,9 +14,6 @@ use stackglass_profile::{End, Nanos, Recorder, Recording, RecordingInfo};
 use stackglass_wire::{SessionPage, SessionState};
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
-
-/// Time for threads that are inside the recorder to leave it.
-const LEAVE: Duration = Duration::from_millis(5);
 
 /// Why allocations of a process cannot be recorded now.
 #[derive(Debug, thiserror::Error)]

@@ -1,9 +1,14 @@
 //! What is recorded of allocations, and how the program learns it.
 
+use stackglass_procfs::clock::monotonic;
 use stackglass_profile::AllocationSampling;
 use stackglass_wire::SessionPage;
 use stackglass_wire::heap::HeapSampling;
 use std::sync::atomic::Ordering::*;
+use std::time::Duration;
+
+/// Time for threads that are inside the recorder to leave it.
+pub(super) const LEAVE: Duration = Duration::from_millis(5);
 
 /// What is recorded of allocations.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -31,6 +36,20 @@ impl AllocationSettings {
         let has_settings = page.allocation_sampling.load(Relaxed) != HeapSampling::Off as u32;
         let number = if on && has_settings { monotonic_millis() | 1 } else { 0 };
         page.allocations.store(number, Release);
+    }
+
+    /// Begins a recording that is on anew, with another number: each process counts from zero then, from its next allocation on.
+    /// Returns a moment between the two, CLOCK_MONOTONIC in ns.
+    pub(crate) fn begin_anew(page: &SessionPage) -> u64 {
+        let is_on = page.allocations.load(Acquire) != 0;
+        AllocationSettings::turn(page, false);
+        let between = monotonic();
+        if is_on {
+            // Threads that are inside the recorder leave it, and the number becomes another one.
+            std::thread::sleep(LEAVE);
+            AllocationSettings::turn(page, true);
+        }
+        between
     }
 }
 

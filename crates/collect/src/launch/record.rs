@@ -23,7 +23,7 @@ use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_procfs::{Status, threads};
-use stackglass_profile::{End, Nanos, Recorder, RecordingInfo};
+use stackglass_profile::{Allocations, End, Nanos, Recorder, RecordingInfo};
 use stackglass_wire::{STREAM_BYTES, SessionState};
 use std::io::ErrorKind;
 use std::os::fd::RawFd;
@@ -217,6 +217,13 @@ impl Source for RecordedProgram {
     fn forget_samples(&mut self, recorder: &mut Recorder) {
         self.backend.forget_samples(recorder);
         self.peeks.forget_samples();
+    }
+
+    fn forget_allocations(&mut self, before: u64, recorder: &mut Recorder) {
+        if let Some(allocations) = &mut self.allocations {
+            allocations.forget(before);
+        }
+        recorder.recording_mut().allocations = Allocations::default();
     }
 
     fn processes(&self) -> usize {

@@ -208,7 +208,8 @@ impl Thread {
         let stack = match self.last_awake {
             _ if in_kernel => Stack { id: sink.no_stack, cut: cut::IN_KERNEL },
             Some(stack) if last && rest <= period => stack,
-            _ if last && sink.lost && ran > SHORT_LIFE * period => {
+            // Threads that sleep often have time that is between samples, however few were lost.
+            _ if last && sink.lost && ran > SHORT_LIFE * period && self.time.mean_run(cost) > period => {
                 Stack { id: sink.no_stack, cut: cut::LOST }
             }
             _ if last => Stack { id: sink.no_stack, cut: cut::SHORT },

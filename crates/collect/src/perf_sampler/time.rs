@@ -255,6 +255,11 @@ impl ThreadTime {
         clock.max(0) as u64
     }
 
+    /// How long the thread has run at a time on average, ns.
+    pub(super) fn mean_run(&self, cost: &SwitchCost) -> u64 {
+        self.clock(cost) / self.switches.max(1)
+    }
+
     /// CPU time that no stack has got yet; negative if stacks have got too much.
     pub(super) fn pending(&self, cost: &SwitchCost) -> i64 {
         self.clock(cost) as i64 - self.assigned as i64

@@ -6,8 +6,9 @@ use super::process_titles::ProcessTitles;
 use super::progress::ProgressMeter;
 use super::recording_file::RecordingFile;
 use crate::allocations::AllocationSettings;
+use crate::session::Session;
+use crate::session::clearing::Request;
 use crate::session::signals::{Signal, Signals};
-use crate::session::{Session, clearing};
 use stackglass_procfs::clock;
 use stackglass_profile::{End, Nanos, Recorder, Recording};
 use stackglass_wire::SessionState;
@@ -47,6 +48,12 @@ pub(crate) trait Source {
 
     /// Forgets all samples; processes, threads and modules stay known.
     fn forget_samples(&mut self, recorder: &mut Recorder);
+
+    /// Forgets all allocations that were counted before this moment (CLOCK_MONOTONIC, ns), when the recording
+    /// [began anew](AllocationSettings::begin_anew).
+    fn forget_allocations(&mut self, before: u64, recorder: &mut Recorder) {
+        let _ = (before, recorder);
+    }
 
     /// Number of processes that are sampled now.
     fn processes(&self) -> usize;
@@ -141,8 +148,12 @@ impl RecordingLoop {
             source.read(&mut self.recorder, observer);
             if Instant::now() >= next_check {
                 next_check = Instant::now() + CHECK_REQUESTS_EVERY;
-                if clearing::is_asked(self.session.folder()) {
+                if Request::Everything.is_asked(self.session.folder()) {
                     self.clear(source, observer);
+                }
+                if Request::Allocations.is_asked(self.session.folder()) {
+                    self.clear_allocations(source);
+                    Request::Allocations.answer(self.session.folder());
                 }
             }
             if self.recorder.is_full() && !std::mem::replace(&mut self.stopped, true) {
@@ -209,6 +220,8 @@ impl RecordingLoop {
 
     /// Forgets all samples, in memory and in the file.
     fn clear(&mut self, source: &mut dyn Source, observer: &mut dyn Observer) {
+        // Their stacks are forgotten with those of the samples.
+        self.clear_allocations(source);
         source.forget_samples(&mut self.recorder);
         self.file.restart(&mut self.recorder, observer);
         self.progress.forget();
@@ -217,7 +230,13 @@ impl RecordingLoop {
             self.set_sampling(true, source);
         }
         observer.note("all samples so far are forgotten");
-        clearing::answer(self.session.folder());
+        Request::Everything.answer(self.session.folder());
+    }
+
+    /// Forgets all allocations. Those from now on are counted, if any are.
+    fn clear_allocations(&mut self, source: &mut dyn Source) {
+        let before = AllocationSettings::begin_anew(self.session.page());
+        source.forget_allocations(before, &mut self.recorder);
     }
 
     fn report_progress(&mut self, source: &dyn Source, observer: &mut dyn Observer) {

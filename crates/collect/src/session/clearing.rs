@@ -1,10 +1,12 @@
-//! `stackglass clear`: requests that a launcher forgets all samples so far.
+//! Requests that a launcher forgets all samples so far, as `stackglass clear` does, or the allocations, as the crate's
+//! `clear_malloc_data` does.
 //!
-//! The request is an empty file in the session folder, and its removal is the answer. No signal is needed, and a
+//! A request is an empty file in the session folder, and its removal is the answer. No signal is needed, and a
 //! launcher of another version simply does not answer.
 
 use super::folder;
 use stackglass_procfs::process::descends_from;
+use stackglass_wire::CLEAR_ALLOCATIONS_FILE;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -65,15 +67,33 @@ pub fn ask(folder: &Path) -> io::Result<Cleared> {
     Ok(Cleared::NotAnswered)
 }
 
-/// Whether there is a request. It stays until it is [answered](answer).
-pub(crate) fn is_asked(folder: &Path) -> bool {
-    folder.join(REQUEST).exists()
+/// What is to be forgotten.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Request {
+    /// Samples and allocations.
+    Everything,
+    /// Allocations.
+    Allocations,
 }
 
-/// Answers the request: it is done.
-pub(crate) fn answer(folder: &Path) {
-    // The client may have withdrawn the request.
-    let _ = fs::remove_file(folder.join(REQUEST));
+impl Request {
+    const fn file(self) -> &'static str {
+        match self {
+            Request::Everything => REQUEST,
+            Request::Allocations => CLEAR_ALLOCATIONS_FILE,
+        }
+    }
+
+    /// Whether there is such a request. It stays until it is [answered](Request::answer).
+    pub(crate) fn is_asked(self, folder: &Path) -> bool {
+        folder.join(self.file()).exists()
+    }
+
+    /// Answers the request: it is done.
+    pub(crate) fn answer(self, folder: &Path) {
+        // The client may have withdrawn the request.
+        let _ = fs::remove_file(folder.join(self.file()));
+    }
 }
 
 /// Records in the folder which processes are sampled from outside, and whether their descendants are.

@@ -4,10 +4,12 @@
 //! folders in which Cargo keeps their sources. One frame decides for its whole crate, since inlined frames may have files
 //! of other crates.
 
+use crate::by_function::unmarked;
 use crate::{Color, ColorFunction, FrameId, Graph, Node};
 use foldhash::HashSet;
 use stackglass_profile::Frame;
 use stackglass_report::kinds;
+use stackglass_report::library_code::is_library_code;
 
 /// A category of native code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -133,6 +135,7 @@ fn is_main(frame: &Frame) -> bool {
 }
 
 fn category(frame: &Frame, rust: bool, is_own: impl Fn(&str) -> bool) -> Category {
+    let frame = &*unmarked(frame);
     let module = frame.module.rsplit('/').next().unwrap_or("");
     if is_kernel(frame, module) {
         Category::Kernel
@@ -145,7 +148,10 @@ fn category(frame: &Frame, rust: bool, is_own: impl Fn(&str) -> bool) -> Categor
             (kinds::Class::Std, _) => Category::Std,
             (_, true) if rust => Category::Foreign,
             (kinds::Class::C, _) => Category::Std,
-            (kinds::Class::Own, true) if kinds::is_library(frame) => Category::Dependency,
+            (kinds::Class::Own, true) if is_library_code(frame) => Category::Std,
+            (kinds::Class::Own, true) if kinds::is_library(frame) || kinds::is_dependency(&frame.file) => {
+                Category::Dependency
+            }
             (kinds::Class::Own, false) if !is_own(krate(frame)) => Category::Dependency,
             (kinds::Class::Own, _) => Category::Own,
         }

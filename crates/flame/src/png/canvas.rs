@@ -87,6 +87,18 @@ impl Canvas {
         }
     }
 
+    /// The mark of recursion, which the font lacks: a ring that is open at its upper right.
+    fn ring(&mut self, column: usize, row: usize, ink: Color) {
+        let (line, width, height) =
+            (self.density.pixels(1), self.density.text_width(), self.density.text_height());
+        let (left, right) = (column, column + width - line);
+        let (top, bottom) = (row + height * 9 / 32, row + height * 25 / 32);
+        self.fill(left..left + line, top..bottom, ink);
+        self.fill(left..left + width / 2, top..top + line, ink);
+        self.fill(left..right, bottom - line..bottom, ink);
+        self.fill(right..right + line, (top + bottom) / 2..bottom, ink);
+    }
+
     /// Draws text from its upper left corner. Characters that the font lacks get its replacement.
     pub fn text(&mut self, text: &str, column: usize, row: usize, ink: Color) {
         let (font, height) = (FontWeight::Regular, self.density.raster());
@@ -94,6 +106,11 @@ impl Canvas {
         for character in text.chars().map(|c| if c == '\u{a0}' { ' ' } else { c }) {
             if character == '…' {
                 self.ellipsis(column, row, ink);
+                column += self.density.text_width();
+                continue;
+            }
+            if character == '↻' {
+                self.ring(column, row, ink);
                 column += self.density.text_width();
                 continue;
             }

@@ -1,6 +1,6 @@
 //! The call site of a stack: the innermost function outside of libraries, and the library function it called.
 
-use super::function_table::FunctionTable;
+use super::function_table::{FunctionTable, TableFrame};
 use crate::kinds::Class;
 use stackglass_profile::{Recording, StackId};
 use std::sync::Arc;
@@ -45,19 +45,26 @@ pub(crate) fn call_site_with_line(recording: &Recording, names: &FunctionTable, 
 
 /// The call site of a stack of `recording`, which `names` was made from.
 pub(crate) fn call_site(recording: &Recording, names: &FunctionTable, stack: StackId) -> CallSite {
+    let frames = || recording.stacks.walk(stack).flat_map(|location| names.frames(location).iter().rev());
+    // Threads of a library alone have no code of the reader's: there, the library's is taken.
+    let own = if frames().any(|frame| frame.own && !frame.start) {
+        |frame: &TableFrame| frame.own
+    } else {
+        |frame: &TableFrame| frame.class == Class::Own
+    };
     let name = |function: u32| names.functions[function as usize].name.clone();
     let mut callee: Option<u32> = None;
     for location in recording.stacks.walk(stack) {
         for frame in names.frames(location).iter().rev() {
-            match frame.class {
-                Class::Own => {
+            match own(frame) {
+                true => {
                     let line = &names.lines[frame.line as usize];
                     let line = (!line.file.is_empty())
                         .then(|| CallLine { file: line.file.clone(), line: line.line });
                     return CallSite { callee: callee.map(name), caller: Some(name(frame.function)), line };
                 }
-                _ if frame.start && callee.is_some() => {}
-                _ => callee = Some(frame.function),
+                false if frame.start && callee.is_some() => {}
+                false => callee = Some(frame.function),
             }
         }
     }

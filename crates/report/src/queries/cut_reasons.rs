@@ -66,8 +66,8 @@ pub(crate) const CUT_REASONS: &[CutReason] = &[
     reason(
         Cut::SHORT,
         "too short",
-        "in threads that ran for less than one --delay",
-        "a shorter --delay samples more of them",
+        "run in pieces of less than one --delay, between two samples",
+        "a shorter --delay samples more, but not what the kernel takes to switch threads",
     ),
     reason(Cut::BETWEEN_PROGRAMS, "start or end", "spent in the kernel to start or end programs", ""),
     reason(

@@ -2,6 +2,7 @@
 
 use crate::executors::{self, Executors};
 use crate::kinds::{self, Class};
+use crate::library_code::{OwnLines, is_library_code};
 use crate::queries::weight::Weight;
 use crate::text::short::in_brackets;
 use foldhash::HashMap;
@@ -56,7 +57,8 @@ pub(crate) struct TableFrame {
     pub function: FunctionNumber,
     pub line: LineNumber,
     pub class: Class,
-    /// It belongs to no standard library: its line is one that the reader may change.
+    /// It belongs to no standard library, and to no dependency in another language than Rust: its line is one that the reader
+    /// may change.
     pub own: bool,
     /// It may only start a program or thread.
     pub start: bool,
@@ -86,7 +88,7 @@ impl FunctionTable {
         let is_start_of_rust = |frame: &Frame| frame.func.starts_with("std::rt::lang_start");
         let rust = recording.has_rust()
             && (recording.info.delay.0 > 0 || recording.symbols.frames().iter().any(is_start_of_rust));
-        let mut names = Numbering::new(rust);
+        let mut names = Numbering::new(rust, OwnLines::from_recording(recording));
         let symbols = &recording.symbols;
         let frames: Vec<TableFrame> =
             symbols.frames().iter().map(|frame| names.shown(frame, &frame.module)).collect();
@@ -139,10 +141,12 @@ pub(crate) fn is_readers_own(frame: &Frame, rust: bool) -> bool {
         && Executors::from_frame(frame).is_none()
         && !kinds::is_library(frame)
         && !kinds::is_dependency(&frame.file)
+        && !is_library_code(frame)
 }
 
 struct Numbering {
     rust: bool,
+    own_lines: OwnLines,
     functions: Vec<Function>,
     lines: Vec<SourceLine>,
     /// By name and, for foreign functions, module.
@@ -152,10 +156,11 @@ struct Numbering {
 }
 
 impl Numbering {
-    fn new(rust: bool) -> Numbering {
+    fn new(rust: bool, own_lines: OwnLines) -> Numbering {
         let no_line = SourceLine { file: Arc::from(""), line: -1, own: Weight::default() };
         Numbering {
             rust,
+            own_lines,
             functions: Vec::new(),
             lines: vec![no_line],
             function_numbers: HashMap::default(),
@@ -216,7 +221,7 @@ impl Numbering {
         let nameless = recorder || frame.func.is_empty();
         let glue = executors::is_glue(frame);
         let inlined = frame.inlined;
-        let own = class == Class::Own && !kinds::is_cpp_library(frame);
+        let own = class == Class::Own && !is_library_code(frame) && !self.own_lines.is_dependency(frame);
         TableFrame { function, line, class, own, start, executor, glue, inlined, nameless, instance }
     }
 }

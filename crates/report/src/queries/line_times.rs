@@ -1,6 +1,7 @@
 //! The time of each source line, and the bytes that it allocated.
 
 use crate::kinds::{self, Class};
+use crate::library_code::{OwnLines, is_library_code};
 use crate::order;
 use crate::queries::allocations::allocator_frames::AllocatorFrames;
 use crate::queries::waits::Waits;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 pub(crate) struct Counted {
     /// Stacks that pass through it, each counted once.
     pub total: Weight,
-    /// Stacks that end in it, or in code of the standard or C library that it called.
+    /// Stacks that end in it, or in code of libraries that it called.
     pub own: Weight,
     /// Bytes allocated in it, or in code of an allocator or standard library that it called.
     pub bytes: u64,
@@ -163,10 +164,20 @@ struct NumberedLine {
     func: Arc<str>,
 }
 
+/// Whose line a frame is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// In no standard library, and in no dependency of another language than Rust.
+    Reader,
+    /// In such a dependency.
+    Dependency,
+    /// In a standard library, the C library, or a header that was installed with the system.
+    Library,
+}
+
 struct NumberedFrame {
     line: Option<u32>,
-    /// In neither the standard library nor the C library.
-    own: bool,
+    owner: Owner,
     /// Neither in an allocator nor in a standard library.
     allocates: bool,
 }
@@ -177,6 +188,7 @@ impl Numbering {
         let mut files: HashMap<&Arc<str>, u32> = HashMap::default();
         let mut lines: HashMap<(u32, i64), u32> = HashMap::default();
         let rust = recording.has_rust();
+        let own_lines = OwnLines::from_recording(recording);
         for frame in recording.symbols.frames() {
             let number = has_line(frame).then(|| {
                 let file = *files.entry(&frame.file).or_insert_with(|| {
@@ -188,9 +200,13 @@ impl Numbering {
                     numbering.lines.len() as u32 - 1
                 })
             });
-            let own = kinds::class(frame) == Class::Own;
+            let owner = match () {
+                () if kinds::class(frame) != Class::Own || is_library_code(frame) => Owner::Library,
+                () if own_lines.is_dependency(frame) => Owner::Dependency,
+                () => Owner::Reader,
+            };
             let allocates = kinds::is_allocation_site(frame, rust);
-            numbering.frames.push(NumberedFrame { line: number, own, allocates });
+            numbering.frames.push(NumberedFrame { line: number, owner, allocates });
         }
         numbering.numbers = lines;
         numbering
@@ -224,23 +240,25 @@ impl Numbering {
         frames.find_map(|frame| Some(&self.frames[frame as usize]).filter(|frame| frame.allocates))?.line
     }
 
-    /// The line that owns the time of a stack: that of the innermost frame outside of libraries. `None` if that line or the
-    /// whole stack is unknown.
+    /// The line that owns the time of a stack: that of the innermost frame outside of libraries and of dependencies in other
+    /// languages than Rust. Where there is none, that of the innermost dependency, or the innermost line. `None` if that line or
+    /// the whole stack is unknown.
     fn owner(&self, recording: &Recording, stack: StackId) -> Option<u32> {
-        let mut innermost = None;
+        let (mut innermost, mut dependency) = (None, None);
         for location in recording.stacks.walk(stack) {
             let frames = recording.symbols.frame_indices(location);
             if frames.is_empty() {
                 return None;
             }
             for frame in frames.iter().map(|frame| &self.frames[*frame as usize]) {
-                if frame.own {
-                    return frame.line;
+                match frame.owner {
+                    Owner::Reader => return frame.line,
+                    Owner::Dependency => dependency = dependency.or(frame.line),
+                    Owner::Library => innermost = innermost.or(frame.line),
                 }
-                innermost = innermost.or(frame.line);
             }
         }
-        innermost
+        dependency.or(innermost)
     }
 }
 

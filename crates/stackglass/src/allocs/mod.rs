@@ -36,6 +36,7 @@
 //! **Limits.** Allocations of C code do not pass through the program's allocator: `stackglass record --allocs -- ./program` sees
 //! them, and needs no change to the program. Under that command this module records nothing.
 
+pub(crate) mod clear_malloc_data;
 #[cfg(feature = "criterion")]
 mod measurement;
 mod options;

@@ -1,7 +1,7 @@
 //! Source lines with the time spent in them, or with another metric.
 //!
 //! The total of a line is the time of all stacks that pass through it, each counted once. Its own time is that of stacks
-//! that end in it, or in code of the standard or C library that it called. If allocations were recorded, a column has the bytes
+//! that end in it, or in library code that it called (see `library_code`). If allocations were recorded, a column has the bytes
 //! that each line allocated, directly or by a library that it called. The caller provides the sources: nothing here reads
 //! files.
 

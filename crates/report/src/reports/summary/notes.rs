@@ -5,8 +5,10 @@ use super::shares::{self, CONSIDERABLE, FROM_OUTSIDE, NOTICEABLE, is_complete};
 use super::{Summary, few_samples, poor_names, run_time_code, short_lives};
 use crate::order;
 use crate::queries::cpu_tree::CpuTree;
+use crate::queries::function_table::public_name;
 use crate::text::columns::wrap;
 use crate::text::numbers::{counted, duration_text, grouped, percent_text};
+use crate::text::short::last_name;
 use crate::text::style::{Line, Paint};
 use stackglass_profile::frame::file_name;
 use stackglass_profile::symbols::Language;
@@ -15,6 +17,8 @@ use std::collections::BTreeMap;
 
 /// Number of notes shown of a recording in a file, unless everything is.
 const SHOWN: usize = 2;
+/// From this share of CPU time on, the note on missing unwind tables names functions.
+const LARGE: f64 = 0.1;
 /// Lines of each note on a screen that has no room for more.
 const LINES: usize = 3;
 
@@ -119,9 +123,29 @@ fn language(recording: &Recording, sample: &Sample) -> Language {
     notes.filter(|note| Some(&note.module) == path).map(|note| note.language).next().unwrap_or_default()
 }
 
+/// The function at which a stack is cut.
+fn cut_in(recording: &Recording, sample: &Sample) -> Option<String> {
+    let (mut stack, mut outermost) = (sample.stack, None);
+    while let Some((caller, location)) = recording.stacks.frame(stack) {
+        (stack, outermost) = (caller, Some(location));
+    }
+    let name = recording.symbols.frames_of(outermost?).last().map(|frame| &frame.func)?;
+    (!name.is_empty()).then(|| sanitize(last_name(public_name(name))).into_owned())
+}
+
+/// The functions with the most time: `, such as memcpy and pow`.
+fn such_as(functions: BTreeMap<String, u64>) -> String {
+    let mut functions: Vec<(String, u64)> = functions.into_iter().collect();
+    functions
+        .sort_by(|(a, time_of_a), (b, time_of_b)| order::largest_first((*time_of_a, a), (*time_of_b, b)));
+    let names: Vec<String> = functions.into_iter().take(2).map(|(name, _)| name).collect();
+    if names.is_empty() { String::new() } else { format!(", such as {}", names.join(" and ")) }
+}
+
 fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
     let mut times: BTreeMap<Cut, u64> = BTreeMap::new();
     let mut compilers: BTreeMap<Language, u64> = BTreeMap::new();
+    let mut functions: BTreeMap<String, u64> = BTreeMap::new();
     // Generated code has a note of its own.
     let generating = run_time_code::processes(recording);
     for sample in awake(recording) {
@@ -131,6 +155,9 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
             *times.entry(cut).or_default() += sample.time.0;
             if cut == Cut::NO_RULE {
                 *compilers.entry(language(recording, sample)).or_default() += sample.time.0;
+                if let Some(function) = cut_in(recording, sample) {
+                    *functions.entry(function).or_default() += sample.time.0;
+                }
             }
         }
     }
@@ -143,6 +170,8 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
     times.sort_by(|(_, a), (_, b)| order::longest_first(*a, *b));
     let mut parts = Vec::new();
     times.retain(|(_, time)| *time as f64 >= all as f64 * CONSIDERABLE);
+    let without_rule = times.iter().find(|(cut, _)| *cut == Cut::NO_RULE).map_or(0, |(_, time)| *time);
+    let is_large = |cut: Cut| cut == Cut::NO_RULE && without_rule as f64 >= cpu as f64 * LARGE;
     for (cut, time) in times.iter().copied().take(3) {
         let (meaning, remedy) = match cut_reason(cut) {
             Some(reason) => (reason.meaning, reason.remedy),
@@ -150,13 +179,18 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
         };
         let flag = match compiler.filter(|_| cut == Cut::NO_RULE) {
             Some(Language::Rust) => "; compile with -C force-unwind-tables=yes",
+            // musl's own build turns them off.
+            Some(Language::C | Language::Unknown) if is_large(cut) => {
+                "; compile it with -fasynchronous-unwind-tables, which musl turns off"
+            }
             Some(Language::C) => "; compile with -fasynchronous-unwind-tables",
             _ => "",
         };
+        let where_cut = if is_large(cut) { such_as(std::mem::take(&mut functions)) } else { String::new() };
         let remedy = if remedy.is_empty() { String::new() } else { format!(" ({remedy}{flag})") };
         // The share of a single reason is that of all.
         let share = if times.len() == 1 { String::new() } else { percent_text(time, cpu) + " " };
-        parts.push(format!("{share}{meaning}{remedy}"));
+        parts.push(format!("{share}{meaning}{where_cut}{remedy}"));
     }
     let whole = shares::whole(recording);
     Some(format!("{} of {whole} has incomplete stacks: {}", percent_text(all, cpu), parts.join("; ")))

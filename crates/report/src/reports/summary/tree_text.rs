@@ -43,7 +43,7 @@ pub(super) fn lines(summary: &Summary, tree: &CpuTree<'_>, most: usize) -> Vec<L
         let text = match has_times(tree.recording) {
             _ if tree.recording.is_walltime() => "No task was seen.",
             // Nobody knows what the lost rest of the file had.
-            true if tree.recording.info.end.is_none() => "The file has no samples of CPU time.",
+            true if tree.recording.info.end.is_none() => "There are no samples of CPU time.",
             true => "No CPU time was sampled: nothing ran, or for less than one tick.",
             false => "No sample was taken on a CPU.",
         };
