@@ -325,7 +325,11 @@ impl<'a> Propagation<'a> {
         let layout = self.evidence.layouts.get(id);
         let value = layout.size;
         let begins_others = self.members.around(id, 0).next().is_some();
-        if begins_others || value == 0 || size / value < 2 || !is_size_of(size / value * value, size, exactness) {
+        if begins_others
+            || value == 0
+            || size / value < 2
+            || !is_size_of(size / value * value, size, exactness)
+        {
             return false;
         }
         match &layout.shape {
