@@ -119,6 +119,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<TaskDump> {
                 is_certain: from.flag()?,
             })
         })?,
+        read_at: None,
         pause: Nanos(from.number()?),
         remarks: from.list(|from| Some(from.text()?.to_string()))?,
     };
@@ -351,6 +352,9 @@ impl Decoder<'_> {
             waits: self.list(Self::target)?,
             has_no_waker: self.flag()?,
             waited: self.option(|from| Some(Nanos(from.number()?)))?,
+            unpolled: None,
+            fires_at: None,
+            header: None,
             thread: self.option(|from| {
                 Some(PollingThread {
                     tid: from.number()? as u32,
