@@ -462,6 +462,9 @@ mod tests {
             waits: waits.to_vec(),
             has_no_waker: true,
             waited: Some(Nanos(1)),
+            unpolled: None,
+            fires_at: None,
+            header: None,
             thread: Some(thread),
         };
         let holder = Holder {
@@ -488,6 +491,7 @@ mod tests {
             pools: vec![BlockingPool { busy: Some(512), queued: 30, is_exhausted: true }],
             locks: vec![lock],
             deadlocks: vec![Deadlock { tasks: vec![0, 1], via: vec![shared], is_certain: true }],
+            read_at: None,
             pause: Nanos(3),
             remarks: vec!["a remark".to_owned()],
         }
