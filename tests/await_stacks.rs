@@ -498,6 +498,30 @@ fn the_other_ends_are_named() {
     assert!(words.contains("whose sender is in task"), "{words}");
 }
 
+/// All of these tasks look the same at any two moments.
+#[test]
+fn tasks_that_nothing_polls_are_told_from_those_that_wait_in_the_same_place_again() {
+    let host = Host::start(&["polled"]);
+    let tasks: Value =
+        serde_json::from_str(&host.text(&["--for", "1s", "--json"])).expect("the output is JSON");
+    let wrong = host.wrong(&tasks);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let mut unpolled = Vec::new();
+    for group in tasks["groups"].as_array().expect("groups") {
+        let known = &group["unpolled"];
+        if !known.is_null() {
+            let time = known["time"].as_u64().expect("a time");
+            assert!((1_000_000_000..20_000_000_000).contains(&time), "{group}");
+            unpolled.extend(known["ids"].as_array().expect("ids").iter().filter_map(Value::as_u64));
+        }
+    }
+    unpolled.sort_unstable();
+    let rest = host.expected.iter().filter(|task| task.name == "rests").map(|task| task.id);
+    assert_eq!(unpolled, rest.collect::<Vec<_>>(), "{tasks}");
+    let text = host.text(&["--for", "1s"]);
+    assert!(text.contains("3 tasks waiting for at least 1."), "{text}");
+}
+
 #[test]
 fn tasks_that_wait_for_tasks_name_them() {
     let host = Host::start(&["leaves"]);
@@ -510,11 +534,52 @@ fn tasks_that_wait_for_tasks_name_them() {
         host.expected.iter().filter(|task| task.name == name).map(|task| task.id).collect::<Vec<_>>()
     };
     let named = [tasks("sleeper"), tasks("of_set")].concat();
+    // The chain of a `timeout` says so, and when it ends.
+    let hour = words.find("tokio::time::timeout::Timeout").map(|at| &words[at..]);
+    let hour = hour.and_then(|words| words.split("timer fires in ").nth(1)?.split(' ').next()?.parse().ok());
+    assert!(hour.is_some_and(|seconds: f64| (3500.0..=3600.0).contains(&seconds)), "{words}");
     assert_eq!(named.len(), 7);
     let words = words + " ";
     for id in named {
         assert!(words.contains(&format!("waits for task {id} ")), "{id}: {words}");
     }
+}
+
+/// The limit of a stack of services is on the chain of a request that waits for it, with the request that has the permit.
+#[test]
+fn requests_wait_for_limits_and_locks_of_their_services() {
+    let host = Host::start(&["services"]);
+    let tasks = host.tasks();
+    let wrong = host.wrong(&tasks);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let ids = |list: &Value| -> Vec<u64> {
+        list.as_array().expect("a list").iter().filter_map(Value::as_u64).collect()
+    };
+    let expected = |name: &str| -> Vec<u64> {
+        host.expected.iter().filter(|task| task.name == name).map(|task| task.id).collect()
+    };
+    let lock_of = |waiters: &[u64]| {
+        let locks = tasks["locks"].as_array().expect("locks").iter();
+        let mut of_these = locks.filter(|lock| ids(&lock["waiters"]) == waiters);
+        let lock = of_these.find(|lock| lock["kind"] != "Notify").unwrap_or_else(|| panic!("{tasks}"));
+        let holders = lock["holders"].as_array().expect("holders");
+        let holders = holders.iter().filter_map(|holder| holder["task"].as_u64()).collect::<Vec<_>>();
+        (lock["kind"].as_str().expect("a kind").to_owned(), holders)
+    };
+    let semaphore = |holders| ("Semaphore".to_owned(), holders);
+    assert_eq!(lock_of(&expected("limited")), semaphore(expected("handled")), "{tasks}");
+    // The same in a server: its tasks are those of the connections.
+    let groups = tasks["groups"].as_array().expect("groups");
+    let line = marked_lines()["sv_route"].to_string();
+    let is_in_route = |group: &&Value| stack_text(&group["stack"]).contains(&line);
+    let route = groups.iter().find(is_in_route).unwrap_or_else(|| panic!("{tasks}"));
+    let limited = groups.iter().find(|group| {
+        let stack = group["stack"].to_string();
+        stack.contains("ConcurrencyLimit") && stack.contains("handle_connection")
+    });
+    let limited = ids(&limited.unwrap_or_else(|| panic!("{tasks}"))["ids"]);
+    assert_eq!((ids(&route["ids"]).len(), limited.len()), (1, 2), "{tasks}");
+    assert_eq!(lock_of(&limited), semaphore(ids(&route["ids"])), "{tasks}");
 }
 
 #[test]

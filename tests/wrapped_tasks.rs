@@ -72,7 +72,8 @@ fn stack_text(stack: &[AwaitFrame]) -> String {
                 }
                 (AwaitPoint::Await(_), None) => rest,
                 (AwaitPoint::Leaf, _) => {
-                    format!("!{}", frame.function.rsplit("::").next().unwrap_or_default())
+                    let rest = if rest.is_empty() { String::new() } else { format!(">{rest}") };
+                    format!("!{}{rest}", frame.function.rsplit("::").next().unwrap_or_default())
                 }
                 (point, _) => format!("?{point:?}"),
             }

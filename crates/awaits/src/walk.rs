@@ -3,6 +3,7 @@
 mod branches;
 mod leaves;
 mod services;
+mod timers;
 
 use crate::futures::{Form, Part, form};
 use crate::needs::{Content, Kind, Needs, NodeId};
@@ -10,6 +11,7 @@ use crate::values::{Value, Values};
 use crate::walker::{AWAITED, Walker, is_box};
 use crate::{joins, names, opaque_futures, wrapper};
 use stackglass_layouts::Shape;
+use stackglass_profile::Nanos;
 use stackglass_profile::runtimes::{INSTRUMENTED, futures, is_generic, tokio};
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, WaitTarget};
 use std::cell::{Cell, RefCell};
@@ -25,6 +27,8 @@ pub(crate) struct Walked {
     pub stack: Vec<AwaitFrame>,
     pub waits: Vec<WaitTarget>,
     pub needs: Needs,
+    /// When the first timer fires for which it waits (CLOCK_MONOTONIC).
+    pub fires_at: Option<Nanos>,
     /// Addresses of the futures in our own wrappers.
     pub wrapped: Vec<u64>,
 }
@@ -35,6 +39,7 @@ struct Walk<'a, 'w> {
     left: Cell<u32>,
     waits: RefCell<Vec<WaitTarget>>,
     needs: RefCell<Needs>,
+    fires_at: Cell<Option<Nanos>>,
     wrapped: RefCell<Vec<u64>>,
 }
 
@@ -91,6 +96,7 @@ impl Walker<'_> {
             left: Cell::new(MOST_VALUES),
             waits: RefCell::default(),
             needs: RefCell::new(Needs::new()),
+            fires_at: Cell::new(None),
             wrapped: RefCell::default(),
         };
         let mut stack = Vec::new();
@@ -102,6 +108,7 @@ impl Walker<'_> {
             stack,
             waits: walk.waits.into_inner(),
             needs: walk.needs.into_inner(),
+            fires_at: walk.fires_at.get(),
             wrapped: walk.wrapped.into_inner(),
         }
     }
@@ -137,13 +144,7 @@ impl<'a> Walk<'a, '_> {
             return;
         }
         if is_generic(name, tokio::TIMEOUT) {
-            let (value, delay) = (values.field(value, "value"), values.field(value, "delay"));
-            // In tokio 1.54 it is an `Option`.
-            let delay = delay.and_then(|delay| self.unfinished(delay));
-            let place = self.open(place);
-            for part in [value, delay].into_iter().flatten() {
-                self.future(part, place, out);
-            }
+            self.timeout(value, self.open(place), out);
         } else if is_generic(name, futures::SHARED) {
             match opaque_futures::shared_future(values, value) {
                 Some(Ok(future)) => {
@@ -214,6 +215,9 @@ impl<'a> Walk<'a, '_> {
                     && let Some(service) = self.not_ready(value)
                 {
                     return self.waits_for_service(value, service, place, out);
+                }
+                if is_generic(&layout.name, tokio::TIMEOUT) {
+                    return self.timeout(value, self.in_part_of(&layout.name, place), out);
                 }
                 if let Some((kind, parts)) = joins::kind(&layout.name) {
                     return self.combination_of(value, kind, parts, place, out);

@@ -196,6 +196,7 @@ fn read(walker: &Walker<'_>, task: &WrappedTask, with_holdings: bool) -> Option<
             dumped.state = TaskState::Finished;
         }
     }
+    dumped.fires_at = walked.fires_at;
     (dumped.stack, dumped.waits) = (walked.stack, walked.waits);
     let holdings = with_holdings.then(|| (lock_guards::holdings(walker, future), walked.needs));
     Some((dumped, holdings, walked.wrapped))

@@ -95,6 +95,8 @@ pub mod tokio {
 
     /// A timer.
     pub const SLEEP: &str = "tokio::time::sleep::Sleep";
+    /// A moment.
+    pub const INSTANT: &str = "tokio::time::instant::Instant";
     /// `timeout`.
     pub const TIMEOUT_MODULE: &str = "tokio::time::timeout::";
     /// Its future.

@@ -4,6 +4,9 @@ use crate::Nanos;
 use crate::runtimes::tokio;
 use std::sync::Arc;
 
+/// Timers of more than ten years are not meant to fire: `sleep(Duration::MAX)` is one of thirty years.
+const NEVER: u64 = 10 * 365 * 86_400 * 1_000_000_000;
+
 /// The tasks of a process at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskDump {
@@ -21,6 +24,8 @@ pub struct TaskDump {
     pub locks: Vec<Lock>,
     /// Tasks that wait for each other.
     pub deadlocks: Vec<Deadlock>,
+    /// When they were read (CLOCK_MONOTONIC), where the process has the same clock. Not part of encoded dumps.
+    pub read_at: Option<Nanos>,
     /// How long the process was held up, ns.
     pub pause: Nanos,
     /// Remarks for the user.
@@ -41,6 +46,13 @@ impl TaskDump {
         let mut tasks: Vec<usize> = (0..self.tasks.len()).filter(blocks).collect();
         tasks.sort_by_key(|task| std::cmp::Reverse(polled_for(task)));
         tasks
+    }
+
+    /// How long it was until the first timer of a task fires, when the tasks were read. `None` if it waits for none, or for one that is
+    /// not meant to fire.
+    pub fn fires_in(&self, task: &DumpedTask) -> Option<Nanos> {
+        let left = task.fires_at?.0.saturating_sub(self.read_at?.0);
+        (left < NEVER).then_some(Nanos(left))
     }
 
     /// Number of tasks. Futures of `block_on` are none.
@@ -94,6 +106,12 @@ pub struct DumpedTask {
     pub has_no_waker: bool,
     /// How long it has waited, ns, as far as that is known.
     pub waited: Option<Nanos>,
+    /// How long it was not polled at least, ns, as far as that is known. Not part of encoded dumps.
+    pub unpolled: Option<Nanos>,
+    /// When the first timer fires for which it waits, as far as that is known (CLOCK_MONOTONIC). Not part of encoded dumps.
+    pub fires_at: Option<Nanos>,
+    /// Where its header is in the process, if it is a task of tokio. Each poll writes there. Not part of encoded dumps.
+    pub header: Option<u64>,
     /// The thread that polls it, or runs its function, as far as that is known.
     pub thread: Option<PollingThread>,
 }

@@ -72,7 +72,7 @@ pub async fn start_tasks() {
     let lock = Arc::new(RwLock::new(0));
     let (_, handle) = spawn_for_handle("", "rh>!JoinHandle", |handle| reads_then_waits(lock.clone(), handle));
     sleep(Duration::from_millis(50)).await;
-    start("", "wt>!Acquire", writes_with_timeout(lock.clone()));
+    start("", "wt>!Timeout>!Acquire", writes_with_timeout(lock.clone()));
     sleep(Duration::from_millis(50)).await;
     let _ = handle.send(spawn("", "rd2>!Acquire", reads(lock)));
 }

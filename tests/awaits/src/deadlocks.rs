@@ -16,7 +16,7 @@ pub async fn start_tasks() {
     // One of the two gives up after a time.
     let (c, d): (Shared, Shared) = Default::default();
     crate::start("patient", "patient>!Acquire", patient(c.clone(), d.clone()));
-    crate::start("impatient", "impatient>!Acquire", impatient(c, d));
+    crate::start("impatient", "impatient>!Timeout>!Acquire", impatient(c, d));
     // A task that holds a lock while it sleeps, and others that wait for it.
     let e: Shared = Arc::default();
     crate::start("holder", "holder>!Sleep", holder(e.clone()));

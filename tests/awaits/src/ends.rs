@@ -4,7 +4,7 @@
 
 use crate::{HOUR, start};
 use std::sync::Arc;
-use tokio::sync::{Barrier, Notify, Semaphore, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Barrier, Mutex, Notify, Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio::time::{Duration, sleep};
 
 /// Starts a task of each kind.
@@ -50,6 +50,22 @@ pub async fn start_tasks() {
     let (sender, receiver) = mpsc::channel(8);
     start("self.actor", "e_serve>e_reply>!Receiver", serves(receiver, sender.clone()));
     start("waits.actor", "e_ask>e_reply>!Receiver", asks(sender));
+    // These look like it, and are none: another task serves the queue as well, a timer ends the wait, another task has taken the
+    // request, or has the other queue.
+    let (sender, receiver) = mpsc::channel(8);
+    let receiver = Arc::new(Mutex::new(receiver));
+    start("free.shared", "e_ask_shared>e_reply>!Receiver", asks_with(sender, Arc::clone(&receiver)));
+    start("serves.shared", "e_has>!Sleep", has(receiver));
+    let (sender, receiver) = mpsc::channel(8);
+    start("free.timer", "e_ask_timer>(e_reply>!Receiver,!Sleep)", asks_or_ends(receiver, sender));
+    let (sender, receiver) = mpsc::channel(8);
+    let (own, own_receiver) = mpsc::channel::<Request>(8);
+    start("free.taken", "e_ask_other>e_reply>!Receiver", asks_other(own_receiver, own, sender));
+    start("serves.taken", "e_taken>!Sleep", takes(receiver));
+    let (sender, receiver) = mpsc::channel(8);
+    let (own, own_receiver) = mpsc::channel::<Request>(8);
+    start("free.second", "e_ask_other>e_reply>!Receiver", asks_other(own_receiver, own, sender));
+    start("serves.second", "e_has>!Sleep", has(receiver));
     let permits = Arc::new(Semaphore::new(2));
     start("self.permits", "e_permits>!Acquire", needs_two(Arc::clone(&permits)));
     start("self.permits", "e_permits>!Acquire", needs_two(permits));
@@ -126,6 +142,36 @@ async fn serves(mut receiver: mpsc::Receiver<Request>, own: mpsc::Sender<Request
         let value = ask(&own).await; // @e_serve
         let _ = request.0.send(value.unwrap_or(0));
     }
+}
+
+async fn asks_with<T>(sender: mpsc::Sender<Request>, receiver: T) {
+    ask(&sender).await; // @e_ask_shared
+    drop(receiver);
+}
+
+async fn asks_or_ends(mut receiver: mpsc::Receiver<Request>, own: mpsc::Sender<Request>) {
+    tokio::select! { // @e_ask_timer
+        _ = ask(&own) => {}
+        () = sleep(HOUR) => {}
+    }
+    receiver.recv().await;
+}
+
+/// It serves one queue, and asks another.
+async fn asks_other(
+    mut receiver: mpsc::Receiver<Request>,
+    own: mpsc::Sender<Request>,
+    other: mpsc::Sender<Request>,
+) {
+    ask(&other).await; // @e_ask_other
+    receiver.recv().await;
+    drop(own);
+}
+
+async fn takes(mut receiver: mpsc::Receiver<Request>) {
+    let request = receiver.recv().await;
+    sleep(HOUR).await; // @e_taken
+    drop(request);
 }
 
 async fn needs_two(permits: Arc<Semaphore>) {

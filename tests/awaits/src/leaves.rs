@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 /// Starts a task of each kind.
 pub async fn start_tasks() {
-    start("timeout", "th>(!JoinHandle,!Sleep)", waits_for_a_time(sleeper()));
+    start("timeout", "th>!Timeout>!JoinHandle", waits_for_a_time(sleeper()));
     start("join_all", "jah>(!JoinHandle,!JoinHandle)", waits_for_all(vec![sleeper(), sleeper()]));
     start("unordered", "fuh>(!JoinHandle,!JoinHandle)", waits_for_any(vec![sleeper(), sleeper()]));
     start("join_set", "jsh>!PollFn", waits_for_set());

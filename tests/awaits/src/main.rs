@@ -4,7 +4,8 @@
 //! starts many, `awaits scattered N K` with K KiB after each, `awaits busy N` tasks that never rest, `awaits churn` tasks that end
 //! at once, `awaits deadlock` tasks that wait for each other, `awaits cycles` more of them, `awaits branches` those with several
 //! branches, `awaits leaves` tasks that wait for tasks, `awaits ends` tasks that wait for what others have, `awaits selects` tasks that wait in `select!`, `awaits holds` tasks that
-//! hold locks in many ways, `awaits hang` a server in which all requests wait for one, `awaits bare` a task of a library without
+//! hold locks in many ways, `awaits polled` tasks that are polled again and again or not at all, `awaits services` requests to
+//! stacks of services, `awaits hang` a server in which all requests wait for one, `awaits bare` a task of a library without
 //! debug information, `awaits block KIND` tasks whose polls last. The last line is
 //! `READY`.
 //!
@@ -42,9 +43,13 @@ mod never_rest;
 #[cfg(feature = "wrapped")]
 mod own;
 #[cfg(not(feature = "wrapped"))]
+mod polled;
+#[cfg(not(feature = "wrapped"))]
 mod scattered;
 #[cfg(not(feature = "wrapped"))]
 mod selects;
+#[cfg(not(feature = "wrapped"))]
+mod services;
 mod shapes;
 mod waits;
 
@@ -135,6 +140,10 @@ fn main() {
             ["selects"] => selects::start_tasks().await,
             #[cfg(not(feature = "wrapped"))]
             ["hang"] => hang::serve().await,
+            #[cfg(not(feature = "wrapped"))]
+            ["services"] => services::start_tasks().await,
+            #[cfg(not(feature = "wrapped"))]
+            ["polled"] => polled::start_tasks(),
             #[cfg(not(feature = "wrapped"))]
             ["branches"] => branches::start_tasks().await,
             #[cfg(not(feature = "wrapped"))]

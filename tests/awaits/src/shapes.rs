@@ -342,7 +342,7 @@ pub async fn all() {
     start("select_all", "sa>(slp>!Sleep,ntf>!Notified)", selects_all(notify.clone()));
     held_locks().await;
     start("join_handle", "jh>!JoinHandle", joins_handle(tokio::spawn(sleeps())));
-    start("timeout", "to>slp>!Sleep", with_timeout());
+    start("timeout", "to>!Timeout>slp>!Sleep", with_timeout());
     start("map", "map>slp>!Sleep", mapped());
     start("then", "then>ntf>!Notified", after(notify.clone()));
     start("boxed", "bx>slp>!Sleep", boxed(sleeps().boxed()));

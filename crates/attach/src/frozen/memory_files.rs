@@ -16,6 +16,8 @@ pub(super) struct MemoryFiles(Arc<RwLock<Files>>);
 
 #[derive(Clone, Debug)]
 struct Files {
+    /// The thread by which they were opened.
+    tid: u32,
     memory: Arc<File>,
     /// Which pages there are (`pagemap`), if that can be read.
     pages: Option<Arc<File>>,
@@ -26,13 +28,13 @@ impl MemoryFiles {
     pub(super) fn open(tid: u32) -> io::Result<MemoryFiles> {
         let pages = File::open(format!("/proc/{tid}/pagemap")).ok().map(Arc::new);
         let memory = Arc::new(File::open(format!("/proc/{tid}/mem"))?);
-        Ok(MemoryFiles(Arc::new(RwLock::new(Files { memory, pages }))))
+        Ok(MemoryFiles(Arc::new(RwLock::new(Files { tid, memory, pages }))))
     }
 
     /// Opens it for writing as well.
     pub(super) fn open_writable(tid: u32) -> io::Result<MemoryFiles> {
         let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{tid}/mem"))?;
-        Ok(MemoryFiles(Arc::new(RwLock::new(Files { memory: Arc::new(file), pages: None }))))
+        Ok(MemoryFiles(Arc::new(RwLock::new(Files { tid, memory: Arc::new(file), pages: None }))))
     }
 
     /// Continues with the files of another process with the same memory, in all clones.
@@ -43,6 +45,16 @@ impl MemoryFiles {
 
     fn files(&self) -> Files {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The thread whose memory this is now.
+    pub(super) fn tid(&self) -> u32 {
+        self.files().tid
+    }
+
+    /// Where the kernel says which pages there are (`pagemap`), if that can be read.
+    pub(super) fn page_map(&self) -> Option<Arc<File>> {
+        self.files().pages
     }
 
     /// Copies what the memory holds now.

@@ -34,6 +34,7 @@ mod stop;
 mod task;
 mod traced;
 mod tracer;
+mod unwritten;
 mod user_code;
 mod working_set;
 

@@ -26,6 +26,11 @@ pub(super) fn note(pid: u32) {
     created.push_back(Created { pid, at: monotonic() });
 }
 
+/// Whether a task with this id was noted.
+pub(super) fn is_noted(pid: u32) -> bool {
+    CREATED.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|task| task.pid == pid)
+}
+
 /// Whether this process has created the process `pid`, which began at `start` (CLOCK_MONOTONIC, ns), as a frozen copy or to
 /// make one. Such a process never runs.
 pub fn is_own_copy(pid: u32, start: u64) -> bool {

@@ -61,6 +61,7 @@ pub(super) fn add(process: &Process<'_>, walker: &Walker<'_>, found: &mut Found)
             name: walked.stack.first().map_or_else(|| "".into(), |frame| frame.function.clone()),
             stack: walked.stack,
             waits: walked.waits,
+            fires_at: walked.fires_at,
             ..DumpedTask::default()
         });
     }

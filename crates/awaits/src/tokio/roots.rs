@@ -75,6 +75,7 @@ pub(super) fn task(tid: u32, walked: Walked) -> DumpedTask {
         name,
         stack: walked.stack,
         waits: walked.waits,
+        fires_at: walked.fires_at,
         ..DumpedTask::default()
     }
 }

@@ -49,13 +49,24 @@ pub(super) fn add(
     if let Some(future) = future {
         found.claim(walker.values, future, &walked.wrapped);
     }
-    let Walked { stack, waits, needs, .. } = walked;
+    let Walked { stack, waits, needs, fires_at, .. } = walked;
     if let Some(future) = readable.filter(|_| found.with_holdings) {
         let free = walker.headers.free(walker.values, header);
         found.hold(walker, future, free.map(|free| (free, header)), needs);
     }
     let name = future.map_or(type_name, |future| name_of(walker, future, &stack));
     let has_no_waker = state == TaskState::Waiting && runtime.is_some() && cell.has_no_waker(walker.values);
-    let task = DumpedTask { id, runtime, state, name, stack, waits, has_no_waker, ..DumpedTask::default() };
-    found.dump.tasks.push(task);
+    let header = Some(header);
+    found.dump.tasks.push(DumpedTask {
+        id,
+        runtime,
+        state,
+        name,
+        stack,
+        waits,
+        has_no_waker,
+        header,
+        fires_at,
+        ..DumpedTask::default()
+    });
 }

@@ -34,6 +34,7 @@ pub(super) fn task(
         },
         name: name.unwrap_or_else(|| UNKNOWN.into()),
         source: AwaitSource::RootName,
+        header: Some(header),
         ..DumpedTask::default()
     })
 }

@@ -45,6 +45,7 @@ impl Walk<'_, '_> {
     /// A future in which there is no coroutine: its own type.
     pub(super) fn leaf(&self, value: Value, place: Place<'_>) -> AwaitFrame {
         let values = self.values();
+        self.note_timer(Some(value));
         let is_known = form(values.layouts, value.type_id) == Form::Leaf;
         // Those of other libraries may have anything, also by reference.
         let is_of_tokio = place.within.starts_with(tokio::CRATE) && place.is_own;

@@ -6,6 +6,7 @@
 //! `select!` is one wait. If one of its branches alone is inside an `async` function of the program's own code, or else of any code,
 //! the task waits for that, and the others, such as a signal to shut down, only cut it short. Otherwise the wait is that for the first of the branches.
 
+use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, DumpedTask, TaskState};
 use stackglass_profile::{AwaitKind, AwaitLocation};
 use std::sync::Arc;
@@ -47,7 +48,12 @@ pub(crate) fn stacks(task: &DumpedTask) -> Vec<AwaitStack> {
     let mut open: Vec<(Vec<AwaitLocation>, &AwaitFrame, f64)> = Vec::new();
     branches(&root, &task.stack, 1.0, &mut open, &mut found);
     while let Some((mut path, future, share)) = open.pop() {
-        path.extend(frames_of(future));
+        // The stack of a thread has no such frame either.
+        let is_passed =
+            *future.function == *tokio::TIMEOUT && !future.children.is_empty() && !path.is_empty();
+        if !is_passed {
+            path.extend(frames_of(future));
+        }
         match future.children.is_empty() {
             true => found.push(AwaitStack { frames: path, share }),
             false if future.is_race && future.children.len() > 1 => match only_branch(&future.children) {

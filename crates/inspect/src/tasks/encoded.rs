@@ -119,6 +119,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<TaskDump> {
                 is_certain: from.flag()?,
             })
         })?,
+        read_at: None,
         pause: Nanos(from.number()?),
         remarks: from.list(|from| Some(from.text()?.to_string()))?,
     };
@@ -351,6 +352,9 @@ impl Decoder<'_> {
             waits: self.list(Self::target)?,
             has_no_waker: self.flag()?,
             waited: self.option(|from| Some(Nanos(from.number()?)))?,
+            unpolled: None,
+            fires_at: None,
+            header: None,
             thread: self.option(|from| {
                 Some(PollingThread {
                     tid: from.number()? as u32,
@@ -458,6 +462,9 @@ mod tests {
             waits: waits.to_vec(),
             has_no_waker: true,
             waited: Some(Nanos(1)),
+            unpolled: None,
+            fires_at: None,
+            header: None,
             thread: Some(thread),
         };
         let holder = Holder {
@@ -484,6 +491,7 @@ mod tests {
             pools: vec![BlockingPool { busy: Some(512), queued: 30, is_exhausted: true }],
             locks: vec![lock],
             deadlocks: vec![Deadlock { tasks: vec![0, 1], via: vec![shared], is_certain: true }],
+            read_at: None,
             pause: Nanos(3),
             remarks: vec!["a remark".to_owned()],
         }

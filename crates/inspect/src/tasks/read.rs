@@ -11,10 +11,12 @@ use stackglass_layouts::Wanted;
 use stackglass_process_view::core_image::CoreImage;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::{ProcessView, Threads};
-use stackglass_profile::task_dump::{TaskDump, TaskState};
+use stackglass_procfs::clock;
+use stackglass_profile::task_dump::{DumpedTask, TaskDump, TaskState};
 use stackglass_profile::{Module, Nanos};
 use stackglass_symbols::Options;
 use std::collections::BTreeMap;
+use std::fs;
 use std::time::{Duration, Instant};
 
 /// How tasks are read.
@@ -26,6 +28,8 @@ pub struct TasksOptions {
     pub interrupt_calls: bool,
     /// How types are found.
     pub symbols: Options,
+    /// How long it is watched at least which tasks are not polled. The copy lives as long.
+    pub watch: Duration,
     /// How long others that trace the process are waited for, if not as long as usual.
     pub wait: Option<Duration>,
 }
@@ -54,18 +58,41 @@ pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
     if let Some(pool) = &pool {
         pool.read_into(&mut wrapped);
     }
+    let (copied, read_at) = (Instant::now(), clock::monotonic());
     let wrapped: Vec<WrappedTask> = wrapped.into_values().collect();
     let image = core_image::from_frozen(&process);
     let Dumped { mut dump, modules, files, mut polled, polls } = dump(&image, &wrapped, &options.symbols);
     complete::check(&process, pid, TasksError::Ended, TasksError::CopyEnded)?;
     let mut pause = if options.stop { start.elapsed() } else { process.pause().whole };
+    std::thread::sleep(options.watch.saturating_sub(copied.elapsed()));
+    add_unpolled(&mut dump, &process, copied);
     drop((image, process));
     pause += long_poll::check_again(pid, &modules, &mut polled, &polls);
+    dump.read_at = has_this_clock(pid).then_some(Nanos(read_at));
     dump.pause = Nanos(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
     if !polled.is_empty() {
         polling_threads::add(&mut dump, &polled, &modules, &files, &options.symbols);
     }
     Ok(dump)
+}
+
+/// Whether times of a process are those of this one: a container may have a clock of its own.
+fn has_this_clock(pid: u32) -> bool {
+    let clock = |of: &str| fs::read_link(format!("/proc/{of}/ns/time")).ok();
+    clock("self") == clock(&pid.to_string())
+}
+
+/// Says of tasks that waited at the time of the copy how long they were not polled since then. A poll begins with a word in the
+/// task's header, so a header that was not written is one of a task that still waits in the same place.
+fn add_unpolled(dump: &mut TaskDump, process: &FrozenProcess, copied: Instant) {
+    let elapsed = Nanos(u64::try_from(copied.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let waiting = |task: &&mut DumpedTask| task.state == TaskState::Waiting;
+    let headers: Vec<u64> = dump.tasks.iter_mut().filter(waiting).filter_map(|task| task.header).collect();
+    let unwritten = process.unwritten(&headers);
+    for task in dump.tasks.iter_mut().filter(waiting) {
+        let is_unpolled = task.header.is_some_and(|header| unwritten.contains(&header));
+        task.unpolled = is_unpolled.then_some(elapsed);
+    }
 }
 
 /// What was read from the process while it did not run.

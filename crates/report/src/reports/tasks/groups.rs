@@ -23,6 +23,8 @@ pub struct TaskGroup<'a> {
     pub thread: Option<&'a PollingThread>,
     /// The longest wait of one of them, as far as it is known.
     pub waited: Option<Nanos>,
+    /// How long all of them were not polled at least. `None` if that is not known of one of them.
+    pub unpolled: Option<Nanos>,
     /// The tasks, by index.
     pub tasks: Vec<usize>,
 }
@@ -37,7 +39,7 @@ type ThreadKey<'a> = (Vec<(&'a str, i64)>, [bool; 3]);
 pub fn groups(dump: &TaskDump) -> Vec<TaskGroup<'_>> {
     let mut found: BTreeMap<Key<'_>, TaskGroup<'_>> = BTreeMap::new();
     for (index, task) in dump.tasks.iter().enumerate() {
-        let DumpedTask { state, name, stack, source, waited, .. } = task;
+        let DumpedTask { state, name, stack, source, waited, unpolled, .. } = task;
         let thread = task.thread.as_ref();
         let new = || TaskGroup {
             state: *state,
@@ -46,11 +48,13 @@ pub fn groups(dump: &TaskDump) -> Vec<TaskGroup<'_>> {
             source: *source,
             thread,
             waited: None,
+            unpolled: *unpolled,
             tasks: Vec::new(),
         };
         let of_thread = thread.map(key_of);
         let group = found.entry((*state, name, stack, *source, of_thread)).or_insert_with(new);
         group.waited = group.waited.max(*waited);
+        group.unpolled = group.unpolled.min(*unpolled);
         group.tasks.push(index);
     }
     let mut groups: Vec<TaskGroup<'_>> = found.into_values().collect();

@@ -1,7 +1,7 @@
 //! Tasks for programs, as documented in `docs/json.md`.
 
 use super::groups::{TaskGroup, groups};
-use super::text::group_name;
+use super::text::{group_name, timers};
 use super::threads::JsonThread;
 use super::{origins, threads};
 use crate::text::json::{self, InLine, Rows};
@@ -51,9 +51,18 @@ struct Group<'a> {
     stack: InLine<Stack<'a>>,
     source: &'static str,
     waited: Option<u64>,
+    unpolled: Option<Unpolled>,
+    fires_in: Option<[u64; 2]>,
     given_names: Vec<&'a str>,
     created: Vec<Place<'a>>,
     thread: Option<JsonThread<'a>>,
+}
+
+/// Tasks that are known not to have been polled for some time, ns.
+#[derive(Serialize)]
+struct Unpolled {
+    time: u64,
+    ids: Vec<u64>,
 }
 
 /// Where tasks were created.
@@ -165,6 +174,8 @@ impl<'a> Group<'a> {
             stack: InLine(Stack(group.stack)),
             source: origins::source_word(group.source),
             waited: group.waited.map(|time| time.0),
+            unpolled: Unpolled::from_group(dump, group),
+            fires_in: timers(dump, group).map(|(first, last)| [first.0, last.0]),
             given_names: origins::given_names(dump, group),
             created: origins::created(dump, group)
                 .into_iter()
@@ -172,6 +183,15 @@ impl<'a> Group<'a> {
                 .collect(),
             thread: threads::json(dump, group),
         }
+    }
+}
+
+impl Unpolled {
+    fn from_group(dump: &TaskDump, group: &TaskGroup<'_>) -> Option<Unpolled> {
+        let known = |task: &usize| Some((dump.tasks[*task].unpolled?.0, dump.tasks[*task].id));
+        let known: Vec<(u64, u64)> = group.tasks.iter().filter_map(known).collect();
+        let time = known.iter().map(|(time, _)| *time).min()?;
+        Some(Unpolled { time, ids: known.into_iter().map(|(_, id)| id).collect() })
     }
 }
 

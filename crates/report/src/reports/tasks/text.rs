@@ -9,10 +9,10 @@ use crate::text::columns::{cut_left, wrap};
 use crate::text::numbers::{counted, duration_text, grouped, pause_text};
 use crate::text::short::{last_name, short_function};
 use crate::text::style::{Line, Paint};
-use stackglass_profile::sanitize;
 use stackglass_profile::task_dump::{
     AsyncRuntime, AwaitFrame, AwaitPoint, Deadlock, Holder, Lock, SharedKind, TaskDump, TaskState, WaitTarget,
 };
+use stackglass_profile::{Nanos, sanitize};
 use std::io::{self, Write};
 
 /// Most groups of the short report.
@@ -400,6 +400,8 @@ pub(super) fn write_group(
             line.plain(format!(" {}", state.word()));
             if let Some(waited) = group.waited {
                 line.plain(format!(" for up to {}", duration_text(waited.0)));
+            } else if let Some(unpolled) = group.unpolled.filter(|time| is_long(*time)) {
+                line.plain(format!(" for at least {}", duration_text(unpolled.0)));
             }
         }
     }
@@ -419,9 +421,60 @@ pub(super) fn write_group(
         }
     }
     write_frames(text, group.stack, "", out)?;
+    if group.waited.is_none() && group.unpolled.is_none() {
+        write_unpolled(text, dump, group, out)?;
+    }
+    write_timers(text, dump, group, out)?;
     threads::write_thread(text, dump, group, out)?;
     origins::write(text, dump, group, out)?;
     waits::write(text, dump, group, out)
+}
+
+/// Whether it is worth a word that tasks were not polled for this time. Each reading takes some of it.
+fn is_long(unpolled: Nanos) -> bool {
+    unpolled >= Nanos(1_000_000_000)
+}
+
+/// `3 of 12 tasks wait for at least 5.00 s (ids 4, 7, 9)`: those of a group of which it is known.
+fn write_unpolled(
+    text: &TasksText,
+    dump: &TaskDump,
+    group: &TaskGroup<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let known = |task: &&usize| dump.tasks[**task].unpolled.is_some_and(is_long);
+    let tasks: Vec<usize> = group.tasks.iter().filter(known).copied().collect();
+    let Some(time) = tasks.iter().filter_map(|task| dump.tasks[*task].unpolled).min() else { return Ok(()) };
+    let ids: Vec<u64> = tasks.iter().map(|task| dump.tasks[*task].id).collect();
+    let (some, all) = (grouped(tasks.len() as u64), grouped(group.tasks.len() as u64));
+    let verb = if tasks.len() == 1 { "waits" } else { "wait" };
+    let (time, ids) = (duration_text(time.0), ids_text(&ids, text.everything));
+    note(text, &format!("{some} of {all} tasks {verb} for at least {time} ({ids})"), out)
+}
+
+/// `timer fires in 3.02 s`, `timers fire in 3.02 s to 60.0 s`: the first timers of the tasks of a group.
+fn write_timers(
+    text: &TasksText,
+    dump: &TaskDump,
+    group: &TaskGroup<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Some((first, last)) = timers(dump, group) else { return Ok(()) };
+    let (first, last) = (duration_text(first.0), duration_text(last.0));
+    match first == last {
+        true if group.tasks.len() == 1 => note(text, &format!("timer fires in {first}"), out),
+        true => note(text, &format!("timers fire in {first}"), out),
+        false => note(text, &format!("timers fire in {first} to {last}"), out),
+    }
+}
+
+/// When the first timers of the tasks of a group fire: the first of them, and the last.
+pub(super) fn timers(dump: &TaskDump, group: &TaskGroup<'_>) -> Option<(Nanos, Nanos)> {
+    let times = group.tasks.iter().filter_map(|task| dump.fires_in(&dump.tasks[*task]));
+    times.fold(None, |all, time| {
+        let (first, last) = all.unwrap_or((time, time));
+        Some((time.min(first), time.max(last)))
+    })
 }
 
 /// `note: …`, for each remark.
