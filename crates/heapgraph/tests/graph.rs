@@ -255,6 +255,30 @@ fn the_value_of_an_arc_may_have_no_size() {
 
 /// 0 is of unknown layout, and has a word with the address of everything else. The others are boxes: 1 is held by a static
 /// variable, 2 by 3, which nothing holds, and nothing is known of the owner of 4.
+/// The entries of a table lie behind the array without a bound that its struct ends in.
+#[test]
+fn what_lies_behind_a_value_holds_its_blocks() {
+    let mut layouts = Layouts::default();
+    let number = push(&mut layouts, "size_t", 8, Shape::Plain);
+    let table = structure(&mut layouts, "table", 16, &[("count", 0, number), ("used", 8, number)]);
+    let contents =
+        [(64, Some(BlockType::One(table))), (24, Some(BlockType::One(table))), (32, None), (32, None)];
+    let words = [
+        (BASE, block(0)),
+        (BASE + 8, block(1)),
+        (block(0) + 48, block(2)),
+        // No more than the allocator adds.
+        (block(1) + 16, block(3)),
+    ];
+    let (graph, totals) =
+        graph_of(&layouts, &contents, &words, &[root(RootKind::ThreadLocal, "T", BASE..BASE + 16)]);
+    let unreachable = format!("{UNREACHABLE} -> 3");
+    let mut found = edges(&graph, 4);
+    found.retain(|edge| *edge != unreachable);
+    assert_eq!(found, ["T -> 0", "T -> 1", "0 -> 2"]);
+    assert_eq!(totals.unreached_blocks, 1);
+}
+
 #[test]
 fn a_word_of_an_unknown_block_holds_nothing_that_has_its_owners() {
     let mut layouts = Layouts::default();

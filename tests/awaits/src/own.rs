@@ -27,7 +27,10 @@ fn stack_text(stack: &[AwaitFrame]) -> String {
                 false => format!("{line}>{rest}"),
             },
             AwaitPoint::Await(_) => rest,
-            AwaitPoint::Leaf => format!("!{}", frame.function.rsplit("::").next().unwrap_or_default()),
+            AwaitPoint::Leaf => {
+                let rest = if rest.is_empty() { String::new() } else { format!(">{rest}") };
+                format!("!{}{rest}", frame.function.rsplit("::").next().unwrap_or_default())
+            }
             point => format!("?{point:?}").replace(' ', "_"),
         }
     };

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// A signal without a request file belongs to the last request file if it comes this soon after it.
 const LATE_SIGNAL: Duration = Duration::from_millis(50);
+/// The signal of a request file that was seen before it comes within this time, also on a busy machine.
+const OWN_SIGNAL: Duration = Duration::from_secs(2);
 
 /// The receiver of one peek's result.
 #[derive(Clone, Debug, Default)]
@@ -66,12 +68,14 @@ pub struct RequestQueue {
     pid: u32,
     folder: PathBuf,
     last: Option<Instant>,
+    /// Request files that were seen before their signal.
+    ahead: usize,
 }
 
 impl RequestQueue {
     /// The requests to process `pid`.
     pub fn new(pid: u32) -> RequestQueue {
-        RequestQueue { pid, folder: folder(), last: None }
+        RequestQueue { pid, folder: folder(), last: None, ahead: 0 }
     }
 
     /// Responders for this number of new requests, oldest first.
@@ -80,12 +84,22 @@ impl RequestQueue {
             return Vec::new();
         }
         let mut found = self.take();
-        let late = self.last.is_some_and(|last| last.elapsed() < LATE_SIGNAL);
+        let requests = requests as usize;
+        let age = self.last.map(|last| last.elapsed());
+        if age.is_none_or(|age| age >= OWN_SIGNAL) {
+            self.ahead = 0;
+        }
         if !found.is_empty() {
             self.last = Some(Instant::now());
         }
-        if requests as usize > found.len() && !(found.is_empty() && late) {
-            found.insert(0, Responder::stderr());
+        if let Some(without_file) = requests.checked_sub(found.len()).filter(|signals| *signals > 0) {
+            let are_late = found.is_empty() && age.is_some_and(|age| age < LATE_SIGNAL);
+            if !are_late && without_file > self.ahead {
+                found.insert(0, Responder::stderr());
+            }
+            self.ahead = self.ahead.saturating_sub(without_file);
+        } else {
+            self.ahead += found.len() - requests;
         }
         found
     }
@@ -128,7 +142,7 @@ mod tests {
     use crate::peeks::request::{PeekRequest, ResponseEnd};
 
     fn questions(folder: &Path, pid: u32) -> RequestQueue {
-        RequestQueue { pid, folder: folder.to_owned(), last: None }
+        RequestQueue { pid, folder: folder.to_owned(), last: None, ahead: 0 }
     }
 
     #[test]
@@ -176,6 +190,19 @@ mod tests {
         both[1].finish(false);
         second.read_more().unwrap();
         assert_eq!(second.end(), Some(ResponseEnd::CutShort));
+    }
+
+    #[test]
+    fn the_signal_of_a_request_that_was_seen_before_may_come_late() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("questions");
+        let _requests =
+            [(); 2].map(|()| PeekRequest::in_folder(&folder, 7, &PeekOptions::default()).unwrap());
+        let mut all = questions(&folder, 7);
+        assert_eq!(all.receive(1).len(), 2, "the second signal is on its way");
+        std::thread::sleep(2 * LATE_SIGNAL);
+        assert!(all.receive(1).is_empty());
+        assert!(matches!(&all.receive(1)[..], [one] if one.is_stderr()), "one more signal");
     }
 
     #[test]

@@ -313,7 +313,7 @@ impl<'a> Propagation<'a> {
             fits(layouts, BlockType::One(id), Extent::default(), size, exactness)
                 && layouts.get(id).shape != Shape::Plain
         };
-        let around = self.members.around(id, offset);
+        let around = self.members.around(id, offset).filter(|_| !self.members.is_common_base(id));
         let mut found = Some(id).filter(|_| offset == 0).into_iter().chain(around).filter(|id| fills(*id));
         let Some(first) = found.next() else { return Values::None };
         if found.all(|other| other == first) { Values::One(first) } else { Values::Several }
