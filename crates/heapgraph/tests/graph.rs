@@ -279,6 +279,32 @@ fn what_lies_behind_a_value_holds_its_blocks() {
     assert_eq!(totals.unreached_blocks, 1);
 }
 
+/// An array of C++ may begin with the number of its elements. An owner leads behind it.
+#[test]
+fn an_owner_of_a_counted_array_holds_its_block() {
+    let mut layouts = Layouts::default();
+    let word = push(&mut layouts, "long", 8, Shape::Plain);
+    let element = structure(&mut layouts, "app::Element", 16, &[("value", 0, word), ("next", 8, word)]);
+    let name = "alloc::boxed::Box<app::Element, alloc::alloc::Global>";
+    let owner = push(&mut layouts, name, 8, Shape::Pointer { target: Some(element) });
+    let words = [
+        (BASE, block(0) + 8),
+        (block(0), 3),
+        // Five elements do not fit, and one leaves too much.
+        (BASE + 8, block(1) + 8),
+        (block(1), 5),
+        (BASE + 16, block(2) + 8),
+        (block(2), 1),
+    ];
+    let roots = [0, 8, 16]
+        .map(|at| Root { type_id: Some(owner), ..root(RootKind::Static, "X", BASE + at..BASE + at + 8) });
+    let (graph, totals) = graph_of(&layouts, &[(56, None), (56, None), (56, None)], &words, &roots);
+    let mut found = edges(&graph, 3);
+    found.retain(|edge| edge.starts_with('X'));
+    assert_eq!(found, ["X -> 0", "X -> 1?", "X -> 2?"]);
+    assert_eq!(totals.unreached_blocks, 2);
+}
+
 #[test]
 fn a_word_of_an_unknown_block_holds_nothing_that_has_its_owners() {
     let mut layouts = Layouts::default();

@@ -339,8 +339,13 @@ impl<'a> Propagation<'a> {
                 let is_linked = fields.iter().any(|field| {
                     matches!(self.evidence.layouts.get(field.type_id).shape, Shape::Pointer { target: Some(target) } if target == id)
                 });
+                // Any block of pointers looks like an array of tables of functions.
+                let is_any = fields.iter().all(|field| {
+                    let shape = &self.evidence.layouts.get(field.type_id).shape;
+                    matches!(shape, Shape::Pointer { target: None })
+                });
                 let has_pointers = self.references.has_pointers(BlockType::One(id));
-                !is_linked && (has_pointers || value >= LEAST_STRUCT)
+                !is_linked && !is_any && (has_pointers || value >= LEAST_STRUCT)
             }
             _ => false,
         }

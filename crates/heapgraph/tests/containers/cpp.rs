@@ -21,7 +21,6 @@ fn structures(level: &str) -> BTreeSet<String> {
 fn edges_of_a_cpp_program_are_those_that_it_knows() {
     let names = structures("-O0");
     for name in [
-        "counted",
         "deque.chunks[0]",
         "fixed[1]",
         "list",

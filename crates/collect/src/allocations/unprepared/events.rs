@@ -5,6 +5,7 @@
 //! events.
 
 use super::UnpreparedError;
+use super::calls::Callee;
 use super::functions::{Function, Place};
 use crate::perf_sampler::online;
 use foldhash::{HashMap, HashSet};
@@ -31,11 +32,11 @@ const MOST_EVENTS: usize = 1 << 16;
 /// An event happened.
 pub(super) enum Happened<'a> {
     /// A function was called.
-    Entered(Function, Call),
+    Entered(Callee, Call),
     /// A function has returned.
-    Left(Function, Call),
+    Left(Callee, Call),
     /// The stack in the entry of a function, which stands for so many calls.
-    Sampled { function: Function, weight: u64, record: Record<'a> },
+    Sampled { callee: Callee, weight: u64, record: Record<'a> },
     /// So many records of calls were lost. Lost stacks make the others stand for more.
     Lost { calls: u64 },
 }
@@ -59,7 +60,7 @@ pub(super) struct Events {
     cpus: Vec<u32>,
     functions: Vec<Defined>,
     /// What the events of calls are about, by their numbers.
-    moments: HashMap<u64, (Function, Moment)>,
+    moments: HashMap<u64, (Callee, Moment)>,
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
     // Last: definitions outlive their events.
     _uprobes: Uprobes,
@@ -68,6 +69,7 @@ pub(super) struct Events {
 /// The definitions of a function.
 struct Defined {
     place: Place,
+    callee: Callee,
     entry: u64,
     /// `None` for `free`, which returns nothing.
     leave: Option<u64>,
@@ -92,7 +94,8 @@ impl Events {
                 Function::Free => None,
                 _ => Some(define(offset, Moment::Return)?),
             };
-            functions.push(Defined { place, entry, leave });
+            let callee = Callee { function: place.function, number: functions.len() as u32 };
+            functions.push(Defined { place, callee, entry, leave });
         }
         let main = process::living_thread(pid).ok_or(UnpreparedError::Gone(pid))?;
         let moments = functions.iter().flat_map(|defined| [Some(defined.entry), defined.leave]);
@@ -126,9 +129,7 @@ impl Events {
             |defined, wakeup| {
                 let both = [(Some(defined.entry), Moment::Entry), (defined.leave, Moment::Return)];
                 let opened = both.into_iter().filter_map(|(event, moment)| Some((event?, moment)));
-                opened
-                    .map(|(event, moment)| (each_call(event, wakeup), (defined.place.function, moment)))
-                    .collect()
+                opened.map(|(event, moment)| (each_call(event, wakeup), (defined.callee, moment))).collect()
             },
             |id, about| {
                 moments.insert(id, about);
@@ -283,12 +284,12 @@ fn refused(error: io::Error) -> UnpreparedError {
     UnpreparedError::Events(PerfRefused::new(error))
 }
 
-fn call<'a>(raw: Raw<'a>, moments: &HashMap<u64, (Function, Moment)>) -> Option<Happened<'a>> {
+fn call<'a>(raw: Raw<'a>, moments: &HashMap<u64, (Callee, Moment)>) -> Option<Happened<'a>> {
     let call = Call::parse(raw)?;
-    let (function, moment) = *moments.get(&call.event)?;
+    let (callee, moment) = *moments.get(&call.event)?;
     Some(match moment {
-        Moment::Entry => Happened::Entered(function, call),
-        Moment::Return => Happened::Left(function, call),
+        Moment::Entry => Happened::Entered(callee, call),
+        Moment::Return => Happened::Left(callee, call),
     })
 }
 
@@ -297,7 +298,7 @@ fn stack<'a>(raw: Raw<'a>, functions: &[Defined], weight: u64) -> Option<Happene
     let What::Sample(sample) = &record.what else { return None };
     let pc = sample.registers.as_ref()?.pc();
     let defined = functions.iter().find(|defined| defined.place.address == pc)?;
-    Some(Happened::Sampled { function: defined.place.function, weight, record })
+    Some(Happened::Sampled { callee: defined.callee, weight, record })
 }
 
 fn lost<'a>(raw: Raw<'a>) -> Option<Happened<'a>> {

@@ -231,12 +231,12 @@ impl State {
                 self.lost_calls += calls;
                 return;
             }
-            Happened::Sampled { function, weight, record } => {
+            Happened::Sampled { callee, weight, record } => {
                 let What::Sample(sample) = &record.what else { return };
                 if record.pid == self.pid
                     && let Some(stack) = self.image.stack_of_caller(sample, record.at, recorder)
                 {
-                    self.calls.sample(record.tid, SampledCall { function, stack, weight });
+                    self.calls.sample(record.tid, SampledCall { callee, stack, weight });
                 }
                 return;
             }
@@ -245,12 +245,12 @@ impl State {
             {
                 return;
             }
-            Happened::Entered(function, call) => {
+            Happened::Entered(callee, call) => {
                 self.entered += 1;
-                (self.calls.enter(call.tid, function, call.arguments), call.tid, call.at)
+                (self.calls.enter(call.tid, callee, call.arguments), call.tid, call.at)
             }
-            Happened::Left(function, call) => {
-                (self.calls.leave(call.tid, function, call.result), call.tid, call.at)
+            Happened::Left(callee, call) => {
+                (self.calls.leave(call.tid, callee, call.result), call.tid, call.at)
             }
         };
         match outcome {

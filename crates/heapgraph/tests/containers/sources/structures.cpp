@@ -64,12 +64,6 @@ struct Node {
 
 using Unique = std::unique_ptr<int>;
 
-// The number of elements stands before an array of these.
-struct Destroyed {
-    int number = 0;
-    ~Destroyed() { number = 1; }
-};
-
 static const std::string long_text(int number) { return "text that needs a block: " + std::to_string(number); }
 
 struct App {
@@ -91,7 +85,6 @@ struct App {
     std::unique_ptr<Base> base;
     std::unique_ptr<Other> second_base;
     std::unique_ptr<int[]> array;
-    std::unique_ptr<Destroyed[]> counted;
     std::shared_ptr<Derived> shared;
     std::shared_ptr<Derived> shared_again;
     std::weak_ptr<Derived> weak;
@@ -153,7 +146,6 @@ static App *build()
     app->base = std::make_unique<Derived>();
     app->second_base = std::make_unique<Derived>();
     app->array = std::make_unique<int[]>(10);
-    app->counted = std::make_unique<Destroyed[]>(10);
     app->shared = std::make_shared<Derived>();
     app->shared_again = app->shared;
     app->weak = app->shared;
@@ -264,7 +256,6 @@ int main()
     print(dynamic_cast<const Derived &>(*app->second_base));
     owns(app, dynamic_cast<const Derived *>(app->second_base.get()));
     owns(app, app->array.get());
-    owns(app, app->counted.get());
     edge("refers", app, app->shared.get());
     owns(app, app->shared.get());
     edge("weak", app, app->shared.get());

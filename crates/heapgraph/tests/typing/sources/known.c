@@ -84,6 +84,12 @@ struct image {
     struct point *corner;
 };
 
+// A table of functions, which is said to begin blocks of pointers of any kind.
+struct functions {
+    void (*start)(void);
+    void (*stop)(void);
+};
+
 struct value {
     int kind;
     union {
@@ -94,6 +100,7 @@ struct value {
 };
 
 static struct value *values;
+struct functions *tables[5];
 static struct list_head jobs = {&jobs, &jobs}, colors = {&colors, &colors};
 struct object *objects[33];
 static struct table names;
@@ -195,6 +202,12 @@ int main(void) {
         objects[n] = calloc(3, sizeof *objects[n]);
         for (int m = 0; m < 3; m++) objects[n][m] = (struct object){"other", n, m};
         say(objects[n], "-nothing");
+    }
+    for (int n = 0; n < 5; n++) {
+        void **words = calloc(4, sizeof *words);
+        for (int m = 0; m < 4; m++) words[m] = strdup("text");
+        tables[n] = (struct functions *)words;
+        say(words, "-nothing");
     }
     for (int n = 0; n < 60; n++) {
         struct value *value = calloc(1, sizeof *value);
