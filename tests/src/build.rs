@@ -88,8 +88,11 @@ pub fn host_with(name: &str, language: Language, flags: &[&str]) -> PathBuf {
     if program.exists() {
         return program;
     }
-    // Tests run in parallel: compile to a unique name, which the first finished test renames.
-    let own = folder.join(format!("{name}.{}", std::process::id()));
+    // Tests run in parallel: compile in an own folder, as rustc has further files beside its output. The first finished test links
+    // its program to the common name.
+    let own_folder = folder.join(format!("making.{}", std::process::id()));
+    std::fs::create_dir_all(&own_folder).expect("the target folder can be written");
+    let own = own_folder.join(name);
     let mut command = Command::new(compiler);
     command.args(usual).arg(&source).arg("-o").arg(&own).args(flags);
     let output = command.output().unwrap_or_else(|error| panic!("{compiler} cannot be started: {error}"));
@@ -98,6 +101,6 @@ pub fn host_with(name: &str, language: Language, flags: &[&str]) -> PathBuf {
     if let Err(error) = std::fs::hard_link(&own, &program) {
         assert!(program.exists(), "{} cannot be made: {error}", program.display());
     }
-    std::fs::remove_file(&own).expect("an own file can be removed");
+    std::fs::remove_dir_all(&own_folder).expect("an own folder can be removed");
     program
 }
