@@ -73,6 +73,11 @@ impl Graph {
         self.merged(true)
     }
 
+    /// Whether a box has the mark of [`Graph::by_function_without_recursion`].
+    pub fn has_folded_recursion(&self) -> bool {
+        self.frames().iter().any(|frame| frame.func.ends_with(RECURSIVE))
+    }
+
     fn merged(&self, folds: bool) -> Graph {
         let keys = self.function_keys();
         let (nodes, parents, own) = (self.nodes(), self.parents(), self.own());
@@ -282,6 +287,7 @@ mod tests {
             ]
         );
         assert_eq!(folded.own().iter().sum::<u64>(), 100);
+        assert!(folded.has_folded_recursion() && !graph.has_folded_recursion());
         assert_eq!(told(&lines().by_function_without_recursion()), told(&lines().by_function()));
     }
 

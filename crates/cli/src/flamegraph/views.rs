@@ -211,7 +211,7 @@ fn still(flags: &Flags, graph: Graph, format: Format) -> Graph {
     let graph = match (by_function, flags.recur) {
         (true, None) => {
             let folded = graph.by_function_without_recursion();
-            if folded.frames().iter().any(|frame| frame.func.ends_with(" ↻")) {
+            if folded.has_folded_recursion() {
                 message::print("calls by a function itself (↻) are part of its box; --recur off draws each");
             }
             folded

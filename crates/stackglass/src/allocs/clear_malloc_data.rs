@@ -1,4 +1,4 @@
-//! Forgetting allocations from inside the program, whoever records them.
+//! A program forgets its own allocations, whether the crate or the command records them.
 
 use stackglass_heap::own_recording::is_delegated;
 use stackglass_wire::CLEAR_ALLOCATIONS_FILE;

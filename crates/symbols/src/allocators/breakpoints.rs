@@ -5,6 +5,7 @@
 //!
 //! Source: arch/x86/kernel/uprobes.c, `branch_setup_xol_ops` and `push_setup_xol_ops`.
 
+use super::takeover::leads_into;
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
     Register,
@@ -59,9 +60,8 @@ fn is_carried_out(instruction: &Instruction) -> bool {
 
 /// Whether a jump of the function itself leads behind its start, and no farther than `end`: a breakpoint there would count a call twice.
 fn is_reached_by_jump(code: &[u8], end: u64) -> bool {
-    Decoder::with_ip(64, code, 0, DecoderOptions::NONE)
-        .into_iter()
-        .any(|instruction| (1..=end).contains(&instruction.near_branch_target()))
+    let mut instructions = Decoder::with_ip(64, code, 0, DecoderOptions::NONE).into_iter();
+    instructions.any(|instruction| leads_into(&instruction, &(0..end + 1)))
 }
 
 #[cfg(test)]

@@ -146,12 +146,7 @@ fn never_enters(code: &Code<'_, '_>, function: &Range<u64>, replaced: &Range<u64
     for instruction in decoder {
         match instruction.flow_control() {
             _ if instruction.is_invalid() => return false,
-            FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch | FlowControl::Call => {
-                let target = instruction.near_branch_target();
-                if target > replaced.start && target < replaced.end {
-                    return false;
-                }
-            }
+            _ if leads_into(&instruction, replaced) => return false,
             // A jump through a slot leaves the function. Through a table of cases it may lead anywhere.
             FlowControl::IndirectBranch if !is_through_slot(&instruction) => return false,
             FlowControl::XbeginXabortXend => return false,
@@ -159,6 +154,12 @@ fn never_enters(code: &Code<'_, '_>, function: &Range<u64>, replaced: &Range<u64
         }
     }
     true
+}
+
+/// Whether an instruction is a jump or call into a range of addresses, but not to its beginning.
+pub(super) fn leads_into(instruction: &Instruction, range: &Range<u64>) -> bool {
+    let target = instruction.near_branch_target();
+    target > range.start && target < range.end
 }
 
 fn is_through_slot(instruction: &Instruction) -> bool {
