@@ -120,7 +120,7 @@ pub(crate) fn check_mask(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64
         // A thread may run in the kernel for long without answering, so the checks become rarer.
         pending.check_mask_at = pending.ran.saturating_mul(2);
         let Some(signal) = signal::installed() else { return };
-        if parts.folder.blocks(thread.header.tid, signal) != Some(true) {
+        if parts.folder.holds_back(thread.header.tid, signal) != Some(true) {
             return;
         }
         pending.is_blocked = true;
@@ -137,7 +137,9 @@ pub(crate) fn check_overdue(parts: &mut Parts, index: SlotIndex, now: u64) {
     if now.saturating_sub(pending.sent) < ANSWER_DUE {
         return;
     }
-    if signal::installed().and_then(|signal| parts.folder.blocks(thread.header.tid, signal)) == Some(false) {
+    if signal::installed().and_then(|signal| parts.folder.holds_back(thread.header.tid, signal))
+        == Some(false)
+    {
         // The thread has had no CPU, or is in a call that cannot be interrupted.
         shared.count(Counter::TimedOut);
         pending.sent = now;

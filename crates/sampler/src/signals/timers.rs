@@ -33,6 +33,8 @@ const MANY_TURNS: u64 = 6;
 const TOO_MANY: u64 = 7;
 /// From so much CPU time without a stack on, timers are opened anew: the kernel refuses signals of who has changed the user, ns.
 const REOPENED: u64 = 100_000_000;
+/// A thread that holds back its signal for so long blocks it, ns of CPU time.
+const LONG_BLOCKED: u64 = 5_000_000;
 /// A thread that ends without a stack for so long ends in a system call, ns of CPU time.
 const LONG_CALL: u64 = 20_000_000;
 /// Mailboxes that are kept ready for handlers: in the first tick, each CPU may need eight.
@@ -89,7 +91,7 @@ fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
         stacks: SAME_PERIOD,
         silent: 0,
         check_at: delay * 2,
-        seems_blocked: false,
+        seems_blocked: None,
         is_blocked: false,
         ran_at: tick,
         releases: MaskReleases::default(),
@@ -129,11 +131,13 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
     set_pace(parts, index);
     let thread = parts.threads.get(index);
     let Some(timers) = &mut thread.timers else { return };
-    if timers.silent >= timers.check_at || timers.seems_blocked {
-        let seems_blocked = parts.folder.blocks(thread.header.tid, signal) == Some(true);
-        // If the thread had been in the handler at the last observation, its stack would have come.
-        let is_blocked = seems_blocked && timers.seems_blocked;
-        timers.seems_blocked = seems_blocked;
+    if timers.silent >= timers.check_at || timers.seems_blocked.is_some() {
+        let holds_back = parts.folder.holds_back(thread.header.tid, signal) == Some(true);
+        let since = *timers.seems_blocked.get_or_insert(timers.silent);
+        // In the handler of one timer, a thread holds back the signal of the other. It would have left it meanwhile.
+        let is_blocked =
+            holds_back && (timers.is_blocked || timers.silent.saturating_sub(since) >= LONG_BLOCKED);
+        timers.seems_blocked = holds_back.then_some(since);
         if is_blocked && !timers.is_blocked {
             shared.count(Counter::Blocked);
             thread.ever_blocked = true;
@@ -141,7 +145,7 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
         timers.is_blocked = is_blocked;
         if timers.silent >= timers.check_at {
             timers.check_at = timers.silent.saturating_mul(2);
-            if !seems_blocked && timers.silent >= REOPENED {
+            if !holds_back && timers.silent >= REOPENED {
                 shared.count(Counter::TimedOut);
                 let silent = *timers;
                 close(&mut thread.timers, shared.guest);
@@ -166,7 +170,7 @@ pub(crate) fn heard(parts: &mut Parts, index: SlotIndex, is_frequent: bool) {
     let Some(timers) = &mut parts.threads.get(index).timers else { return };
     let period = if timers.is_restless { delay.max(RESTLESS_PERIOD) } else { delay };
     (timers.silent, timers.check_at) = (0, period * 2);
-    timers.seems_blocked &= timers.is_blocked;
+    timers.seems_blocked = timers.is_blocked.then_some(0);
     timers.stacks += u32::from(is_frequent);
     set_pace(parts, index);
 }

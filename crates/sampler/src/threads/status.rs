@@ -32,10 +32,15 @@ impl Confinement {
     }
 }
 
-/// The mask of blocked signals, from the line `SigBlk:` of a status file.
-pub fn blocked_signals(status: &[u8]) -> Option<u64> {
-    let mask = line_of(status, b"SigBlk:")?;
-    hexadecimal(mask.strip_prefix(b"0x").unwrap_or(mask))
+/// The signals that a thread holds back: sent to it, and blocked by it. Signals to the whole process are not among them.
+///
+/// A thread in the handler of a signal blocks it as well, but that signal is not pending any more.
+pub fn held_signals(status: &[u8]) -> Option<u64> {
+    let mask = |name| {
+        let mask = line_of(status, name)?;
+        hexadecimal(mask.strip_prefix(b"0x").unwrap_or(mask))
+    };
+    Some(mask(b"SigPnd:")? & mask(b"SigBlk:")?)
 }
 
 /// The value of the line that begins with `name`.
@@ -48,9 +53,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks_are_read() {
-        assert_eq!(blocked_signals(b"Name:\tx\nSigBlk:\t0000000000400000\nSigIgn:\t0\n"), Some(1 << 22));
-        assert_eq!(blocked_signals(b"Name:\tx\n"), None);
+    fn a_signal_that_was_delivered_is_not_held_back() {
+        let held = |pending: &str| {
+            let status = format!(
+                "Name:\tx\nSigPnd:\t{pending}\nShdPnd:\t400000\nSigBlk:\t0000000000400000\nSigIgn:\t0\n"
+            );
+            held_signals(status.as_bytes())
+        };
+        assert_eq!(held("0000000000600000"), Some(1 << 22));
+        assert_eq!(held("0000000000000000"), Some(0), "in the handler");
+        assert_eq!(held_signals(b"Name:\tx\nSigPnd:\t0\n"), None);
     }
 
     #[test]
