@@ -73,6 +73,22 @@ fn questions_about_a_type() {
     let json = of(&["--path-to", "Job", "--json"]);
     let path = "[\"(static data) app\",\"app::QUEUE\",\".jobs\"]";
     assert!(json.ends_with(&format!("\"path\":{path},\n\"paths\":[\n{path}\n]}}\n")), "{json}");
+    let blocks = of(&["--type", "Job", "--addresses", "--rows", "2"]);
+    let expected = "\
+Job
+alive     500 blocks, 32.0 kB of their own, 32.0 kB with all that only they hold
+
+retained     own        address  path
+ 32.0 kB    64 B           0xc0  (static data) app → app::QUEUE → .jobs
+ 31.9 kB    64 B           0xd0  (static data) app → app::QUEUE → .jobs → .next
+498 more blocks: --all shows them
+";
+    assert_eq!(blocks, expected);
+    assert_eq!(
+        place.stdout_of(&["heap", "show", "parts", "--type", "Job", "--addresses", "--rows", "2"]),
+        expected
+    );
+    assert!(of(&["--type", "Child", "--addresses"]).ends_with("    96 B    40 B           0xb0  leaked?\n"));
     let fails = |name: &str| {
         let output = place.run(["heap", "show", "app.heapsnapshot", "--type", name]);
         assert_eq!(output.status.code(), Some(125));

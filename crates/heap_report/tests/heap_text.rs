@@ -351,8 +351,11 @@ fn json_is_as_documented() {
         heap.allocated_by(lost, "app::lose", 7);
         heap
     };
-    let graph = small().graph();
+    let mut graph = small().graph();
+    graph.addresses = (0..graph.len() as u64).map(|row| if row < 4 { 0 } else { row * 16 - 16 }).collect();
     let answers = HeapAnswers::new(&graph);
+    let texts = answers.type_answer("(string)", 5).unwrap();
+    let blocks = answers.blocks_of_type("(string)", 5).unwrap();
     let answer = answers.type_answer("[String]", 5).unwrap();
     let mut later = small();
     later.object(3, "more", "[String]", 192);
@@ -361,6 +364,7 @@ fn json_is_as_documented() {
     let written = [
         written(|out| heap::write_show_json(&answers, out)),
         written(|out| heap::write_type_json(&answer, out)),
+        written(|out| heap::write_blocks_json(&texts, &blocks, out)),
         written(|out| heap::write_path_json(&answer, out)),
         written(|out| heap::write_retainers_json(&answer, out)),
         written(|out| heap::write_growth_json(&sums, &growth(&sums), out)),

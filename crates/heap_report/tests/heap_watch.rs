@@ -160,6 +160,31 @@ fn slow(number: u32) -> HeapGraph {
     heap.graph()
 }
 
+/// Two blocks more in each second copy: one that nothing leads to, and one that a list holds.
+fn in_bursts(number: u32) -> HeapGraph {
+    let mut heap = Maker::new();
+    let statics = heap.root(ROOT, "(static data)");
+    let app = heap.root(statics, "app");
+    let mut at = heap.root(app, "LIST");
+    let unreachable = heap.root(ROOT, UNREACHABLE);
+    for index in 0..=number / 2 {
+        at = heap.object(at, "next", "Node", 16);
+        let lost = heap.node(NodeKind::Object, "Request", 300);
+        heap.element(unreachable, lost, index);
+    }
+    heap.graph()
+}
+
+/// The list may be a cache that becomes full.
+#[test]
+fn what_is_lost_now_and_then_is_a_likely_leak() {
+    let watch = watched(5, in_bursts);
+    let grown = watch.grown();
+    let leaks: Vec<_> = rows(&grown).iter().map(|row| (row.0.clone(), row.2, row.3)).collect();
+    assert_eq!(leaks, [("Request".into(), true, 2), ("Node".into(), false, 2)]);
+    assert!(text(&watch, &grown, 80).contains("\nGrew in each of 4 steps, or lost: likely leaks\n"));
+}
+
 #[test]
 fn steps_become_longer_with_time() {
     for copies in 2..100 {

@@ -105,6 +105,9 @@ pub struct HeapGraph {
     pub unused: Vec<u32>,
     /// Of each node: the number of blocks that it stands for, at least 1. Empty if no node stands for several.
     pub members: Vec<u32>,
+    /// Of each node: the address of its block; 0 for a root, and for a group of blocks. Empty if addresses are unknown, or if
+    /// nothing asked for them.
+    pub addresses: Vec<u64>,
     /// Of each node: the stack that allocated it. Empty if no stacks are known.
     pub allocated_by: Vec<AllocationStack>,
     /// The stacks that allocated nodes.

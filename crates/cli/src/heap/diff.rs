@@ -5,6 +5,7 @@ use super::table_flags::TableFlags;
 use crate::failure::{Failure, Outcome};
 use crate::input::is_stream;
 use clap::Args;
+use stackglass_files::heapsnapshot::ReadOptions;
 use stackglass_heap_report::answers::growth::{HeapSums, growth};
 use stackglass_heap_report::reports;
 use std::io::{BufWriter, Write};
@@ -48,7 +49,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let mut snapshots = Vec::new();
     for file in &files {
         // One graph at a time is in memory.
-        snapshots.push(HeapSums::new(&open::read(file, &progress)?));
+        snapshots.push(HeapSums::new(&open::read(file, ReadOptions::default(), &progress)?));
     }
     refuse_other_units(&files, &snapshots)?;
     let rows = growth(&snapshots);

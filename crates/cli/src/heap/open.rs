@@ -5,14 +5,14 @@ use crate::failure::Failure;
 use crate::input::is_stream;
 use crate::terminal::Layout;
 use indicatif::{ProgressBar, ProgressStyle};
-use stackglass_files::heapsnapshot;
+use stackglass_files::heapsnapshot::{self, ReadOptions};
 use stackglass_profile::heap_graph::HeapGraph;
 use stackglass_profile::sanitize;
 use std::path::Path;
 use std::time::Duration;
 
 /// Reads a snapshot, or standard input for `-`.
-pub(super) fn read(path: &Path, progress: &Progress) -> Result<HeapGraph, Failure> {
+pub(super) fn read(path: &Path, options: ReadOptions, progress: &Progress) -> Result<HeapGraph, Failure> {
     let (path, name) = match is_stream(path) {
         true => (Path::new("/dev/stdin"), "standard input".to_owned()),
         false => (path, path.display().to_string()),
@@ -35,8 +35,8 @@ pub(super) fn read(path: &Path, progress: &Progress) -> Result<HeapGraph, Failur
     };
     progress.step(&step);
     let graph = match stored {
-        Some(stored) => heapsnapshot::read_stored(&stored.recording, &stored.snapshot),
-        None => heapsnapshot::read(path),
+        Some(stored) => heapsnapshot::read_stored_with(&stored.recording, &stored.snapshot, options),
+        None => heapsnapshot::read_with(path, options),
     };
     graph.map_err(Failure::new)
 }

@@ -4,6 +4,7 @@ use super::open::{self, Progress};
 use super::table_flags::TableFlags;
 use crate::failure::{Failure, Outcome};
 use clap::Args;
+use stackglass_files::heapsnapshot::ReadOptions;
 use stackglass_heap_report::answers::{HeapAnswers, TypeAnswer, TypeSize};
 use stackglass_heap_report::{HeapText, reports};
 use stackglass_profile::sanitize;
@@ -15,6 +16,8 @@ const EXAMPLES: &str = "\
 Examples:
   stackglass heap show app.heapsnapshot
   stackglass heap show app.heapsnapshot --type Session       all about a type
+  stackglass heap show app.heapsnapshot --type Session --addresses
+                                              each block, for gdb's `p *(Session*)0x…`
   stackglass heap show app.heapsnapshot --path-to Session    why is it alive?
   stackglass heap show app.heapsnapshot --retainers Session  by type and field
   stackglass heap show app.heapsnapshot --json | jq '.types[0]'
@@ -48,6 +51,10 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "TYPE", group = "answer")]
     retainers: Option<String>,
 
+    /// Show each block of the type of --type with its address, for a debugger
+    #[arg(long, requires = "of_type")]
+    addresses: bool,
+
     #[command(flatten)]
     table: TableFlags<10>,
 }
@@ -57,7 +64,7 @@ const NAMED: usize = 4;
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let progress = Progress::new();
-    let graph = open::read(&flags.file, &progress)?;
+    let graph = open::read(&flags.file, ReadOptions { addresses: flags.addresses }, &progress)?;
     progress.step("searching for what holds what");
     let answers = HeapAnswers::new(&graph);
     let name = flags.of_type.as_ref().or(flags.path_to.as_ref()).or(flags.retainers.as_ref());
@@ -67,6 +74,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     match (&answer, flags.table.json) {
         (None, true) => reports::write_show_json(&answers, &mut text)?,
         (None, false) => text_for(flags).show(&answers, &mut text)?,
+        (Some(answer), json) if flags.addresses => blocks(flags, &answers, answer, json, &mut text)?,
         (Some(answer), json) => of_type(flags, answer, json, &mut text)?,
     }
     drop(progress);
@@ -74,6 +82,29 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     out.write_all(&text)?;
     out.flush()?;
     Ok(0)
+}
+
+/// The blocks of a type.
+fn blocks(
+    flags: &Flags,
+    answers: &HeapAnswers<'_>,
+    answer: &TypeAnswer,
+    json: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    let text = text_for(flags);
+    let most = if json { usize::MAX } else { text.most_rows() };
+    let Some(blocks) = answers.blocks_of_type(&answer.alive.name, most) else {
+        return Err(Failure::new(format!(
+            "{} has no addresses: `stackglass heap take` writes them, and --heap-at of `stackglass run` and `record`",
+            flags.file.display()
+        )));
+    };
+    match json {
+        true => reports::write_blocks_json(answer, &blocks, out)?,
+        false => text.blocks(answer, &blocks, out)?,
+    }
+    Ok(())
 }
 
 fn of_type(flags: &Flags, answer: &TypeAnswer, json: bool, out: &mut Vec<u8>) -> std::io::Result<()> {

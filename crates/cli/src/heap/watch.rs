@@ -29,9 +29,10 @@ The process is copied now and then, as by `heap take`. Only sums of a copy are
 kept, and no file is left. Ctrl-C ends the watch and prints what has grown: by
 type, by size where the type is unknown, and by the path that holds it.
 
-What grew in each step from copy to copy is a likely leak. A table that has
-doubled, or a cache that has become full, grew in some of them. At most nine
-copies are compared: steps become longer the longer the watch takes.
+What grew in each step from copy to copy is a likely leak, and so is what
+nothing leads to, if it never shrank. A table that has doubled, or a cache that
+has become full, grew in some steps. At most nine copies are compared: steps
+become longer the longer the watch takes.
 
 Copies are farther apart than asked for if the process would stand still for
 more than 1 % of the time.";

@@ -1,5 +1,6 @@
 //! Heap snapshots inside recordings, so that time, allocations and heap of one run stay together.
 
+use super::ReadOptions;
 use super::error::HeapSnapshotError;
 use super::read::single;
 use crate::atomic_write::write_atomically_with_mode;
@@ -43,7 +44,19 @@ pub fn stored_snapshots(recording: &Path) -> Result<Vec<StoredSnapshot>, HeapSna
 /// # Errors
 /// If it cannot be read or is damaged.
 pub fn read_stored(recording: &Path, snapshot: &StoredSnapshot) -> Result<HeapGraph, HeapSnapshotError> {
-    read_bytes(&open(recording)?, snapshot).map_err(|fault| fault.in_file(recording))
+    read_stored_with(recording, snapshot, ReadOptions::default())
+}
+
+/// As [`read_stored`], with options.
+///
+/// # Errors
+/// As [`read_stored`].
+pub fn read_stored_with(
+    recording: &Path,
+    snapshot: &StoredSnapshot,
+    options: ReadOptions,
+) -> Result<HeapGraph, HeapSnapshotError> {
+    read_bytes(&open(recording)?, snapshot, options).map_err(|fault| fault.in_file(recording))
 }
 
 /// Writes a snapshot in a recording to a `.heapsnapshot` file of its own, which appears when it is complete.
@@ -79,17 +92,21 @@ fn copy(recording: &File, snapshot: &StoredSnapshot, out: &mut dyn Write) -> Res
 }
 
 /// The last snapshot of a recording.
-pub(super) fn read_last(path: &Path, file: &File) -> Result<HeapGraph, HeapSnapshotError> {
+pub(super) fn read_last(
+    path: &Path,
+    file: &File,
+    options: ReadOptions,
+) -> Result<HeapGraph, HeapSnapshotError> {
     let stored = heap_snapshots::stored(file).map_err(|fault| fault.in_file(path))?;
     let Some(last) = stored.last() else {
         return Err(HeapSnapshotError::invalid(path, "a recording without a heap snapshot"));
     };
-    read_bytes(file, last).map_err(|fault| fault.in_file(path))
+    read_bytes(file, last, options).map_err(|fault| fault.in_file(path))
 }
 
-fn read_bytes(file: &File, snapshot: &StoredSnapshot) -> Result<HeapGraph, Fault> {
+fn read_bytes(file: &File, snapshot: &StoredSnapshot, options: ReadOptions) -> Result<HeapGraph, Fault> {
     // Its size is not checked before: arrays grow as they are read.
-    single::read(SnapshotBytes::new(file, snapshot)?, u64::MAX)
+    single::read(SnapshotBytes::new(file, snapshot)?, u64::MAX, options)
 }
 
 fn open(path: &Path) -> Result<File, HeapSnapshotError> {

@@ -9,6 +9,7 @@
 //!
 //! The layout of all files is in `HEAPSNAPSHOT.md` in this crate.
 
+mod addresses;
 mod allocation_stacks;
 mod assemble;
 mod error;
@@ -28,7 +29,9 @@ pub use crate::glass::heap_snapshots::StoredSnapshot;
 pub use assemble::{AssembleOptions, Assembled, assemble, assemble_to, assemble_with};
 pub use error::HeapSnapshotError;
 pub use group_names::grouped_blocks;
-pub use in_recording::{add_to_recording, extract, extract_to, read_stored, stored_snapshots};
+pub use in_recording::{
+    add_to_recording, extract, extract_to, read_stored, read_stored_with, stored_snapshots,
+};
 pub use limits::{CONTINUED, MOST_NODES};
 pub use part_files::cleanup;
 pub use parts_writer::PartsWriter;
@@ -48,25 +51,42 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// If the file cannot be read, is damaged, truncated, or no heap snapshot.
 pub fn read(path: &Path) -> Result<HeapGraph, HeapSnapshotError> {
+    read_with(path, ReadOptions::default())
+}
+
+/// What is read of a snapshot, beside the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReadOptions {
+    /// Fill [`HeapGraph::addresses`], which takes 12 bytes for each node. Only snapshots of ours have addresses.
+    pub addresses: bool,
+}
+
+/// As [`read`], with options.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with(path: &Path, options: ReadOptions) -> Result<HeapGraph, HeapSnapshotError> {
     if let Some(prefix) = prefix_of(path) {
-        return read::from_parts::read(&prefix);
+        return read::from_parts::read(&prefix, options);
     }
     let file = File::open(path).map_err(HeapSnapshotError::system("open", path))?;
     let mut first = [0; 8];
     if file.read_at(&mut first, 0).is_ok_and(|count| is_recording(&first[..count])) {
-        return in_recording::read_last(path, &file);
+        return in_recording::read_last(path, &file, options);
     }
     let meta = file.metadata().map_err(HeapSnapshotError::system("open", path))?;
     let size = if meta.is_file() { meta.len() } else { u64::MAX };
-    read::single::read(file, size).map_err(|fault| fault.in_file(path))
+    read::single::read(file, size, options).map_err(|fault| fault.in_file(path))
 }
 
-/// As [`read`], of a `.heapsnapshot` in memory.
+/// As [`read`], of a `.heapsnapshot` in memory, with addresses.
 ///
 /// # Errors
 /// As [`read`].
 pub fn read_bytes(bytes: &[u8]) -> Result<HeapGraph, HeapSnapshotError> {
-    read::single::read(bytes, bytes.len() as u64).map_err(|fault| fault.in_file(Path::new("the snapshot")))
+    let options = ReadOptions { addresses: true };
+    read::single::read(bytes, bytes.len() as u64, options)
+        .map_err(|fault| fault.in_file(Path::new("the snapshot")))
 }
 
 /// The prefix of part files, if a path is such a prefix or one of the files.

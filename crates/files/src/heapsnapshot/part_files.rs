@@ -2,6 +2,7 @@
 
 use super::error::HeapSnapshotError;
 use crate::fault::Fault;
+use stackglass_profile::heap_graph::NodeKind;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
@@ -86,6 +87,12 @@ impl NodeRecord {
         record[29..33].copy_from_slice(&self.unused.to_le_bytes());
         record[33] = self.detachedness;
         out.extend_from_slice(&record);
+    }
+
+    /// The address of a block of ours; `None` for a root.
+    #[inline]
+    pub(super) fn address(&self) -> Option<u64> {
+        (self.kind != NodeKind::Synthetic as u32).then_some(self.id)
     }
 
     #[inline]

@@ -8,6 +8,7 @@ use super::meta::Meta;
 use super::part_files::{EDGES, METADATA, NODES, PartFile, Records, STRINGS, open, part};
 use super::part_strings::Strings;
 use crate::fault::Fault;
+use stackglass_profile::heap_graph::NODE_KINDS;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -70,6 +71,11 @@ impl Parts {
             return Err(HeapSnapshotError::invalid(path, "damaged allocation stacks"));
         }
         Ok(Self { meta, nodes, edges, strings, stacks, numbered })
+    }
+
+    /// Whether the ids of blocks are their addresses, and kinds are those of [`NodeKind`](stackglass_profile::heap_graph::NodeKind).
+    pub(super) fn have_addresses(&self) -> bool {
+        self.meta.node_kinds == NODE_KINDS
     }
 }
 

@@ -59,7 +59,7 @@ pub fn check_bytes(bytes: &[u8]) -> Snapshot {
     ];
     let places: Vec<usize> = order.iter().map(|key| text.find(key).expect(key)).collect();
     assert!(places.is_sorted(), "the order of keys: {places:?}");
-    let ours = ["unused", "groups"].into_iter().filter(|key| file.get(key).is_some());
+    let ours = ["unused", "groups", "regions", "addresses"].into_iter().filter(|key| file.get(key).is_some());
     assert_eq!(file.as_object().unwrap().len(), order.len() + ours.count());
     let (snapshot, meta) = (&file["snapshot"], &file["snapshot"]["meta"]);
     let functions = numbers(&file["trace_function_infos"]).len() / 6;

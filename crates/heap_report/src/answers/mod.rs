@@ -5,13 +5,14 @@
 //! 3. **Leak candidates** (`leaks`): which of the blocks that nothing reaches own the others, and to which of them weak edges
 //!    lead (`weakly_reached`).
 //! 4. **Dominators** (`dominators`): the nodes that would go if one node went, and their size.
-//! 5. **Answers**: sums by type (`types`), the largest holders (`largest`, `variables`), holders of a type (`retainers`), wasted
-//!    memory (`waste`), growth between snapshots (`growth`).
+//! 5. **Answers**: sums by type (`types`), the largest holders (`largest`, `variables`), holders of a type (`retainers`), its
+//!    blocks (`blocks_of_type`), wasted memory (`waste`), growth between snapshots (`growth`).
 //!
 //! Graphs have millions of nodes. All of this takes some 25 bytes for a node beside the graph, and works without recursion.
 
 pub mod alike;
 mod bits;
+mod blocks_of_type;
 mod dominators;
 mod edges;
 pub mod growth;
@@ -30,6 +31,7 @@ mod waste;
 pub mod watch;
 mod weakly_reached;
 
+pub use blocks_of_type::{BlockRow, BlocksOfType};
 pub use largest::{Dominator, RootSizes};
 pub use leaks::{Leaks, OwnerRow};
 pub use one_type::{TypeAnswer, TypeSize};

@@ -81,7 +81,7 @@ pub struct GrownRow {
     pub on_path: u64,
     /// Number of steps in which they grew.
     pub steps: usize,
-    /// Whether they grew in each step, and there was more than one.
+    /// Whether they grew in each step, and there was more than one; for blocks that nothing leads to, in two steps, and never shrank.
     pub is_likely_leak: bool,
     /// In each copy that was compared.
     pub sums: Vec<Sum>,
@@ -184,7 +184,11 @@ impl GrownRow {
             (sums.first().copied().unwrap_or_default(), sums.last().copied().unwrap_or_default());
         let are_more = last.count > first.count
             || last.self_size.saturating_sub(first.self_size) > first.self_size / GROWN_BUFFERS;
-        let is_likely_leak = steps + 1 == sums.len() && steps >= FEWEST_STEPS && are_more;
+        // What nothing leads to does not come back: it may be lost now and then only.
+        let is_lost = path.steps.first().is_some_and(|step| step.name == UNREACHABLE);
+        let has_shrunk = sums.windows(2).any(|pair| pair[0].has_grown(&pair[1]));
+        let grew_always = steps + 1 == sums.len() || is_lost && !has_shrunk;
+        let is_likely_leak = grew_always && steps >= FEWEST_STEPS && are_more;
         let on_path = u64::try_from(growth(&sums)).unwrap_or(0);
         GrownRow { name, size_class, site, path, on_path, steps, is_likely_leak, sums }
     }

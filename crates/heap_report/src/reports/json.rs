@@ -2,8 +2,8 @@
 
 use crate::answers::growth::{GrowthRow, HeapSums};
 use crate::answers::{
-    Dominator, DuplicateString, HeapAnswers, HeapPath, OwnerRow, RetainerRow, SiteRow, TypeAnswer, TypeRow,
-    UnusedRow, total,
+    BlockRow, BlocksOfType, Dominator, DuplicateString, HeapAnswers, HeapPath, OwnerRow, RetainerRow,
+    SiteRow, TypeAnswer, TypeRow, UnusedRow, total,
 };
 use serde::Serialize;
 use stackglass_report::json::{InLine, Rows, write_sections};
@@ -152,6 +152,35 @@ pub fn write_type_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<(
         largest: each(&answer.largest, Holder::from_dominator),
     };
     write_sections(&["unreachable", "path", "retainers", "fields", "sites", "largest"], &everything, out)
+}
+
+/// Writes the blocks of a type with their addresses as one JSON object.
+///
+/// # Errors
+/// When writing fails.
+pub fn write_blocks_json(answer: &TypeAnswer, blocks: &BlocksOfType, out: &mut dyn Write) -> io::Result<()> {
+    let blocks = Blocks {
+        head: TypeHead::from_answer(answer),
+        in_groups: blocks.in_groups,
+        blocks: each(&blocks.rows, Block::from_row),
+    };
+    write_sections(&["unreachable", "in_groups", "blocks"], &blocks, out)
+}
+
+#[derive(Serialize)]
+struct Blocks<'a> {
+    #[serde(flatten)]
+    head: TypeHead<'a>,
+    in_groups: u64,
+    blocks: Each<'a, BlockRow, Block>,
+}
+
+#[derive(Serialize)]
+struct Block {
+    address: String,
+    self_size: u64,
+    retained_size: u64,
+    path: Option<Vec<String>>,
 }
 
 /// Writes the shortest paths to a type as one JSON object.
@@ -316,6 +345,14 @@ impl Holder<'_> {
     fn from_dominator(row: &Dominator) -> Holder<'_> {
         let Dominator { ref name, alike, count, retained_size, ref path, .. } = *row;
         Holder { name, alike, count, retained_size, path: path.parts() }
+    }
+}
+
+impl Block {
+    fn from_row(row: &BlockRow) -> Block {
+        let BlockRow { address, self_size, retained_size, ref path } = *row;
+        let path = path.as_ref().map(HeapPath::parts);
+        Block { address: format!("{address:#x}"), self_size, retained_size, path }
     }
 }
 

@@ -15,12 +15,15 @@ mod table;
 mod watch;
 mod watch_json;
 
-pub use json::{write_growth_json, write_path_json, write_retainers_json, write_show_json, write_type_json};
+pub use json::{
+    write_blocks_json, write_growth_json, write_path_json, write_retainers_json, write_show_json,
+    write_type_json,
+};
 pub use watch_json::write_watch_json;
 
 use crate::answers::growth::{GrowthRow, HeapSums};
 use crate::answers::watch::{Grown, Watch};
-use crate::answers::{HeapAnswers, TypeAnswer};
+use crate::answers::{BlocksOfType, HeapAnswers, TypeAnswer};
 use stackglass_report::Style;
 use stackglass_report::numbers::{bytes_text, count_text};
 use std::io::{self, Write};
@@ -93,6 +96,19 @@ impl HeapText {
     /// When writing fails.
     pub fn one_type(&self, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
         one_type::write(self, answer, out)
+    }
+
+    /// The sums of a type, and its blocks with their addresses.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn blocks(&self, answer: &TypeAnswer, blocks: &BlocksOfType, out: &mut dyn Write) -> io::Result<()> {
+        one_type::write_blocks(self, answer, blocks, out)
+    }
+
+    /// Rows that a table of blocks needs.
+    pub fn most_rows(&self) -> usize {
+        if self.everything { usize::MAX } else { self.rows }
     }
 
     /// The shortest path to a type.

@@ -3,7 +3,7 @@
 use super::HeapText;
 use super::show::short;
 use super::table::{header, heading, hidden, numbers, path, push_field, push_type, short_path, titled};
-use crate::answers::{RetainerRow, SiteRow, TypeAnswer};
+use crate::answers::{BlocksOfType, RetainerRow, SiteRow, TypeAnswer};
 use stackglass_profile::sanitize;
 use stackglass_report::columns::cut_left;
 use stackglass_report::numbers::{bytes_text, count_text, counted, grouped};
@@ -40,6 +40,37 @@ pub(super) fn write(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -
             let narrow = HeapText { cols: text.cols - (line.width() - indent), ..text.clone() };
             short_path(&narrow, indent, &row.path, out)?;
         }
+    }
+    Ok(())
+}
+
+const BLOCKS: [(&str, usize); 3] = [("retained", 8), ("own", 7), ("address", 14)];
+
+pub(super) fn write_blocks(
+    text: &HeapText,
+    answer: &TypeAnswer,
+    blocks: &BlocksOfType,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    sums(text, answer, out)?;
+    out.write_all(b"\n")?;
+    header(text, &BLOCKS, "path", out)?;
+    for row in &blocks.rows {
+        let address = format!("{:#x}", row.address);
+        let mut line = numbers(&BLOCKS, &[bytes_text(row.retained_size), bytes_text(row.self_size), address]);
+        match &row.path {
+            Some(path) => {
+                let indent = line.width();
+                line.write_open(text.style, out)?;
+                short_path(text, indent, path, out)?;
+            }
+            None => line.push(Paint::Grey, "leaked?").write(text.style, out)?,
+        }
+    }
+    hidden(text, blocks.more as usize, ("block", "blocks"), "", out)?;
+    if blocks.in_groups > 0 {
+        let line = format!("{} in groups have no addresses", counted(blocks.in_groups, "block", "blocks"));
+        Line::new().push(Paint::Grey, line).cut(text.cols).write(text.style, out)?;
     }
     Ok(())
 }

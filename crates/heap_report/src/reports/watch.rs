@@ -30,7 +30,8 @@ pub(super) fn write(text: &HeapText, watch: &Watch, grown: &Grown, out: &mut dyn
     let steps = grown.compared.len().saturating_sub(1);
     let (leaks, others) = grown.rows.split_at(grown.rows.iter().take_while(|row| row.is_likely_leak).count());
     if !leaks.is_empty() {
-        heading(text, &format!("Grew in each of {steps} steps: likely leaks"), out)?;
+        let or_lost = if leaks.iter().any(|row| row.steps < steps) { ", or lost" } else { "" };
+        heading(text, &format!("Grew in each of {steps} steps{or_lost}: likely leaks"), out)?;
         rows(text, grown, leaks, text.shown(leaks.len()), out)?;
     }
     let title = match steps {

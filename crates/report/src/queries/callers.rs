@@ -15,7 +15,7 @@ use std::sync::Arc;
 ///
 /// ```
 /// use stackglass_profile::{Data, Dictionary, Frame};
-/// use stackglass_report::Callers;
+/// use stackglass_report::{Callers, CallersError};
 ///
 /// let mut dictionary = Dictionary::new();
 /// for (address, name) in [(1, "leaf"), (2, "main")] {
@@ -29,7 +29,7 @@ use std::sync::Arc;
 ///
 /// // A file and lines distinguish functions of the same name.
 /// let elsewhere = Callers::new("leaf").file("other.rs").lines(10..=20);
-/// assert!(elsewhere.count((&data, &dictionary)).unwrap().is_empty());
+/// assert_eq!(elsewhere.count((&data, &dictionary)).unwrap_err(), CallersError::NoFunction);
 /// ```
 pub struct Callers {
     func: Box<dyn Fn(&Frame) -> bool>,
@@ -88,6 +88,9 @@ pub enum CallersError {
     /// [`Callers::lines`] without [`Callers::file`].
     #[error("a range of lines needs a file")]
     LinesWithoutFile,
+    /// There are samples, but none of them has such a function, or not in this file and at these lines.
+    #[error("no function that was sampled matches: neither its name, nor the last parts of its path")]
+    NoFunction,
 }
 
 impl Callers {
@@ -150,20 +153,24 @@ impl Callers {
     }
 
     /// The callers of all matching functions, the most frequent first, then by file, function and line. Data needs no
-    /// metadata.
+    /// metadata. Empty for a function that nothing called, and if there are no samples.
     ///
     /// # Errors
-    /// [`CallersError::LinesWithoutFile`].
+    /// [`CallersError::LinesWithoutFile`], [`CallersError::NoFunction`].
     pub fn count<'a>(&self, source: impl Into<Source<'a>>) -> Result<Vec<Caller>, CallersError> {
+        let answer = self.answer(source)?;
+        if answer.functions.is_empty() && answer.all > 0 {
+            return Err(CallersError::NoFunction);
+        }
         let mut counts: HashMap<Frame, Seen> = HashMap::default();
-        for caller in self.answer(source)?.functions.into_iter().flat_map(|called| called.callers) {
+        for caller in answer.functions.into_iter().flat_map(|called| called.callers) {
             *counts.entry(caller.frame).or_default() +=
                 Seen { snapshots: caller.count, asleep: caller.asleep };
         }
         Ok(callers(counts.into_iter()))
     }
 
-    /// The callers of each matching function, and how often the function was seen.
+    /// The callers of each matching function, and how often the function was seen. If none matches, there are no functions.
     ///
     /// # Errors
     /// [`CallersError::LinesWithoutFile`].

@@ -1,8 +1,10 @@
 //! Ids of nodes: odd, below 2^32, each used once, and in most cases the same in all snapshots of one process.
 //!
-//! Viewers compare two snapshots by ids, but keep only 32 bits of them. Ids in part files are addresses, or half of them.
-//! A folded address is an id of 32 bits. Where two are the same, the later node gets the next free one. Used ids are bits
+//! Viewers compare two snapshots by ids, but keep only 32 bits of them. Ids in part files are addresses. A folded address is an
+//! id of 32 bits. Where two are the same, the later node gets the next free one. Used ids are bits
 //! in pages, which exist where there are nodes: blocks are close to each other, so that this takes little memory.
+
+use crate::heapsnapshot::addresses::region_and_number;
 
 /// Ids in a page.
 const PAGE: usize = 512;
@@ -31,10 +33,7 @@ impl Ids {
 
     /// The id of a node, which was stored as `id`.
     pub(super) fn take(&mut self, id: u64) -> u32 {
-        // Blocks are 16 bytes apart, and ids are half of the address. Regions of 32 GiB overlap.
-        let granule = id >> 3;
-        let region = granule >> 31;
-        let wanted = (granule as u32 ^ (region as u32).wrapping_mul(0x9e37_79b9)) & (u32::MAX >> 1);
+        let (_, wanted) = region_and_number(id);
         let page = wanted as usize / PAGE;
         if self.pages[page] == 0 && self.used.len() >= self.most {
             return self.take_any();
@@ -94,7 +93,7 @@ mod tests {
     /// Ids of blocks at these addresses.
     fn ids(addresses: impl Iterator<Item = u64>) -> Vec<u32> {
         let mut ids = Ids::new(30_000);
-        addresses.map(|address| ids.take(address / 2)).collect()
+        addresses.map(|address| ids.take(address)).collect()
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod sort;
 mod stop;
 mod text;
 
+use super::addresses::{ADDRESSES, REGIONS};
 use super::error::HeapSnapshotError;
 use super::limits::{MOST_NODES, too_many_nodes};
 use super::meta::{GROUPS, Meta, UNUSED};
@@ -145,6 +146,8 @@ impl Parts {
         text.literal("],\n\"samples\":[],\n\"locations\":[]");
         text.rows(UNUSED, &written.with_unused)?;
         text.rows(GROUPS, &written.groups)?;
+        text.rows(REGIONS, &written.addresses.regions)?;
+        text.rows(ADDRESSES, &written.addresses.others)?;
         text.literal(",\n\"strings\":[");
         self.write_strings(&found, &mut text).map_err(|stop| stop.in_file(&self.strings.path))?;
         text.literal("]}\n");

@@ -3,6 +3,7 @@
 use super::found::Found;
 use super::ids::Ids;
 use super::stop::Stop;
+use crate::heapsnapshot::addresses::AddressColumn;
 use crate::heapsnapshot::error::HeapSnapshotError;
 use crate::heapsnapshot::json_text;
 use crate::heapsnapshot::limits::{CONTINUED, LARGEST};
@@ -48,16 +49,20 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Writes rows with a number each, behind all other arrays of numbers. Nothing if there are none.
-    pub(super) fn rows(&mut self, key: &str, rows: &[(u32, u32)]) -> Result<(), HeapSnapshotError> {
+    /// Writes rows of numbers, behind all other arrays of numbers. Nothing if there are none.
+    pub(super) fn rows<const N: usize>(
+        &mut self,
+        key: &str,
+        rows: &[[u32; N]],
+    ) -> Result<(), HeapSnapshotError> {
         if rows.is_empty() {
             return Ok(());
         }
         self.literal(&format!(",\n\"{key}\":["));
         let mut first = true;
-        for (row, number) in rows {
+        for row in rows {
             self.begin(&mut first);
-            self.numbers(&[*row, *number]);
+            self.numbers(row);
             self.added()?;
         }
         self.literal("]");
@@ -80,17 +85,23 @@ impl<'a> Text<'a> {
 /// Data of nodes that the file contains after all nodes.
 pub(super) struct Written {
     /// Rows with their unused bytes.
-    pub with_unused: Vec<(u32, u32)>,
+    pub with_unused: Vec<[u32; 2]>,
     /// Rows of groups with the number of their members.
-    pub groups: Vec<(u32, u32)>,
+    pub groups: Vec<[u32; 2]>,
+    /// Where blocks are.
+    pub addresses: AddressColumn,
     /// Blocks and bytes of each allocation stack.
     pub alive: Vec<(u32, u64)>,
 }
 
 impl Parts {
     pub(super) fn write_nodes(&self, found: &Found, text: &mut Text) -> Result<Written, Stop> {
-        let mut sums =
-            Written { with_unused: Vec::new(), groups: Vec::new(), alive: vec![(0, 0); self.stacks.len()] };
+        let mut sums = Written {
+            with_unused: Vec::new(),
+            groups: Vec::new(),
+            addresses: AddressColumn::new(),
+            alive: vec![(0, 0); self.stacks.len()],
+        };
         let mut written = 0;
         let mut continued = found.continued.iter().peekable();
         // Id, kind, name and rest of the size of nodes of 4 GiB or more. The rows of the rest follow all others.
@@ -98,15 +109,18 @@ impl Parts {
         let (mut row, mut first, mut next_group) = (0_u32, true, 0);
         let remark = self.strings.count as u32 + u32::from(!found.continued.is_empty());
         let mut ids = Ids::new(self.nodes.count());
+        let has_addresses = self.have_addresses();
         let mut write = |text: &mut Text, id: u64, [kind, name, size, edges, stack]: [u32; 5]| {
+            let id = ids.take(id);
             text.begin(&mut first);
-            text.numbers(&[kind, name, ids.take(id), size, edges, stack, 0]);
-            text.added()
+            text.numbers(&[kind, name, id, size, edges, stack, 0]);
+            text.added().map(|()| id)
         };
         self.nodes.each(|bytes| -> Result<(), Stop> {
             let node = self.node(row.into(), bytes)?;
             let (mut name, mut self_size) = (node.name as u32, node.self_size);
             let (mut unused, mut stack) = (node.unused, node.stack);
+            let mut address = node.address().filter(|_| has_addresses);
             let mut edges = found.counts.get(row as usize).copied().unwrap_or(0);
             if let Some(groups) = &found.groups {
                 if row == 0 {
@@ -114,7 +128,8 @@ impl Parts {
                 } else if let Some(group) = groups.at(row, &mut next_group) {
                     (name, self_size) = (remark + 1 + group.own_name, group.self_size);
                     unused = group.unused;
-                    sums.groups.push((written, group.members));
+                    sums.groups.push([written, group.members]);
+                    address = None;
                     stack = group.stack.unwrap_or(0);
                 } else if !groups.row(row).1 {
                     row += 1;
@@ -126,9 +141,10 @@ impl Parts {
                 edges += pieces;
                 rests.push((node.id, node.kind, name, self_size - size));
             }
-            write(text, node.id, [node.kind, name, size as u32, edges, stack])?;
+            let id = write(text, node.id, [node.kind, name, size as u32, edges, stack])?;
+            sums.addresses.push(written, address, id);
             if unused > 0 {
-                sums.with_unused.push((written, unused));
+                sums.with_unused.push([written, unused]);
             }
             let (count, size) = &mut sums.alive[stack as usize];
             *count += 1;
@@ -137,6 +153,7 @@ impl Parts {
             written += 1;
             Ok(())
         })?;
+        sums.addresses.push(written, None, 0);
         for (id, kind, name, mut rest) in rests {
             while rest > 0 {
                 let size = rest.min(LARGEST);

@@ -53,5 +53,6 @@ pub(super) fn join(graph: &mut HeapGraph) {
     graph.self_sizes.truncate(first);
     graph.unused.truncate(first);
     graph.members.truncate(first);
+    graph.addresses.truncate(first);
     graph.allocated_by.truncate(first);
 }

@@ -1,5 +1,6 @@
 //! Reads a snapshot from four part files.
 
+use super::super::ReadOptions;
 use super::super::error::HeapSnapshotError;
 use super::super::parts::Parts;
 use crate::fault::Fault;
@@ -7,7 +8,10 @@ use stackglass_profile::heap_graph::{AllocationStack, HeapGraph, NameId, NodeInd
 use std::path::Path;
 
 /// Reads the snapshot with this prefix. It is checked as for assembling.
-pub(in crate::heapsnapshot) fn read(prefix: &Path) -> Result<HeapGraph, HeapSnapshotError> {
+pub(in crate::heapsnapshot) fn read(
+    prefix: &Path,
+    options: ReadOptions,
+) -> Result<HeapGraph, HeapSnapshotError> {
     let parts = Parts::open(prefix)?;
     let edge_kinds = parts.meta.edge_kinds.len();
     if edge_kinds > 256 {
@@ -22,7 +26,7 @@ pub(in crate::heapsnapshot) fn read(prefix: &Path) -> Result<HeapGraph, HeapSnap
         edge_kinds: parts.meta.edge_kinds.clone(),
         ..HeapGraph::default()
     };
-    nodes(&parts, &mut graph).map_err(|fault| fault.in_file(&parts.nodes.path))?;
+    nodes(&parts, options, &mut graph).map_err(|fault| fault.in_file(&parts.nodes.path))?;
     edges(&parts, counts, &mut graph).map_err(|fault| fault.in_file(&parts.edges.path))?;
     parts
         .strings
@@ -35,11 +39,12 @@ pub(in crate::heapsnapshot) fn read(prefix: &Path) -> Result<HeapGraph, HeapSnap
     Ok(graph)
 }
 
-fn nodes(parts: &Parts, graph: &mut HeapGraph) -> Result<(), Fault> {
+fn nodes(parts: &Parts, options: ReadOptions, graph: &mut HeapGraph) -> Result<(), Fault> {
     let count = parts.nodes.count() as usize;
     graph.kinds.reserve_exact(count);
     graph.names.reserve_exact(count);
     graph.self_sizes.reserve_exact(count);
+    let with_addresses = options.addresses && parts.have_addresses();
     let (mut row, mut sizes) = (0, 0);
     parts.nodes.each(|bytes| -> Result<(), Fault> {
         let node = parts.node(row, bytes)?;
@@ -50,6 +55,9 @@ fn nodes(parts: &Parts, graph: &mut HeapGraph) -> Result<(), Fault> {
         graph.names.push(NameId(node.name as u32));
         graph.self_sizes.push(node.self_size);
         push_unused(graph, node.unused.into());
+        if with_addresses {
+            graph.addresses.push(node.address().unwrap_or(0));
+        }
         Ok(())
     })
 }

@@ -1,5 +1,7 @@
 //! Reads a snapshot in one file of JSON.
 
+use super::super::ReadOptions;
+use super::super::addresses::{ADDRESSES, REGIONS, StoredAddresses};
 use super::super::allocation_stacks::Stacks;
 use super::super::json::Scanner;
 use super::super::json_text::gets_space;
@@ -16,13 +18,18 @@ const RESERVED: usize = 1 << 20;
 const MOST_BYTES: u64 = 1 << 63;
 
 /// Reads a snapshot from at most `size` bytes.
-pub(in crate::heapsnapshot) fn read(input: impl Read, size: u64) -> Result<HeapGraph, Fault> {
+pub(in crate::heapsnapshot) fn read(
+    input: impl Read,
+    size: u64,
+    options: ReadOptions,
+) -> Result<HeapGraph, Fault> {
     let mut reader = Reader {
         json: Scanner::new(input),
         size,
         meta: None,
         graph: HeapGraph::default(),
         stacks: Stacks::default(),
+        addresses: options.addresses.then(StoredAddresses::default),
         largest_name: None,
     };
     reader.read()?;
@@ -35,6 +42,8 @@ struct Reader<R> {
     meta: Option<Meta>,
     graph: HeapGraph,
     stacks: Stacks,
+    /// If they are wanted.
+    addresses: Option<StoredAddresses>,
     /// The largest index of a string that a node or edge has, and its offset.
     largest_name: Option<(u64, u64)>,
 }
@@ -77,6 +86,14 @@ impl<R: Read> Reader<R> {
                 }
                 UNUSED if nodes && self.is_ours() => self.graph.unused = self.rows(UNUSED, 0)?,
                 GROUPS if nodes && self.is_ours() => self.graph.members = self.rows(GROUPS, 1)?,
+                REGIONS if self.is_ours() && self.addresses.is_some() => {
+                    let regions = self.records()?;
+                    self.addresses.get_or_insert_default().regions = regions;
+                }
+                ADDRESSES if self.is_ours() && self.addresses.is_some() => {
+                    let others = self.records()?;
+                    self.addresses.get_or_insert_default().others = others;
+                }
                 "snapshot" | "nodes" | "edges" | "strings" => {
                     return self.json.fault(format!("{key:?} occurs twice"));
                 }
@@ -128,6 +145,7 @@ impl<R: Read> Reader<R> {
         let [kind, name, size, edges] = [at("type")?, at("name")?, at("self_size")?, at("edge_count")?];
         let stack =
             place(fields, "trace_node_id").ok().filter(|_| meta.assembled_here && meta.function_count > 0);
+        let id = place(fields, "id").ok().filter(|_| meta.assembled_here);
         let (count, width, kinds) = (meta.node_count, fields.len(), meta.node_kinds.len() as u64);
         let edge_count = meta.edge_count;
         let room = self.reserved("nodes", count, width)?;
@@ -148,6 +166,9 @@ impl<R: Read> Reader<R> {
             graph.kinds.push(record[kind] as u16);
             graph.names.push(NameId(record[name].min(u32::MAX.into()) as u32));
             graph.self_sizes.push(record[size]);
+            if let (Some(id), Some(stored)) = (id, &mut self.addresses) {
+                stored.ids.push(record[id].min(u32::MAX.into()) as u32);
+            }
             graph.first_edges.push(begun as u32);
             begun = begun.saturating_add(record[edges]);
             sizes = sizes.saturating_add(record[size]);
@@ -165,6 +186,16 @@ impl<R: Read> Reader<R> {
         }
         graph.first_edges.push(begun as u32);
         Ok(())
+    }
+
+    /// All records of an array.
+    fn records<const N: usize>(&mut self) -> Result<Vec<[u64; N]>, Fault> {
+        let (mut records, mut record, mut first) = (Vec::new(), [0; N], true);
+        self.json.expect(b'[')?;
+        while self.json.record(&mut record, &mut first)? {
+            records.push(record);
+        }
+        Ok(records)
     }
 
     /// A number of each node: that of its row, or else `other`.
@@ -261,6 +292,9 @@ impl<R: Read> Reader<R> {
         self.graph.stacks = self.stacks.named(&self.graph.strings);
         self.graph.node_kinds = meta.node_kinds;
         self.graph.edge_kinds = meta.edge_kinds;
+        if let Some(stored) = self.addresses.take() {
+            self.graph.addresses = stored.addresses()?;
+        }
         if meta.assembled_here {
             continued::join(&mut self.graph);
             groups::name_by_type(&mut self.graph);
@@ -323,6 +357,9 @@ fn with_root(graph: &HeapGraph, root: u32) -> HeapGraph {
     }
     if !new.members.is_empty() {
         new.members.swap(0, root as usize);
+    }
+    if !new.addresses.is_empty() {
+        new.addresses.swap(0, root as usize);
     }
     if !new.allocated_by.is_empty() {
         new.allocated_by.swap(0, root as usize);

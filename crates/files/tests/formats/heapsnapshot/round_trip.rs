@@ -4,7 +4,7 @@ use super::parts::part;
 use super::structure::{Label, Snapshot, check};
 use proptest::prelude::*;
 use stackglass_files::heapsnapshot::{
-    AssembleOptions, PartsWriter, assemble, assemble_with, grouped_blocks, read,
+    AssembleOptions, PartsWriter, ReadOptions, assemble, assemble_with, grouped_blocks, read, read_with,
 };
 use stackglass_profile::heap_graph::{
     EdgeKind, HeapGraph, HeapGraphBuilder, HeapGraphSink, NodeIndex, NodeKind,
@@ -47,6 +47,14 @@ fn edge() -> impl Strategy<Value = EdgeKind> {
     prop::sample::select(vec![EdgeKind::Element, EdgeKind::Property, EdgeKind::Internal, EdgeKind::Weak])
 }
 
+/// Two of three blocks are close to each other, the others anywhere, also at addresses that no id can hold.
+fn address(row: u32) -> u64 {
+    match row % 3 {
+        0 => u64::from(row) * 0x3_4567_89ab,
+        _ => 0x5581_2345_0000 + 16 * u64::from(row),
+    }
+}
+
 /// A root, a group of roots, and the blocks, each held by one before it.
 fn build<S: HeapGraphSink>(sink: &mut S, blocks: &[Block])
 where
@@ -58,7 +66,7 @@ where
     let mut edges = vec![(0, 1, EdgeKind::Internal, group.0)];
     for (at, block) in (2..).zip(blocks) {
         let name = sink.name(&block.name);
-        sink.node(block.kind, name, 1000 * u64::from(at), block.size).unwrap();
+        sink.node(block.kind, name, address(at), block.size).unwrap();
         edges.push((1 + block.owner.index(at as usize - 1) as u32, at, EdgeKind::Property, name.0));
         for (to, kind, label) in &block.more {
             let to = 1 + to.index(blocks.len() + 1) as u32;
@@ -155,7 +163,14 @@ proptest! {
         let out = part(&prefix, ".heapsnapshot");
         assemble(&prefix, &out).unwrap();
         let mut shown = check(&out);
-        prop_assert_eq!(columns(&read(&out).unwrap()), columns(&graph));
+        let with_addresses = read_with(&out, ReadOptions { addresses: true }).unwrap();
+        prop_assert_eq!(columns(&with_addresses), columns(&graph));
+        let is_block = |row: &u32| *row >= 2 && graph.kinds[*row as usize] != NodeKind::Synthetic as u16;
+        let addresses = |row: u32| if is_block(&row) { address(row) } else { 0 };
+        let addresses: Vec<u64> = (0..graph.len() as u32).map(addresses).collect();
+        prop_assert!(with_addresses.addresses == addresses || addresses.iter().all(|address| *address == 0));
+        prop_assert_eq!(&read_with(&prefix, ReadOptions { addresses: true }).unwrap().addresses, &addresses);
+        prop_assert!(read(&out).unwrap().addresses.is_empty());
 
         // Edges of different nodes in any order give the same file.
         let path = part(&prefix, ".edges");
