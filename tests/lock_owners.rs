@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use whole_programs::{Folder, Language, host, stackglass};
+use whole_programs::{Folder, Language, host_with, stackglass};
 
 /// A host whose threads wait. It is killed in the end.
 struct Waiting {
@@ -15,9 +15,9 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn start(name: &str, language: Language) -> Waiting {
+    fn start_with(name: &str, language: Language, flags: &[&str]) -> Waiting {
         let folder = Folder::new();
-        let mut command = Command::new(host(name, language));
+        let mut command = Command::new(host_with(name, language, flags));
         let child = command.current_dir(folder.path()).stdin(Stdio::null()).spawn();
         let child = child.expect("the host can be started");
         let begun = Instant::now();
@@ -73,7 +73,7 @@ fn waits(peek: &Value) -> BTreeMap<String, (String, bool, String)> {
 /// Threads of glibc and locks of files: each wait has its owner, and what only looks like a lock has none.
 #[test]
 fn owners_of_locks_of_c() {
-    let host = Waiting::start("locks", Language::C);
+    let host = Waiting::start_with("locks", Language::C, &[]);
     let json: Value = serde_json::from_str(&host.peek(&["--json"])).expect("it is JSON");
     let found = waits(&json);
     let wait = |what: &str, timeout: bool, holder: &str| (what.to_owned(), timeout, holder.to_owned());
@@ -84,6 +84,8 @@ fn owners_of_locks_of_c() {
         ("waiter", wait("pthread mutex", false, "keeper")),
         ("timed", wait("pthread mutex", true, "keeper")),
         ("pi", wait("pthread mutex", false, "keeper")),
+        // Its owner may be in another process.
+        ("across", wait("pthread mutex", false, "")),
         ("reader", wait("pthread rwlock", false, "keeper")),
         ("after", wait("pthread mutex", false, "gone")),
         ("itself", wait("pthread mutex", false, "itself")),
@@ -108,6 +110,39 @@ fn owners_of_locks_of_c() {
         ", held by thread 2 (keeper)",
         "/locked, taken by process",
         "which is not in this process: it has ended, or the process was forked",
+    ] {
+        assert!(words.contains(sentence), "{sentence}: {text}");
+    }
+}
+
+/// Locks of Rust do not know their owner: the thread with a guard in a variable probably is it.
+#[test]
+fn owners_of_locks_of_rust() {
+    let host = Waiting::start_with("rust_locks", Language::Rust, &["-Copt-level=0", "-Cdebuginfo=2"]);
+    let json: Value = serde_json::from_str(&host.peek(&["--json"])).expect("it is JSON");
+    let found = waits(&json);
+    let wait = |what: &str, holder: &str| (what.to_owned(), false, holder.to_owned());
+    let expected = [
+        ("waiter", wait("Mutex", "keeper")),
+        ("reader", wait("RwLock", "keeper")),
+        ("writer", wait("RwLock", "keeper")),
+        ("left", wait("Mutex", "right")),
+        ("right", wait("Mutex", "left")),
+        // Not the thread that waits for the condition variable: it has given this lock back, and keeps the other one.
+        ("late", wait("Mutex", "watcher")),
+        ("behind", wait("Mutex", "condition")),
+    ];
+    let expected = expected.into_iter().map(|(name, wait)| (name.to_owned(), wait)).collect();
+    assert_eq!(found, expected, "{json}");
+    // What is said by a variable may be gone.
+    let deadlocks = json["deadlocks"].as_array().expect("a list");
+    assert_eq!((deadlocks.len(), &deadlocks[0]["certain"]), (1, &Value::Bool(false)), "{json}");
+    let text = host.peek(&[]);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for sentence in [
+        "possible deadlock: 2 threads wait for each other, unless a guard was given away",
+        ", probably held by thread 2 (keeper)",
+        "in rust_locks::keeper at rust_locks.rs:",
     ] {
         assert!(words.contains(sentence), "{sentence}: {text}");
     }

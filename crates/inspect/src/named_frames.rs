@@ -4,13 +4,14 @@ use stackglass_process_view::modules::LoadedModule;
 use stackglass_profile::{Frame, Location, LocationId, Module, ModuleIndex, Recording};
 use stackglass_symbols::Options;
 
-/// The frames of stacks, given as lookup addresses. Inlined functions are frames of their own. `files` are the files of the modules.
+/// The frames of stacks, given as lookup addresses: for each address the inlined functions, and the function around them. `files` are
+/// the files of the modules.
 pub(crate) fn of(
     stacks: &[&[u64]],
     modules: &[LoadedModule],
     files: &[Module],
     options: &Options,
-) -> Vec<Vec<Frame>> {
+) -> Vec<Vec<Vec<Frame>>> {
     let mut recording = Recording { modules: files.to_vec(), ..Recording::default() };
     let mut intern = |lookup: &u64| {
         let module = modules.iter().position(|module| module.module.range().contains(lookup));
@@ -22,8 +23,9 @@ pub(crate) fn of(
         stacks.iter().map(|lookups| lookups.iter().map(&mut intern).collect()).collect();
     stackglass_symbols::symbolize(&mut recording, options, &mut |_| ());
     let frames = |locations: &Vec<LocationId>| {
-        let frames = locations.iter().flat_map(|location| recording.symbols.frames_of(*location));
-        frames.cloned().collect()
+        let frames =
+            locations.iter().map(|location| recording.symbols.frames_of(*location).cloned().collect());
+        frames.collect()
     };
     stacks.iter().map(frames).collect()
 }

@@ -34,7 +34,7 @@ pub struct ThreadWait {
 pub enum ThreadTarget {
     /// A lock in memory.
     Lock {
-        /// What it is: `pthread mutex`, `Mutex`.
+        /// What it is.
         kind: LockKind,
         /// Its address.
         address: u64,
@@ -55,14 +55,10 @@ pub enum LockKind {
     Pthread,
     /// `pthread_rwlock_t` of glibc.
     PthreadRwLock,
-    /// `std::sync::Mutex`.
-    StdMutex,
-    /// `std::sync::RwLock`.
-    StdRwLock,
-    /// `parking_lot::Mutex`.
-    ParkingLotMutex,
-    /// `parking_lot::RwLock`.
-    ParkingLotRwLock,
+    /// `Mutex` of `std::sync` or `parking_lot`.
+    Mutex,
+    /// `RwLock` of them.
+    RwLock,
 }
 
 impl LockKind {
@@ -71,10 +67,8 @@ impl LockKind {
         match self {
             LockKind::Pthread => "pthread mutex",
             LockKind::PthreadRwLock => "pthread rwlock",
-            LockKind::StdMutex => "std Mutex",
-            LockKind::StdRwLock => "std RwLock",
-            LockKind::ParkingLotMutex => "parking_lot Mutex",
-            LockKind::ParkingLotRwLock => "parking_lot RwLock",
+            LockKind::Mutex => "Mutex",
+            LockKind::RwLock => "RwLock",
         }
     }
 }

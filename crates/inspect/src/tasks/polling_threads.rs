@@ -31,7 +31,8 @@ pub(super) fn add(
 ) {
     let lookups: Vec<&[u64]> = polled.iter().map(|task| &task.lookups[..]).collect();
     let named = named_frames::of(&lookups, modules, files, options);
-    for (polled, mut stack) in polled.iter().zip(named) {
+    for (polled, named) in polled.iter().zip(named) {
+        let mut stack: Vec<Frame> = named.into_iter().flatten().collect();
         let Some(task) = dump.tasks.get_mut(polled.task) else { continue };
         while stack.last().is_some_and(is_glue) {
             stack.pop();

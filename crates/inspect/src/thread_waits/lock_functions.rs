@@ -5,9 +5,10 @@
 
 use stackglass_profile::Frame;
 use stackglass_profile::frame::file_name;
+use stackglass_profile::thread_waits::LockKind;
 
 /// Most frames between the system call and the function that locks.
-const MOST_INNER: usize = 8;
+const MOST_INNER: usize = 16;
 /// Functions of glibc that wait for a word, without underscores before their names.
 const WAITS: [&str; 13] = [
     "syscall",
@@ -48,6 +49,20 @@ const RWLOCKS: [&str; 8] = [
 /// For the end of a thread.
 const JOINS: [&str; 4] =
     ["pthread_join", "pthread_clockjoin_ex", "pthread_timedjoin_np", "pthread_clockjoin_np"];
+/// Functions of Rust that wait for a lock: of which kind, and whether the thread waits for a word of its own, in a queue of parking_lot.
+///
+/// Sources: `std/src/sys/sync/`; parking_lot 0.11 and 0.12.
+const GUARDED: [(&str, LockKind, bool); 7] = [
+    ("mutex::futex::Mutex::lock_contended", LockKind::Mutex, false),
+    ("rwlock::futex::RwLock::read_contended", LockKind::RwLock, false),
+    ("rwlock::futex::RwLock::write_contended", LockKind::RwLock, false),
+    ("raw_mutex::RawMutex::lock_slow", LockKind::Mutex, true),
+    ("raw_rwlock::RawRwLock::lock_shared_slow", LockKind::RwLock, true),
+    ("raw_rwlock::RawRwLock::lock_exclusive_slow", LockKind::RwLock, true),
+    ("raw_rwlock::RawRwLock::wait_for_readers", LockKind::RwLock, true),
+];
+/// What Rust's libraries call between these and the system call.
+const INNER: [&str; 4] = ["parking_lot_core::", "std::thread::local::", "core::", "<parking_lot_core::"];
 /// Libraries that call these functions for the program.
 const CALLERS: [&str; 5] = ["std::", "core::", "<std::", "parking_lot", "lock_api::"];
 /// Files of C++'s standard library for locks.
@@ -62,6 +77,13 @@ pub(super) enum Waited {
     RwLock,
     /// A thread of glibc.
     Join,
+    /// A lock of Rust, whose guard tells who has it.
+    Guarded {
+        /// Its kind.
+        kind: LockKind,
+        /// The word is one of the thread.
+        is_parked: bool,
+    },
 }
 
 /// What a thread with these frames waits for, innermost first.
@@ -90,7 +112,10 @@ fn is_wait(frame: &Frame) -> bool {
     let is_nameless = frame.func.is_empty() || frame.start_as_name().is_some();
     let module = file_name(&frame.module);
     let is_of_library = module.starts_with("libc.so") || module.starts_with("libpthread");
-    is_nameless && is_of_library || WAITS.contains(&plain(&frame.func))
+    is_nameless && is_of_library
+        || WAITS.contains(&plain(&frame.func))
+        || INNER.iter().any(|begin| frame.func.starts_with(begin))
+        || frame.func.starts_with("std::sys::") && frame.func.ends_with("::futex::futex_wait")
 }
 
 fn function(name: &str) -> Option<Waited> {
@@ -98,8 +123,21 @@ fn function(name: &str) -> Option<Waited> {
         name if MUTEXES.contains(&name) => Some(Waited::Mutex),
         name if RWLOCKS.contains(&name) => Some(Waited::RwLock),
         name if JOINS.contains(&name) => Some(Waited::Join),
-        _ => None,
+        _ => guarded(name),
     }
+}
+
+fn guarded(name: &str) -> Option<Waited> {
+    let (_, kind, is_parked) = GUARDED.iter().find(|(end, _, is_parked)| {
+        name.ends_with(end) && name.starts_with(if *is_parked { "parking_lot::" } else { "std::sys" })
+    })?;
+    Some(Waited::Guarded { kind: *kind, is_parked: *is_parked })
+}
+
+/// Whether a function waits for a condition variable of Rust: it has given the lock back whose guard it was given.
+pub(super) fn gives_back(frame: &Frame) -> bool {
+    let is_of_rust = frame.func.starts_with("std::s") || frame.func.starts_with("parking_lot::");
+    is_of_rust && frame.func.contains("::Condvar::wait")
 }
 
 /// A name without what glibc adds to it: underscores, `GI_`, a version.
@@ -136,6 +174,21 @@ mod tests {
         assert_eq!(of(&["syscall", "my_lock", "pthread_mutex_lock"]), None);
         // After a condition variable, its mutex is locked again.
         assert_eq!(of(&["__lll_lock_wait", "__pthread_mutex_cond_lock"]), Some(Waited::Mutex));
+    }
+
+    #[test]
+    fn locks_of_rust() {
+        let of = |names: &[&str]| waited(&stack(names));
+        let std = ["syscall", "std::sys::pal::unix::futex::futex_wait"];
+        let contended = "std::sys::sync::mutex::futex::Mutex::lock_contended";
+        let guarded = |is_parked| Some(Waited::Guarded { kind: LockKind::Mutex, is_parked });
+        assert_eq!(of(&[&std[..], &[contended, "app::f"]].concat()), guarded(false));
+        let condvar = "std::sys::sync::condvar::futex::Condvar::wait_optional_timeout";
+        assert_eq!(of(&[&std[..], &[condvar, contended]].concat()), None);
+        let parked = ["syscall", "parking_lot_core::parking_lot::park", "core::option::Option::map"];
+        let slow = "parking_lot::raw_mutex::RawMutex::lock_slow";
+        assert_eq!(of(&[&parked[..], &[slow]].concat()), guarded(true));
+        assert_eq!(of(&[&parked[..], &["parking_lot::condvar::Condvar::wait", slow]].concat()), None);
     }
 
     #[test]

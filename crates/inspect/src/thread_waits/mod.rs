@@ -2,13 +2,15 @@
 //!
 //! Only threads that sleep are read, where they stand: nothing is stopped or copied. The kernel tells the word or the file that a
 //! thread waits for (`calls`), the names of its frames what that word belongs to (`lock_functions`), and the lock itself which thread
-//! has it (`glibc`). Locks of files are in a list of the kernel (`file_locks`).
+//! has it (`glibc`). Locks of Rust do not know their owner: a guard is looked for in the variables of all threads that sleep (`guards`).
+//! Locks of files are in a list of the kernel (`file_locks`).
 //!
 //! A thread that has run meanwhile is left out. So the waits of all others are of one moment.
 
 mod calls;
 mod file_locks;
 mod glibc;
+mod guards;
 mod lock_functions;
 
 use crate::sleepers::Sleeper;
@@ -32,7 +34,7 @@ const MOST: usize = 10_000;
 /// Most frames of a thread that are named.
 const MOST_FRAMES: usize = 64;
 
-/// The waits of the threads of a process whose other side is known. None, if its memory may not be read.
+/// The waits of the threads of a process for locks, files and the ends of threads. None, if its memory may not be read.
 pub fn read(pid: u32, options: &Options) -> ThreadWaits {
     let sleepers: Vec<Sleeper> = process::program_threads(pid)
         .into_iter()
@@ -46,6 +48,14 @@ pub fn read(pid: u32, options: &Options) -> ThreadWaits {
     waits.waits.sort_by_key(|wait| wait.tid);
     waits.find_deadlocks();
     waits
+}
+
+/// The address of the word that a thread waits for in futex(2).
+pub(crate) fn word(sleeper: &Sleeper) -> Option<u64> {
+    match Blocking::of(sleeper)? {
+        Blocking::Futex(futex) => Some(futex.address),
+        Blocking::File { .. } => None,
+    }
 }
 
 fn of_sleepers(pid: u32, sleepers: &[Sleeper], options: &Options) -> Option<Vec<ThreadWait>> {
@@ -62,13 +72,28 @@ fn of_sleepers(pid: u32, sleepers: &[Sleeper], options: &Options) -> Option<Vec<
         .map(|frames| frames.iter().take(MOST_FRAMES).map(|frame| frame.lookup).collect())
         .collect();
     let lookups: Vec<&[u64]> = lookups.iter().map(Vec::as_slice).collect();
-    let named = named_frames::of(&lookups, &view.modules, &files, options);
+    let named: Vec<Vec<Frame>> = named_frames::of(&lookups, &view.modules, &files, options)
+        .into_iter()
+        .map(|frames| frames.into_iter().flatten().collect())
+        .collect();
     let stacks: HashMap<u32, &[Frame]> = tids.iter().copied().zip(named.iter().map(Vec::as_slice)).collect();
     let reader = Reader { pid, image: &image, stacks, ids: OwnIds::read(pid) };
-    let found: Vec<_> =
-        blocked.iter().filter_map(|(sleeper, call)| Some((sleeper, reader.wait(sleeper, *call)?))).collect();
+    let mut found: Vec<_> =
+        blocked.iter().filter_map(|(sleeper, call)| Some((*sleeper, reader.wait(sleeper, *call)?))).collect();
+    let by_guards = found.iter_mut().filter_map(|(_, found)| Some((&mut found.wait, found.guarded?)));
+    let by_guards: Vec<_> = by_guards.collect();
+    if !by_guards.is_empty() {
+        guards::add_holders(pid, sleepers, by_guards, options);
+    }
     let still = found.into_iter().filter(|(sleeper, _)| sleeper.is_still(pid));
-    Some(still.map(|(_, wait)| wait).collect())
+    Some(still.map(|(_, found)| found.wait).collect())
+}
+
+/// A wait.
+struct Found {
+    wait: ThreadWait,
+    /// It is for a lock whose holder is known by its guard.
+    guarded: Option<guards::Guarded>,
 }
 
 /// Thread ids by those in the process's own namespace of pids, which are in its memory.
@@ -92,9 +117,10 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// What a thread waits for, if the other side is known.
-    fn wait(&self, sleeper: &Sleeper, call: Blocking) -> Option<ThreadWait> {
+    fn wait(&self, sleeper: &Sleeper, call: Blocking) -> Option<Found> {
         let tid = sleeper.thread.tid;
         let stack = self.stacks.get(&tid).copied().unwrap_or_default();
+        let mut guarded = None;
         let (what, holders, has_timeout) = match call {
             Blocking::Futex(futex) => {
                 let waited = lock_functions::waited(stack)?;
@@ -104,7 +130,11 @@ impl Reader<'_> {
                     Waited::Join => {
                         // The word of a thread that has ended is 0.
                         let joined = glibc::joined(self.image, &futex)?;
-                        (ThreadTarget::End, self.ids.0.get(&joined).map(|tid| self.thread(*tid)))
+                        (ThreadTarget::End, Some(self.thread(*self.ids.0.get(&joined)?)))
+                    }
+                    Waited::Guarded { kind, is_parked } => {
+                        guarded = Some(guards::Guarded { kind, is_parked, word: futex.address });
+                        (ThreadTarget::Lock { kind, address: futex.address }, None)
                     }
                 };
                 (target, holder.into_iter().collect(), futex.has_timeout)
@@ -120,12 +150,9 @@ impl Reader<'_> {
                 )
             }
         };
-        if holders.is_empty() {
-            return None;
-        }
         let at = lock_functions::caller(stack).cloned();
         let name = sleeper.thread.name.as_str().into();
-        Some(ThreadWait { tid, name, what, at, has_timeout, holders })
+        Some(Found { wait: ThreadWait { tid, name, what, at, has_timeout, holders }, guarded })
     }
 
     /// A lock, and the thread with this id in it.

@@ -154,6 +154,11 @@ impl Names<'_> {
             named.push(format!("{} more", holders.len() - NAMED));
         }
         let named = named.join(" or ");
+        if named.is_empty()
+            && let ThreadTarget::Lock { kind, address } = &wait.what
+        {
+            return format!("{} {address:#x}", kind.name());
+        }
         let by = if holders.iter().all(|holder| holder.is_certain) { "held by" } else { "probably held by" };
         match &wait.what {
             ThreadTarget::Lock { kind, address } => {
