@@ -52,11 +52,12 @@ const JOINS: [&str; 4] =
 /// Functions of Rust that wait for a lock: of which kind, and whether the thread waits for a word of its own, in a queue of parking_lot.
 ///
 /// Sources: `std/src/sys/sync/`; parking_lot 0.11 and 0.12.
-const GUARDED: [(&str, LockKind, bool); 7] = [
+const GUARDED: [(&str, LockKind, bool); 8] = [
     ("mutex::futex::Mutex::lock_contended", LockKind::Mutex, false),
     ("rwlock::futex::RwLock::read_contended", LockKind::RwLock, false),
     ("rwlock::futex::RwLock::write_contended", LockKind::RwLock, false),
     ("raw_mutex::RawMutex::lock_slow", LockKind::Mutex, true),
+    ("raw_rwlock::RawRwLock::lock_common", LockKind::RwLock, true),
     ("raw_rwlock::RawRwLock::lock_shared_slow", LockKind::RwLock, true),
     ("raw_rwlock::RawRwLock::lock_exclusive_slow", LockKind::RwLock, true),
     ("raw_rwlock::RawRwLock::wait_for_readers", LockKind::RwLock, true),
@@ -188,6 +189,9 @@ mod tests {
         let parked = ["syscall", "parking_lot_core::parking_lot::park", "core::option::Option::map"];
         let slow = "parking_lot::raw_mutex::RawMutex::lock_slow";
         assert_eq!(of(&[&parked[..], &[slow]].concat()), guarded(true));
+        let common = "parking_lot::raw_rwlock::RawRwLock::lock_common";
+        let shared = Some(Waited::Guarded { kind: LockKind::RwLock, is_parked: true });
+        assert_eq!(of(&[&parked[..], &[common, "lock_api::rwlock::RwLock::read"]].concat()), shared);
         assert_eq!(of(&[&parked[..], &["parking_lot::condvar::Condvar::wait", slow]].concat()), None);
     }
 
