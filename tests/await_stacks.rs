@@ -496,6 +496,9 @@ fn the_other_ends_are_named() {
     );
     assert!(words.contains("(2 of 3 arrived)"), "{words}");
     assert!(words.contains("whose sender is in task"), "{words}");
+    let alone = locks.iter().find(|lock| ids(&lock["waiters"]) == tasks_of("alone")).expect("it waits");
+    assert_eq!((&alone["holders"], &alone["ends"]), (&serde_json::json!([]), &0.into()), "{alone}");
+    assert!(words.contains(", which nothing else has"), "{words}");
 }
 
 /// All of these tasks look the same at any two moments.

@@ -21,6 +21,7 @@ mod hostile_tasks;
 mod interrupted;
 mod languages;
 mod libraries;
+mod lock_owners;
 mod nameless;
 mod processes;
 mod ready;

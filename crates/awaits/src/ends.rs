@@ -68,7 +68,12 @@ pub(crate) fn other(kind: SharedKind) -> Option<Role> {
         SharedKind::EmptyChannel | SharedKind::Oneshot | SharedKind::Watch => Some(Role::Sender),
         SharedKind::FullChannel => Some(Role::Receiver),
         SharedKind::Notify | SharedKind::Barrier => Some(Role::Shared),
-        SharedKind::Mutex | SharedKind::OtherMutex | SharedKind::RwLock | SharedKind::Semaphore => None,
+        SharedKind::Mutex
+        | SharedKind::OtherMutex
+        | SharedKind::BlockingMutex
+        | SharedKind::BlockingRwLock
+        | SharedKind::RwLock
+        | SharedKind::Semaphore => None,
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::ends;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use stackglass_layouts::{Field, Layouts, Shape, TypeId, Variant, is_coroutine};
-use stackglass_profile::runtimes::{OTHER_MUTEXES, RECEIVING, SENDING, futures, is_generic, tokio};
+use stackglass_profile::runtimes::{
+    BLOCKING_GUARDS, OTHER_MUTEXES, RECEIVING, SENDING, futures, is_generic, tokio,
+};
 use std::cell::RefCell;
 
 /// What a value may contain.
@@ -258,7 +260,9 @@ fn is_owner(name: &str) -> bool {
 
 /// Whether this is a guard of `Mutex`, `RwLock` or `Semaphore`.
 fn is_guard(name: &str) -> bool {
-    if OTHER_MUTEXES.iter().any(|(.., guards)| name.starts_with(guards)) {
+    if OTHER_MUTEXES.iter().any(|(.., guards)| name.starts_with(guards))
+        || BLOCKING_GUARDS.iter().any(|(guards, ..)| name.starts_with(guards))
+    {
         return true;
     }
     let Some(rest) = name.strip_prefix(tokio::SYNC) else { return false };

@@ -12,6 +12,7 @@
 //! Memory of the process is hostile input: each pointer may be wrong, each list may be endless.
 #![forbid(unsafe_code)]
 
+mod blocking_guards;
 mod deadlocks;
 mod ends;
 mod found;
@@ -37,6 +38,7 @@ mod wrapped;
 mod wrapped_task;
 mod wrapper;
 
+pub use blocking_guards::{VariableGuard, of_variables as guards_of_variables};
 pub use process::Process;
 pub use stackglass_drop_code::DropStop;
 pub use tokio::{

@@ -10,9 +10,9 @@
 use crate::ends::{self, End};
 use crate::futures::{Form, Part, form, has_hidden_variable, is_shared};
 use crate::holdings::{Held, Holdings, Line};
-use crate::names;
 use crate::values::Value;
 use crate::walker::Walker;
+use crate::{blocking_guards, names};
 use foldhash::{HashSet, HashSetExt};
 use stackglass_layouts::{Shape, Variant};
 use stackglass_profile::runtimes::{OTHER_MUTEXES, is_generic, tokio};
@@ -72,8 +72,9 @@ impl Search<'_, '_> {
                 if self.shared.is_some() {
                     return;
                 }
-                if let Some(address) = self.semaphore(value, 4) {
-                    let kind = kind(&layout.name);
+                let blocking = blocking_guards::lock(values, value);
+                let other = || Some((kind(&layout.name), self.semaphore(value, 4)?));
+                if let Some((kind, address)) = blocking.or_else(other) {
                     self.found.guards.push(Held { kind, address, guard: value.address, line: line.clone() });
                 }
                 return;

@@ -22,6 +22,10 @@ const PERMIT_SHIFT: u32 = 1;
 /// Bit of the state of a oneshot channel: its sender is gone (`oneshot.rs`).
 const VALUE_SENT: u64 = 0b10;
 
+/// Where an `Arc` has the number of its `Weak`s, and its value (`alloc/src/sync.rs`).
+const ARC_WEAK: u64 = 8;
+const ARC_DATA: u64 = 16;
+
 /// Bit of the state of a mutex of another library: it is locked (`async-lock/src/mutex.rs`, `futures-util/src/lock/mutex.rs`).
 const LOCKED: u64 = 1;
 
@@ -34,7 +38,7 @@ pub(crate) fn find(
 ) -> (Vec<Lock>, HoldingBranches) {
     let mut locks = waited_for(tasks);
     described(&mut locks, tasks, held, &mutex_offsets(values.layouts));
-    let counts = ends_of(values, &mut locks, held);
+    let (counts, waiting) = ends_of(values, &mut locks, held);
     let offset = permits_offset(values.layouts);
     for lock in locks.values_mut().filter(|lock| lock.kind == SharedKind::Mutex) {
         let permits = offset.and_then(|offset| values.pages.word(lock.address.checked_add(offset)?));
@@ -42,8 +46,9 @@ pub(crate) fn find(
             lock.holders.clear();
         }
     }
-    let mut certainty = Certainty::new(values, drops, &locks, held, counts);
+    let mut certainty = Certainty::new(values, drops, &locks, held, (counts, &waiting));
     certainty.apply(&mut locks, tasks);
+    certainty.leave_out_those_without(values, &mut locks, &waiting);
     let branches = certainty.holding_branches(values, &locks);
     (locks.into_values().collect(), branches)
 }
@@ -107,9 +112,9 @@ fn described(
 }
 
 /// Adds the tasks that have the other ends of what is waited for. Returns the counts of these ends, with their values, by lock and
-/// task.
-fn ends_of(values: &Values<'_>, locks: &mut BTreeMap<u64, Lock>, held: &[TaskHoldings]) -> Counts {
-    let mut counts = Counts::new();
+/// task; those of tasks that wait for a notification or at a barrier, and have it as well, apart.
+fn ends_of(values: &Values<'_>, locks: &mut BTreeMap<u64, Lock>, held: &[TaskHoldings]) -> (Counts, Counts) {
+    let (mut counts, mut waiting) = (Counts::new(), Counts::new());
     for lock in locks.values_mut().filter(|lock| lock.kind == SharedKind::Barrier) {
         lock.arrived = ends::arrived(values, lock.address);
     }
@@ -122,11 +127,11 @@ fn ends_of(values: &Values<'_>, locks: &mut BTreeMap<u64, Lock>, held: &[TaskHol
                     lock.ends = lock.ends.or(end.others.filter(|_| is_waiter));
                     continue;
                 }
-                // Who waits for a notification or at a barrier has it as well.
+                let count = end.count.and_then(|count| Some((count, values.pages.word(count)?)));
                 if role == Role::Shared && is_waiter {
+                    waiting.extend(count.map(|count| ((*address, *task), count)));
                     continue;
                 }
-                let count = end.count.and_then(|count| Some((count, values.pages.word(count)?)));
                 if let Some(count) = count {
                     counts.insert((*address, *task), count);
                 }
@@ -137,7 +142,7 @@ fn ends_of(values: &Values<'_>, locks: &mut BTreeMap<u64, Lock>, held: &[TaskHol
             }
         }
     }
-    counts
+    (counts, waiting)
 }
 
 fn add(lock: &mut Lock, holder: Holder) {
@@ -168,10 +173,10 @@ impl<'c, 'a> Certainty<'c, 'a> {
         drops: &'c Drops<'a>,
         locks: &BTreeMap<u64, Lock>,
         held: &'c [TaskHoldings],
-        counts: Counts,
+        (counts, waiting): (Counts, &Counts),
     ) -> Certainty<'c, 'a> {
         let mut watched = Watched::default();
-        watched.words.extend(counts.values().map(|(count, _)| *count));
+        watched.words.extend(counts.values().chain(waiting.values()).map(|(count, _)| *count));
         let mut states = HashMap::new();
         let of_oneshots = held.iter().flat_map(|holdings| &holdings.holdings.ends);
         let of_oneshots: HashMap<u64, u64> =
@@ -187,7 +192,7 @@ impl<'c, 'a> Certainty<'c, 'a> {
                     }
                 }
                 SharedKind::Notify | SharedKind::EmptyChannel | SharedKind::Watch | SharedKind::Barrier => {}
-                SharedKind::OtherMutex => {
+                SharedKind::OtherMutex | SharedKind::BlockingMutex | SharedKind::BlockingRwLock => {
                     watched.words.insert(lock.address);
                 }
                 SharedKind::Mutex | SharedKind::RwLock | SharedKind::Semaphore | SharedKind::FullChannel => {
@@ -305,8 +310,13 @@ impl<'c, 'a> Certainty<'c, 'a> {
         }
         self.search(locks);
         // A mutex has one holder, a channel one receiver.
-        let of_one =
-            [SharedKind::Mutex, SharedKind::OtherMutex, SharedKind::FullChannel, SharedKind::Oneshot];
+        let of_one = [
+            SharedKind::Mutex,
+            SharedKind::OtherMutex,
+            SharedKind::BlockingMutex,
+            SharedKind::FullChannel,
+            SharedKind::Oneshot,
+        ];
         let has_one =
             |lock: &&mut Lock| of_one.contains(&lock.kind) && lock.ends.is_none_or(|ends| ends == 1);
         for lock in locks.values_mut().filter(has_one) {
@@ -315,6 +325,36 @@ impl<'c, 'a> Certainty<'c, 'a> {
                 1 => lock.holders.retain(|holder| holder.is_certain),
                 // This cannot be.
                 _ => lock.holders.iter_mut().for_each(|holder| holder.is_certain = false),
+            }
+        }
+    }
+
+    /// If the tasks that certainly have a notification or a barrier are all of its owners, nothing else has it: other variables were
+    /// moved away. `waiting` are the counts of tasks that wait for it.
+    fn leave_out_those_without(
+        &mut self,
+        values: &Values<'_>,
+        locks: &mut BTreeMap<u64, Lock>,
+        waiting: &Counts,
+    ) {
+        let is_shared = |lock: &&mut Lock| matches!(lock.kind, SharedKind::Notify | SharedKind::Barrier);
+        for lock in locks.values_mut().filter(is_shared) {
+            // Only the count of an `Arc` of this alone is that of its owners. A `Weak` can make more of them.
+            let Some(count) = lock.address.checked_sub(ARC_DATA) else { continue };
+            let word = |at: u64| values.pages.word(at);
+            let (Some(strong), Some(1)) = (word(count), word(count + ARC_WEAK)) else { continue };
+            let of_lock = |(of, task): &(u64, usize), (at, _): &(u64, u64)| {
+                (*of == lock.address && *at == count).then_some(*task)
+            };
+            let tasks = self.counts.iter().chain(waiting).filter_map(|(of, at)| of_lock(of, at));
+            let tasks: Vec<usize> = tasks.collect();
+            let given_back = tasks.into_iter().filter_map(|task| {
+                let after = self.dropped(task)?.changes(count)??;
+                strong.checked_sub(after)
+            });
+            if given_back.sum::<u64>() == strong {
+                lock.holders.retain(|holder| holder.is_certain);
+                lock.ends = Some(lock.holders.len() as u64);
             }
         }
     }
@@ -374,10 +414,11 @@ fn holds(dropped: &Dropped, lock: &Lock, state: Option<u64>, partial: u64) -> Op
         }
         SharedKind::FullChannel => dropped.closes(lock.address),
         SharedKind::Oneshot => dropped.sets(state?, VALUE_SENT),
-        SharedKind::OtherMutex => match dropped.changes(lock.address)? {
+        SharedKind::OtherMutex | SharedKind::BlockingMutex => match dropped.changes(lock.address)? {
             Some(after) => (after & LOCKED == 0).then_some(true),
             None => Some(false),
         },
+        SharedKind::BlockingRwLock => dropped.changes(lock.address).map(|after| after.is_some()),
         SharedKind::Notify | SharedKind::EmptyChannel | SharedKind::Watch | SharedKind::Barrier => None,
     }
 }

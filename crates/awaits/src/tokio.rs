@@ -9,6 +9,7 @@
 
 mod alone;
 mod block_on;
+mod blocked_polls;
 mod blocking_functions;
 mod blocking_pool;
 mod cells;
@@ -43,21 +44,30 @@ use stackglass_profile::task_dump::{AsyncRuntime, TaskDump};
 
 /// Finds the tasks of a process. It has none if its debug information has no types, or if it does not use tokio.
 pub fn tasks(process: &Process<'_>) -> TaskDump {
-    tasks_and_polls(process, &[]).0
+    read(process, &[], &[]).0
 }
 
-/// Finds the tasks of a process, and those that its threads poll. `frames` are those of each thread, innermost first.
-pub fn tasks_and_polls(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (TaskDump, Vec<Poll>) {
-    let (dump, polls, _) = read(process, frames);
+/// Finds the tasks of a process, and those that its threads poll. `frames` are those of each thread, innermost first. `words` are the
+/// addresses of the words for which threads wait in futex(2), by kernel id.
+pub fn tasks_and_polls(
+    process: &Process<'_>,
+    frames: &[Vec<StackFrame>],
+    words: &[(u32, u64)],
+) -> (TaskDump, Vec<Poll>) {
+    let (dump, polls, _) = read(process, frames, words);
     (dump, polls)
 }
 
 /// Where the code that drops the tasks of a process cannot be followed. What a task holds is then not certain.
 pub fn drop_stops(process: &Process<'_>) -> Vec<DropStop> {
-    read(process, &[]).2
+    read(process, &[], &[]).2
 }
 
-fn read(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (TaskDump, Vec<Poll>, Vec<DropStop>) {
+fn read(
+    process: &Process<'_>,
+    frames: &[Vec<StackFrame>],
+    words: &[(u32, u64)],
+) -> (TaskDump, Vec<Poll>, Vec<DropStop>) {
     let Process { image, modules, layouts, .. } = *process;
     let values = Values { layouts, pages: Pages::new(image) };
     let types = Futures::new(layouts);
@@ -75,6 +85,7 @@ fn read(process: &Process<'_>, frames: &[Vec<StackFrame>]) -> (TaskDump, Vec<Pol
     if cells.is_empty() {
         polls.extend(root_names::add(process, &values, frames, &mut found));
     }
+    blocked_polls::add(process, frames, &polls, words, &mut found.dump);
     wrapped::add(process.wrapped, &walker, &mut found);
     remarks::add(layouts, &cells, version.as_deref(), &mut found.dump);
     let drops = Drops::new(&values.pages, layouts, modules);

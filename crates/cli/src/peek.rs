@@ -45,6 +45,9 @@ them, and their reads and writes may come back short. Threads that are ready
 to run count as running, as in Julia: \"running R of N\" and Utilization include
 threads that wait for a CPU.
 
+Threads that wait for a lock or for the end of a thread follow, with the thread
+that holds it, and deadlocks among them.
+
 If the process uses tokio, and its own crate has full debug information
 (`debug = 2`), its async tasks follow, as of `stackglass tasks`: it is copied
 for that, which holds it up for some milliseconds. So do tasks that a program
@@ -121,8 +124,11 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
                 peek_text::threads(recording, activity, *profile, &layout, &mut text)
             }
             PeekPart::Report { recording, early } => {
+                let waits = tasks.take_waits(*early);
+                let shown = peek_tasks::write_waits(&waits, Some(recording), &layout, &mut text);
                 let dump = tasks.take(*early);
-                let shown = dump.map_or(Ok(()), |dump| peek_tasks::write(&dump, &layout, &mut text));
+                let shown = shown
+                    .and_then(|()| dump.map_or(Ok(()), |dump| peek_tasks::write(&dump, &layout, &mut text)));
                 shown.and_then(|()| peek_text::report(recording, &layout, &mut text))
             }
             PeekPart::Nothing { why } => {
@@ -229,10 +235,18 @@ fn write_json(options: &OutsidePeek) -> Outcome {
         PeekPart::Nothing { why } => message::print(why),
     })
     .map_err(|error| perf_refused::of_process(&error))?;
+    let waits = tasks.take_waits(early.is_some());
     let tasks = tasks.take(early.is_some());
     let mut out = io::stdout().lock();
     let threads = threads.as_ref().map(|(recording, activity)| (recording, activity));
-    stackglass_report::peek::write_json(options.pid, threads, tasks.as_ref(), profile.as_ref(), &mut out)?;
+    stackglass_report::peek::write_json(
+        options.pid,
+        threads,
+        &waits,
+        tasks.as_ref(),
+        profile.as_ref(),
+        &mut out,
+    )?;
     out.flush()?;
     early.map_or(Ok(0), |why| Err(Failure::new(why)))
 }

@@ -89,9 +89,11 @@ impl<'a, W: Write> AnswerParts<'a, W> {
     /// Prints them, between two parts or at the end.
     fn write_tasks(&mut self, early: bool, is_between: bool) -> io::Result<()> {
         let Some(mut tasks) = self.tasks.take() else { return Ok(()) };
-        let Some(dump) = tasks.take(early) else { return Ok(()) };
         let mut text = Vec::new();
-        peek_tasks::write(&dump, self.layout, &mut text)?;
+        peek_tasks::write_waits(&tasks.take_waits(early), None, self.layout, &mut text)?;
+        if let Some(dump) = tasks.take(early) {
+            peek_tasks::write(&dump, self.layout, &mut text)?;
+        }
         if is_between {
             // An empty line comes before them already.
             let before = text.iter().take_while(|byte| **byte == b'\n').count();

@@ -1,14 +1,19 @@
-//! The async tasks of a process, for a peek: read while the profile is taken, so that the peek takes no longer.
+//! The async tasks of a process, and which of its threads wait for which others, for a peek. They are read while the profile is taken,
+//! so that the peek takes no longer.
 //!
-//! A process whose debug information describes no tasks, and that names none, is not touched. If tasks cannot be read, one line
+//! A process whose debug information describes no tasks, and that names none, is not touched: its threads are read where they sleep. If tasks cannot be read, one line
 //! says so, and the peek goes on.
 
 use crate::message;
 use crate::terminal::Layout;
 use stackglass_inspect::tasks::{self, TasksOptions};
+use stackglass_inspect::thread_waits;
 use stackglass_procfs::process::is_alive;
+use stackglass_profile::Recording;
 use stackglass_profile::task_dump::TaskDump;
-use stackglass_report::TasksText;
+use stackglass_profile::thread_waits::ThreadWaits;
+use stackglass_report::{Peek, TasksText};
+use stackglass_symbols::Options;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -25,6 +30,7 @@ type Answer = Result<Option<TaskDump>, String>;
 #[derive(Default)]
 pub(crate) struct PeekTasks {
     answer: Option<Receiver<Answer>>,
+    waits: Option<Receiver<ThreadWaits>>,
     pid: u32,
 }
 
@@ -35,11 +41,19 @@ impl PeekTasks {
             return;
         }
         let (sender, answer) = channel();
-        (self.answer, self.pid) = (Some(answer), pid);
+        let (waits_sender, waits) = channel();
+        (self.answer, self.waits, self.pid) = (Some(answer), Some(waits), pid);
         std::thread::spawn(move || {
-            // The receiver is gone if the peek has ended.
+            // The receivers are gone if the peek has ended.
+            let _ = waits_sender.send(thread_waits::read(pid, &Options::default()));
             let _ = sender.send(read(pid));
         });
+    }
+
+    /// Which threads wait for which others, once. They are waited for, unless the peek ends early.
+    pub(crate) fn take_waits(&mut self, early: bool) -> ThreadWaits {
+        let wait = if early { Duration::ZERO } else { LONGEST_WAIT };
+        self.waits.take().and_then(|waits| waits.recv_timeout(wait).ok()).unwrap_or_default()
     }
 
     /// The tasks, once. They are waited for, unless the peek ends early.
@@ -69,6 +83,17 @@ fn read(pid: u32) -> Answer {
     }
     let dump = tasks::read(pid, &TasksOptions::default()).map_err(|error| error.to_string())?;
     Ok(Some(dump).filter(|dump| !dump.tasks.is_empty()))
+}
+
+/// Writes which threads wait for which others. They have the numbers of `recording`.
+pub(crate) fn write_waits(
+    waits: &ThreadWaits,
+    recording: Option<&Recording>,
+    layout: &Layout,
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
+    let peek = Peek::new(Duration::ZERO).cols(layout.columns).style(layout.style);
+    peek.waits(waits, recording, out)
 }
 
 /// Writes the tasks in a short form.

@@ -113,3 +113,26 @@ fn what_is_not_known_is_left_out() {
     let release = Release { semaphore: LOCK, permits: 1 };
     assert_eq!(releases(&[1, LOCK], &[], function), (vec![release], false));
 }
+
+/// Each message in a queue that is dropped gives a permit back, and takes the lock of the semaphore's list for that.
+#[test]
+fn a_lock_that_is_given_to_a_known_function_is_free_behind_it() {
+    let function = |code: &mut CodeAssembler| {
+        let mut end = code.create_label();
+        code.mov(rbx, qword_ptr(rdi + 8))?;
+        for _ in 0..3 {
+            code.xor(eax, eax)?;
+            code.mov(ecx, 1)?;
+            code.lock().cmpxchg(dword_ptr(rbx), ecx)?;
+            code.jne(end)?;
+            code.mov(rdi, rbx)?;
+            code.mov(esi, 1)?;
+            code.mov(rdx, rbx)?;
+            code.call(RELEASE)?;
+        }
+        code.set_label(&mut end)?;
+        code.ret()
+    };
+    let release = Release { semaphore: LOCK, permits: 1 };
+    assert_eq!(releases(&[1, LOCK], &[], function), (vec![release; 3], true));
+}

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 const MOST_OF_TASK: u32 = 400_000;
 pub(crate) const MOST: u32 = 4_000_000;
 /// Bytes of a semaphore.
-const SEMAPHORE_SIZE: u64 = 40;
+pub(crate) const SEMAPHORE_SIZE: u64 = 40;
 
 /// Interprets the code that drops tasks.
 pub struct Drops<'a> {

@@ -6,6 +6,7 @@
 use crate::code::Code;
 use crate::drop_stop::DropStop;
 use crate::dropped::{Dropped, Release};
+use crate::drops::SEMAPHORE_SIZE;
 use crate::instructions::{Flow, execute};
 use crate::machine::{Machine, Register, STACK_TOP, Step, Stop};
 use foldhash::HashSet;
@@ -34,6 +35,9 @@ const FUTEX_WAKE: u64 = 1;
 const FUTEX_FLAGS: u64 = 128 | 256;
 /// More permits than a semaphore has (`batch_semaphore.rs`).
 const TOO_MANY_PERMITS: u64 = 1 << 61;
+
+/// State of a mutex that is locked, and for which nobody waits.
+const LOCKED: u128 = 1;
 
 /// A call whose end is not reached.
 struct Frame {
@@ -183,6 +187,20 @@ impl<'d, 'a> Run<'d, 'a> {
         (!self.frames.is_empty()).then_some(frame.back)
     }
 
+    /// `add_permits_locked` is called with the guard of the semaphore's list of waiters, and gives that back. The other function that
+    /// gives permits back locks the list itself. So a lock that the code has taken before is free again.
+    fn unlock_waiters(&mut self, semaphore: u64, guard: Option<u64>) -> Step<()> {
+        let is_inside =
+            |lock: &u64| lock.checked_sub(semaphore).is_some_and(|offset| offset < SEMAPHORE_SIZE);
+        let Some(lock) = guard.filter(is_inside) else { return Ok(()) };
+        // The first byte of a mutex of the standard library and of parking_lot.
+        let was_free = self.code.pages.number(lock, 1) == Some(0);
+        if was_free && self.machine.load(lock, 1)? == Some(LOCKED) {
+            self.machine.store(lock, 1, Some(0))?;
+        }
+        Ok(())
+    }
+
     /// What a known function does.
     fn known(&mut self, function: KnownFunction) -> Step<()> {
         let [first, second, third] = [RDI, RSI, RDX].map(|number| self.machine.register(number));
@@ -195,6 +213,7 @@ impl<'d, 'a> Run<'d, 'a> {
                 if permits > 0 {
                     self.found.releases.push(Release { semaphore, permits });
                 }
+                self.unlock_waiters(semaphore, third)?;
             }
             KnownFunction::Close => self.found.closed.push(first.ok_or(Stop)?),
             // Waking other threads changes no memory.

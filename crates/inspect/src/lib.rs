@@ -2,6 +2,7 @@
 //!
 //! - [`tasks`]: reads the await stacks of async tasks, once or again and again.
 //! - [`heap`]: takes heap snapshots: freezes a process, finds its blocks and roots, and writes the graph.
+//! - [`thread_waits`]: which threads wait for locks, and which threads hold these.
 //! - [`task_sampler`]: the thread that takes snapshots of all tasks of a process, for profiles by wall time.
 //! - [`task_stacks`]: from what is seen of a task to stacks.
 //! - [`allocation_groups`]: from the tables in which a program counts its allocations to groups.
@@ -22,7 +23,10 @@ mod forked_child;
 pub mod heap;
 #[cfg(feature = "task-sampler")]
 pub mod linked_crate;
+mod named_frames;
+mod sleepers;
 #[cfg(feature = "task-sampler")]
 pub mod task_sampler;
 pub mod task_stacks;
 pub mod tasks;
+pub mod thread_waits;

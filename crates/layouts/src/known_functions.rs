@@ -40,6 +40,8 @@ pub struct KnownFunctions {
     pub slots: HashMap<u64, KnownFunction>,
     /// Addresses in the file of the functions in which `block_on` of tokio waits.
     pub parks: Vec<Range<u64>>,
+    /// Addresses in the file of the functions of `std::sync` in which a thread waits for a mutex (true), or for a `RwLock`.
+    pub contended: Vec<(Range<u64>, bool)>,
     /// Functions that poll tasks of tokio: address in the file, and name with type arguments, which only the newer mangling of Rust
     /// (v0) has.
     pub polls: Vec<(u64, Option<Arc<str>>)>,
@@ -55,6 +57,8 @@ pub(super) fn find(files: &Files) -> KnownFunctions {
             found.functions.insert(addresses.start, function);
         } else if name.contains("5tokio7runtime4park") && is_park(name) {
             found.parks.push(addresses);
+        } else if let Some(is_mutex) = is_contended(name) {
+            found.contended.push((addresses, is_mutex));
         } else if name.contains("5tokio7runtime4task3raw4poll") {
             let with_types = name_of_symbol(name).spec.filter(|_| name.starts_with("_R"));
             found.polls.push((addresses.start, with_types));
@@ -69,6 +73,16 @@ pub(super) fn find(files: &Files) -> KnownFunctions {
 /// Whether this is a method `park` of `CachedParkThread` or of its `Inner`, either of which may be inlined.
 fn is_park(symbol: &str) -> bool {
     ["16CachedParkThread4park", "5Inner4park"].iter().any(|method| symbol.contains(method))
+}
+
+/// Whether a function of `std/src/sys/sync/` waits for a mutex, or for a `RwLock`.
+fn is_contended(symbol: &str) -> Option<bool> {
+    let is = |method: &str| symbol.contains("5futex") && symbol.contains(method);
+    match () {
+        () if is("5Mutex14lock_contended") => Some(true),
+        () if is("6RwLock14read_contended") || is("6RwLock15write_contended") => Some(false),
+        () => None,
+    }
 }
 
 /// What the function with a symbol does, in both manglings of Rust and in C.
@@ -112,5 +126,7 @@ mod tests {
         assert_eq!(function("_ZN5tokio4sync15batch_semaphore9Semaphore11try_acquire17hE"), None);
         assert_eq!(function("epoll_ctl"), Some(KnownFunction::Descriptor));
         assert_eq!(function("release"), None);
+        let contended = "_ZN3std3sys4sync5mutex5futex5Mutex14lock_contended17h0123456789abcdefE";
+        assert_eq!([contended, "lock_contended"].map(is_contended), [Some(true), None]);
     }
 }

@@ -28,6 +28,7 @@ pub mod stacks;
 pub mod symbols;
 mod task;
 pub mod task_dump;
+pub mod thread_waits;
 mod waiting_tasks;
 pub mod word_buffer;
 

@@ -217,6 +217,22 @@ pub const OTHER_MUTEXES: [(&str, &str, &str); 2] = [
     ),
 ];
 
+/// Guards of locks that block the thread, by the begins of their paths: whether of a mutex, and the fields that lead from the guard to
+/// the lock, and within that to the word of its state.
+///
+/// Sources: `std/src/sync/poison/`, `std/src/sync/` before 1.85; lock_api 0.4.
+pub const BLOCKING_GUARDS: [(&str, bool, &str, &[&str]); 9] = [
+    ("std::sync::poison::mutex::MutexGuard<", true, "lock", &["inner", "futex"]),
+    ("std::sync::poison::rwlock::RwLockReadGuard<", false, "inner_lock", &[]),
+    ("std::sync::poison::rwlock::RwLockWriteGuard<", false, "lock", &["inner"]),
+    ("std::sync::mutex::MutexGuard<", true, "lock", &["inner", "futex"]),
+    ("std::sync::rwlock::RwLockReadGuard<", false, "inner_lock", &[]),
+    ("std::sync::rwlock::RwLockWriteGuard<", false, "lock", &["inner"]),
+    ("lock_api::mutex::MutexGuard<", true, "mutex", &["raw"]),
+    ("lock_api::rwlock::RwLockReadGuard<", false, "rwlock", &["raw"]),
+    ("lock_api::rwlock::RwLockWriteGuard<", false, "rwlock", &["raw"]),
+];
+
 /// A future with a span of the crate `tracing`.
 pub const INSTRUMENTED: &str = "tracing::instrument::Instrumented";
 

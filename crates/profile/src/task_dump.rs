@@ -235,6 +235,10 @@ pub enum SharedKind {
     Mutex,
     /// `async_lock::Mutex` or `futures::lock::Mutex`.
     OtherMutex,
+    /// A mutex that blocks the thread: of `std::sync` or `parking_lot`.
+    BlockingMutex,
+    /// A lock of theirs for readers and writers.
+    BlockingRwLock,
     /// `tokio::sync::RwLock`.
     RwLock,
     /// `tokio::sync::Semaphore`.
@@ -257,8 +261,8 @@ impl SharedKind {
     /// Its name as a programmer writes it.
     pub fn name(self) -> &'static str {
         match self {
-            SharedKind::Mutex | SharedKind::OtherMutex => "Mutex",
-            SharedKind::RwLock => "RwLock",
+            SharedKind::Mutex | SharedKind::OtherMutex | SharedKind::BlockingMutex => "Mutex",
+            SharedKind::RwLock | SharedKind::BlockingRwLock => "RwLock",
             SharedKind::Semaphore => "Semaphore",
             SharedKind::FullChannel => "full channel",
             SharedKind::EmptyChannel => "empty channel",

@@ -1,6 +1,7 @@
 //! Tasks that wait for what other tasks have: the other ends of channels, notifications, barriers, and threads for functions.
 //!
-//! `waits.X` waits for what `has.X` has. Of `self.X`, the task has it itself. Nothing can wake `forgotten`.
+//! `waits.X` waits for what `has.X` has. Of `self.X`, the task has it itself. Nothing can wake `forgotten`, and nothing
+//! else has what `alone` waits for.
 
 use crate::{HOUR, start};
 use std::sync::Arc;
@@ -31,6 +32,9 @@ pub async fn start_tasks() {
     let notify = Arc::new(Notify::new());
     start("waits.notify", "e_notify>!Notified", is_notified(Arc::clone(&notify)));
     start("has.notify", "e_has>!Sleep", has(notify));
+    // Nothing else has it.
+    start("alone", "e_notify>!Notified", is_notified(Arc::new(Notify::new())));
+    gives_away();
     let barrier = Arc::new(Barrier::new(3));
     start("waits.barrier", "e_barrier>!Notified", arrives(Arc::clone(&barrier)));
     start("waits.barrier", "e_barrier>!Notified", arrives(Arc::clone(&barrier)));
@@ -69,6 +73,23 @@ pub async fn start_tasks() {
     let permits = Arc::new(Semaphore::new(2));
     start("self.permits", "e_permits>!Acquire", needs_two(Arc::clone(&permits)));
     start("self.permits", "e_permits>!Acquire", needs_two(permits));
+}
+
+/// The future of a `block_on` had what another task has now: no code that drops it says so.
+fn gives_away() {
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        runtime.expect("a runtime can be made").block_on(async move {
+            let notify = Arc::new(Notify::new());
+            start("waits.given", "e_notify>!Notified", is_notified(Arc::clone(&notify)));
+            start("has.given", "e_has>!Sleep", has(notify));
+            sleep(Duration::from_millis(20)).await;
+            tell.send(()).expect("it is waited for");
+            sleep(HOUR).await;
+        });
+    });
+    told.recv().expect("the other runtime starts");
 }
 
 async fn has<T>(end: T) {

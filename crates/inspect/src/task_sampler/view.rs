@@ -7,10 +7,10 @@
 //! What earlier snapshots needed is read while it stands still. If that does not suffice, the snapshot itself takes place meanwhile.
 
 use super::idle::RunTimes;
+use crate::sleepers::Sleeper;
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, FrozenThread, Options, OtherPages, WorkingSet};
-use stackglass_proc_text::{SchedStat, Sleep, ThreadState};
 use stackglass_process_view::core_image::ThreadRegisters;
-use stackglass_procfs::threads::{self, Files};
+use stackglass_procfs::threads;
 use std::time::{Duration, Instant};
 
 /// How long others that trace the process are waited for.
@@ -108,27 +108,9 @@ fn was_waiting(registers: [u64; 27]) -> bool {
         || orig_rax >= 0 && (INTERRUPTED.contains(&rax) || rax == -i64::from(libc::EINTR))
 }
 
-/// A thread that sleeps.
-struct Sleeper {
-    thread: FrozenThread,
-    /// How much it has run.
-    ran: SchedStat,
-}
-
 /// The threads, if all of them sleep.
 fn sleepers(pid: u32) -> Option<Vec<Sleeper>> {
-    let sleeper = |tid| {
-        let mut files = Files::new(pid, tid);
-        let ran = files.stat()?;
-        let ThreadState::Asleep(Sleep { place, call: Some(_) }) = files.state() else { return None };
-        // It was asleep all the time between the two reads.
-        if files.stat() != Some(ran) {
-            return None;
-        }
-        let registers = ThreadRegisters::of_sleeper(place.pc, place.sp);
-        let name = threads::name(pid, tid).unwrap_or_default();
-        Some(Sleeper { thread: FrozenThread { tid, name, registers: Some(registers.0) }, ran })
-    };
+    let sleeper = |tid| Sleeper::read(pid, tid);
     // A process without threads has ended, which the stop finds out.
     let sleepers: Vec<Sleeper> = threads::list(pid).into_iter().map(sleeper).collect::<Option<_>>()?;
     (!sleepers.is_empty()).then_some(sleepers)

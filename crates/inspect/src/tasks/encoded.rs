@@ -19,7 +19,7 @@ const DEEPEST: u32 = 2000;
 /// Most reasons why a chain ends.
 const MOST_REASONS: usize = 64;
 
-const KINDS: [SharedKind; 10] = [
+const KINDS: [SharedKind; 12] = [
     SharedKind::Mutex,
     SharedKind::RwLock,
     SharedKind::Semaphore,
@@ -30,6 +30,8 @@ const KINDS: [SharedKind; 10] = [
     SharedKind::Watch,
     SharedKind::Barrier,
     SharedKind::OtherMutex,
+    SharedKind::BlockingMutex,
+    SharedKind::BlockingRwLock,
 ];
 const SOURCES: [AwaitSource; 2] = [AwaitSource::Types, AwaitSource::RootName];
 

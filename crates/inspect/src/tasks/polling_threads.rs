@@ -1,10 +1,11 @@
 //! Gives the tasks that are polled the stacks of their threads.
 
 use super::long_poll::PolledTask;
+use crate::named_frames;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_profile::runtimes::tokio;
 use stackglass_profile::task_dump::{PollingThread, TaskDump};
-use stackglass_profile::{Frame, Location, LocationId, Module, ModuleIndex, Recording};
+use stackglass_profile::{Frame, Module};
 use stackglass_symbols::Options;
 
 /// Between a function that polls and the task's own code: parts of tokio and of the standard library.
@@ -28,20 +29,11 @@ pub(super) fn add(
     files: &[Module],
     options: &Options,
 ) {
-    let mut recording = Recording { modules: files.to_vec(), ..Recording::default() };
-    let mut intern = |lookup: &u64| {
-        let module = modules.iter().position(|module| module.module.range().contains(lookup));
-        let bias = module.map_or(0, |module| modules[module].bias());
-        let module = module.map(|module| ModuleIndex(module as u32));
-        recording.stacks.intern_location(Location { module, offset: lookup.wrapping_sub(bias) })
-    };
-    let stacks: Vec<Vec<LocationId>> =
-        polled.iter().map(|task| task.lookups.iter().map(&mut intern).collect()).collect();
-    stackglass_symbols::symbolize(&mut recording, options, &mut |_| ());
-    for (polled, locations) in polled.iter().zip(stacks) {
+    let lookups: Vec<&[u64]> = polled.iter().map(|task| &task.lookups[..]).collect();
+    let named = named_frames::of(&lookups, modules, files, options);
+    for (polled, named) in polled.iter().zip(named) {
+        let mut stack: Vec<Frame> = named.into_iter().flatten().collect();
         let Some(task) = dump.tasks.get_mut(polled.task) else { continue };
-        let frames = locations.iter().flat_map(|location| recording.symbols.frames_of(*location));
-        let mut stack: Vec<Frame> = frames.cloned().collect();
         while stack.last().is_some_and(is_glue) {
             stack.pop();
         }

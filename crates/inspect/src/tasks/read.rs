@@ -4,14 +4,15 @@ use super::error::TasksError;
 use super::long_poll::{self, PolledTask};
 use super::polling_threads;
 use super::pool::Pool;
-use crate::{complete, core_image};
+use crate::sleepers::Sleeper;
+use crate::{complete, core_image, thread_waits};
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_awaits::{Poll, Process, WrappedTask};
 use stackglass_layouts::Wanted;
 use stackglass_process_view::core_image::CoreImage;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::{ProcessView, Threads};
-use stackglass_procfs::clock;
+use stackglass_procfs::{clock, threads};
 use stackglass_profile::task_dump::{DumpedTask, TaskDump, TaskState};
 use stackglass_profile::{Module, Nanos};
 use stackglass_symbols::Options;
@@ -45,6 +46,8 @@ pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
     if let Some(pool) = pool.as_ref().filter(|_| !options.stop) {
         pool.read_into(&mut wrapped);
     }
+    let sleepers: Vec<Sleeper> =
+        threads::list(pid).into_iter().filter_map(|tid| Sleeper::read(pid, tid)).collect();
     let start = Instant::now();
     let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
     let usual = frozen::Options::default();
@@ -61,7 +64,12 @@ pub fn read(pid: u32, options: &TasksOptions) -> Result<TaskDump, TasksError> {
     let (copied, read_at) = (Instant::now(), clock::monotonic());
     let wrapped: Vec<WrappedTask> = wrapped.into_values().collect();
     let image = core_image::from_frozen(&process);
-    let Dumped { mut dump, modules, files, mut polled, polls } = dump(&image, &wrapped, &options.symbols);
+    // Those that have slept on at the moment of the copy.
+    let words = sleepers.iter().filter(|sleeper| sleeper.is_still(pid));
+    let words: Vec<(u32, u64)> =
+        words.filter_map(|sleeper| Some((sleeper.thread.tid, thread_waits::word(sleeper)?))).collect();
+    let read = (&wrapped[..], &words[..]);
+    let Dumped { mut dump, modules, files, mut polled, polls } = dump(&image, read, &options.symbols);
     complete::check(&process, pid, TasksError::Ended, TasksError::CopyEnded)?;
     let mut pause = if options.stop { start.elapsed() } else { process.pause().whole };
     std::thread::sleep(options.watch.saturating_sub(copied.elapsed()));
@@ -109,17 +117,18 @@ struct Dumped {
 /// The tasks of a core image, such as a stored one. Threads that poll tasks have no stacks, and nothing is known of tasks that only
 /// the program has named.
 pub fn of_image(image: &CoreImage, options: &Options) -> TaskDump {
-    dump(image, &[], options).dump
+    dump(image, (&[], &[]), options).dump
 }
 
-fn dump(image: &CoreImage, wrapped: &[WrappedTask], options: &Options) -> Dumped {
+/// `wrapped` are the tasks that the program has named, `words` those that its threads wait for.
+fn dump(image: &CoreImage, (wrapped, words): (&[WrappedTask], &[(u32, u64)]), options: &Options) -> Dumped {
     let view = ProcessView::open(image);
     let files = view.files();
     let Threads { frames, tids, .. } = view.threads();
     let (layouts, locals) = view.layouts_and_locals(&files, options, &frames, Wanted::Coroutines);
     let read =
         Process { image, modules: &view.modules, layouts: &layouts, locals: &locals, tids: &tids, wrapped };
-    let (mut dump, found) = stackglass_awaits::tasks_and_polls(&read, &frames);
+    let (mut dump, found) = stackglass_awaits::tasks_and_polls(&read, &frames, words);
     dump.program = view.program().to_owned();
     let polled = |poll: &Poll| PolledTask {
         task: poll.task,

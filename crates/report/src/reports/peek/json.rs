@@ -1,12 +1,14 @@
 //! A peek for programs, as documented in `docs/json.md`: the stacks of all threads now, and the profile.
 
 use super::threads::activity_of;
+use super::waits;
 use crate::reports::json_frame::JsonFrame;
 use crate::reports::{summary, tasks};
 use crate::text::json;
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 use stackglass_profile::task_dump::TaskDump;
+use stackglass_profile::thread_waits::ThreadWaits;
 use stackglass_profile::{Activity, Recording, Sample};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,6 +17,8 @@ use std::io::{self, Write};
 struct Report<'a> {
     pid: u32,
     threads: Vec<Thread<'a>>,
+    waits: Vec<waits::JsonWait<'a>>,
+    deadlocks: Vec<waits::JsonDeadlock<'a>>,
     tasks: Option<tasks::JsonTasks<'a>>,
     profile: Option<summary::JsonSummary<'a>>,
 }
@@ -29,20 +33,24 @@ struct Thread<'a> {
     stack: Vec<JsonFrame<'a>>,
 }
 
-/// Writes a peek as one object: the last stacks of all threads and what they do, by kernel thread id; the tasks; and the
-/// profile.
+/// Writes a peek as one object: the last stacks of all threads and what they do, by kernel thread id; which threads wait for
+/// which others; the tasks; and the profile.
 ///
 /// # Errors
 /// When writing fails.
 pub fn write_json(
     pid: u32,
     threads: Option<(&Recording, &HashMap<u32, Activity>)>,
+    waits: &ThreadWaits,
     tasks: Option<&TaskDump>,
     profile: Option<&Recording>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let (waits, deadlocks) = waits::json(waits);
     let report = Report {
         pid,
+        waits,
+        deadlocks,
         threads: threads.map_or(Vec::new(), |(recording, activity)| of_threads(recording, activity)),
         tasks: tasks.map(tasks::JsonTasks),
         profile: profile.map(|recording| summary::JsonSummary { recording, everything: false }),

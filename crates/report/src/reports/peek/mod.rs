@@ -22,6 +22,7 @@ mod alike;
 mod digest;
 mod json;
 mod threads;
+mod waits;
 
 pub use json::write_json;
 
@@ -30,6 +31,7 @@ use crate::reports::print::Report;
 use crate::text::columns;
 use crate::{Links, ReportError, Style};
 use foldhash::HashMap;
+use stackglass_profile::thread_waits::ThreadWaits;
 use stackglass_profile::{Activity, Recording};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -120,6 +122,20 @@ impl Peek {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         threads::write(self, recording, activity, out)
+    }
+
+    /// Writes which threads wait for which others, after an empty line. Nothing, if none does. Threads have the numbers of
+    /// `recording`.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn waits(
+        &self,
+        waits: &ThreadWaits,
+        recording: Option<&Recording>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        waits::write(self, waits, recording, out)
     }
 
     /// Writes the second notice.

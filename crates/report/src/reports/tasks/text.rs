@@ -272,7 +272,7 @@ pub(super) fn holders_text(dump: &TaskDump, lock: &Lock) -> String {
         let place = holder.line.as_ref().map(|(file, line)| format!(" at {}", place_text(file, *line)));
         place.unwrap_or_default()
     };
-    let has_one = matches!(lock.kind, SharedKind::Mutex | SharedKind::OtherMutex);
+    let has_one = matches!(lock.kind, SharedKind::Mutex | SharedKind::OtherMutex | SharedKind::BlockingMutex);
     match &lock.holders[..] {
         [] => String::new(),
         [one] if one.is_certain => format!(", held by {}{}", name(one), place(one)),
@@ -341,6 +341,7 @@ fn ends_text(dump: &TaskDump, lock: &Lock) -> String {
         }
         (Some(end), _) if seen == 1 => format!(", whose {end} is {probably}in {tasks}"),
         (Some(end), _) => format!(", whose {end}s are {probably}in {tasks}"),
+        (None, Some(0)) => ", which nothing else has".to_owned(),
         (None, _) if seen == 0 => String::new(),
         (None, _) => {
             let verb = if seen == 1 { "has" } else { "have" };

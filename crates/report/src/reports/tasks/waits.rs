@@ -36,7 +36,11 @@ pub(super) fn write(
         WaitTarget::Task(_) => true,
         // Servers have a notification at which all connections wait for the end.
         WaitTarget::Shared { kind: SharedKind::Notify | SharedKind::Oneshot, address } => {
-            text.everything || lock_of(*address).is_some_and(|lock| !lock.holders.is_empty())
+            text.everything
+                || lock_of(*address).is_some_and(|lock| {
+                    let is_alone = lock.kind == SharedKind::Notify && lock.ends == Some(0);
+                    !lock.holders.is_empty() || is_alone
+                })
         }
         WaitTarget::Shared { .. } => true,
     };
