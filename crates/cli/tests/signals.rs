@@ -47,6 +47,8 @@ fn a_second_ctrl_c_saves_although_the_program_goes_on() {
     wait_until("a complete recording", || {
         stackglass_files::read(&path).is_ok_and(|(_, completeness)| completeness.is_complete())
     });
+    // A key that sends a signal discards what the terminal has not passed on yet (NOFLSH in termios(3)).
+    terminal.await_text("is still running", 1);
     for _ in 0..3 {
         terminal.type_keys(b"\x03");
         std::thread::sleep(std::time::Duration::from_millis(20));
