@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use whole_programs::{Folder, Language, host_with, stackglass, workloads};
+use whole_programs::{Folder, Language, host, host_with, stackglass, workloads};
 
 /// A program, ready, by itself or as a child of `stackglass`.
 struct Ready {
@@ -181,6 +181,18 @@ fn blocks_without_types_are_told_by_what_they_begin_with() {
 }
 
 /// A thread that sleeps, and has no registers of its own: the frame that has saved the register is below.
+/// The old block is in the recorder's table no more, and the new one not yet. The program does hardly anything else.
+#[test]
+fn a_block_that_is_being_reallocated_holds_its_items() {
+    let program = Ready::start(&RECORDED, &host("moving", Language::C), &[]);
+    for _ in 0..3 {
+        let (line, file) = program.take(&[]);
+        let shown = shown(&file);
+        assert_eq!(shown["unreachable"]["count"], 0, "{line} {}", shown["unreachable"]);
+        assert!(shown["alive"]["count"].as_u64() >= Some(1001), "{shown}");
+    }
+}
+
 #[test]
 fn a_variable_in_a_register_holds_its_items() {
     let program = Ready::start(&[], &host_with("saved_registers", Language::C, &[]), &[]);
