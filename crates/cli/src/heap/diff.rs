@@ -72,7 +72,7 @@ fn tell_other_origin(files: &[&PathBuf], snapshots: &[HeapSums]) {
         |recorded: bool| snapshots.iter().position(|one| one.nodes > 0 && one.is_recorded == recorded);
     if let (Some(with), Some(without)) = (first(true), first(false)) {
         message::print(&format!(
-            "{} has recorded allocations, {} has not: the same blocks have other sizes there, and may have other types or none, so rows \
+            "{} has recorded allocations, {} has not: the same blocks may have other sizes and types there, so rows may \
              differ without growth; take both in the same way (`stackglass run --allocs`, or neither)",
             files[with].display(),
             files[without].display()
