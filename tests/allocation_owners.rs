@@ -83,7 +83,7 @@ fn sites_and_types_are_those_of(name: &str, language: Language, source: &str) {
     for level in ["-O0", "-O2"] {
         // A function that ends with the call of another is not on the stack.
         let program = host_with(name, language, &[level, "-fno-optimize-sibling-calls"]);
-        let outcome = Record::new(program).flag("--allocs").flag("--no-time").run();
+        let outcome = Record::new(program).flag("--allocs").flag("--no-time").flag("--heap-at=exit").run();
         outcome.program_did("", 0);
         let rows = json(&["allocs", "--by", "site"], &outcome.file);
         let mut sites: Vec<(String, u64)> = Vec::new();
@@ -106,8 +106,12 @@ fn sites_and_types_are_those_of(name: &str, language: Language, source: &str) {
         assert_eq!(sites, wanted, "{level}");
         let rows = json(&["allocs", "--by", "type"], &outcome.file);
         let mut types: Vec<(String, u64)> = Vec::new();
+        let mut alive: Vec<String> = Vec::new();
         for row in rows["rows"].as_array().expect("there are rows") {
             let name = row["type"].as_str().unwrap_or_default().to_owned();
+            if row["live_count"] != 0 && name != "(unknown)" {
+                alive.push(name.clone());
+            }
             types.push((name, row["bytes"].as_u64().unwrap_or_default()));
         }
         let mut wanted: BTreeMap<String, u64> = BTreeMap::from([("(unknown)".to_owned(), others)]);
@@ -115,6 +119,15 @@ fn sites_and_types_are_those_of(name: &str, language: Language, source: &str) {
             let a_type = if a_type.is_empty() { "(unknown)" } else { a_type };
             *wanted.entry(a_type.to_owned()).or_default() += bytes;
         }
+        // A snapshot of what is alive has the same names.
+        let shown = json(&["heap", "show"], &outcome.file);
+        let in_heap: Vec<&str> = [&shown["types"], &shown["unreachable"]["types"]]
+            .into_iter()
+            .flat_map(|rows| rows.as_array().expect("there are rows"))
+            .filter_map(|row| row["type"].as_str())
+            .collect();
+        alive.retain(|name| !in_heap.contains(&name.as_str()));
+        assert_eq!(alive, Vec::<String>::new(), "{level}: {shown}");
         types.sort();
         assert_eq!(types, wanted.into_iter().collect::<Vec<_>>(), "{level}");
     }

@@ -25,7 +25,12 @@ struct Text {
     std::string text;
 };
 
+struct Tagged {
+    long values[20];
+};
+
 std::vector<Shape *> shapes;
+std::vector<unsigned long long> tagged;
 std::map<int, std::shared_ptr<Text>> texts;
 Part *parts;
 Shape *volatile last_shape;
@@ -44,6 +49,10 @@ __attribute__((noinline)) void add_part() {
     parts = part;
 }
 
+__attribute__((noinline)) void add_tagged() {
+    tagged.push_back((unsigned long long)new Tagged{} | 1);
+}
+
 __attribute__((noinline)) void lose_part() {
     last_part = new Part{};
 }
@@ -58,6 +67,7 @@ int main() {
         add_part();
         texts[number] = std::make_shared<Text>(Text{std::string(40 + number, 'x')});
     }
+    for (int number = 0; number < 10; number++) add_tagged();
     for (int number = 0; number < 10; number++) lose_circles();
     lose_part();
     last_shape = nullptr;

@@ -152,6 +152,12 @@ fn half(address: usize) -> u64 {
     if address & 16 != 0 && SHIFT.load(Relaxed) == Granule::Of32 as u32 { UPPER } else { 0 }
 }
 
+/// The word of a block at an address.
+#[inline(always)]
+pub fn word_of(address: usize, block: Block) -> u64 {
+    LIVE | half(address) | block.size.min(MAX_SIZE) << COUNTER_BITS | u64::from(block.counter)
+}
+
 /// Remembers a block. False without memory.
 #[inline(always)]
 pub fn insert(address: usize, block: Block) -> bool {
@@ -163,9 +169,8 @@ pub fn insert(address: usize, block: Block) -> bool {
             return false;
         }
     }
-    let value = LIVE | half(address) | block.size.min(MAX_SIZE) << COUNTER_BITS | u64::from(block.counter);
     // SAFETY: the leaf of this address.
-    unsafe { word(at, address) }.store(value, Relaxed);
+    unsafe { word(at, address) }.store(word_of(address, block), Relaxed);
     if MARKED.load(Relaxed) {
         // SAFETY: the leaf of this address.
         let (word, bit) = unsafe { mark(at, address) };
@@ -209,6 +214,12 @@ fn new_leaf(entry: &AtomicPtr<AtomicU64>, address: usize) -> *mut AtomicU64 {
 /// Removes the block that begins at an address; `None` if none is known.
 #[inline(always)]
 pub fn remove(address: usize) -> Option<Block> {
+    remove_after(address, |_| {})
+}
+
+/// As [`remove`], after `before` was called with the word of the block.
+#[inline(always)]
+pub fn remove_after(address: usize, before: impl FnOnce(u64)) -> Option<Block> {
     let at = leaf(address)?.load(Acquire);
     if at.is_null() {
         return None;
@@ -219,6 +230,7 @@ pub fn remove(address: usize) -> Option<Block> {
     if value == 0 || (value ^ half(address)) & UPPER != 0 {
         return None;
     }
+    before(value);
     word.store(0, Relaxed);
     if MARKED.load(Relaxed) {
         // SAFETY: the leaf of this address.

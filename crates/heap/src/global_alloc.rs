@@ -272,8 +272,8 @@ unsafe impl<Inner: GlobalAlloc> GlobalAlloc for Alloc<Inner> {
                     }
                     return at;
                 }
-                if let Some(ended) = ended {
-                    ended.count();
+                if let Some(ended) = &ended {
+                    ended.count(Some((at.addr(), size)));
                 }
                 this.count(at, size, Some(layout.size()), here());
                 at

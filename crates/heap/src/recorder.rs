@@ -79,6 +79,9 @@ pub fn prepare(memory: Memory<'_>, granule: Granule) -> Result<HeapTables, Table
     let (last_leaf, shift) = blocks::place();
     page.last_leaf.store(last_leaf, Relaxed);
     page.granule_shift.store(shift, Relaxed);
+    let (slots, count) = slots::place();
+    page.reallocations.store(slots, Relaxed);
+    page.reallocation_count.store(count, Relaxed);
     let (own_memory, entries) = system::own_memory::place();
     page.own_memory.store(own_memory, Relaxed);
     page.own_memory_entries.store(entries, Relaxed);
@@ -446,18 +449,55 @@ fn count_end(tables: &HeapTables, at: usize, block: Block, may_be_temporary: boo
     peak::add(tables, &mut slot.pending, change);
 }
 
-/// A block that is about to be reallocated. Another thread may get its address as soon as the allocator has freed it.
-#[derive(Clone, Copy, Debug)]
+/// A block that is about to be reallocated. Another thread may get its address as soon as the allocator has freed it. Until this value is
+/// dropped, heap snapshots find the block in the thread's slot.
 pub struct Ended {
     at: usize,
     block: Option<Block>,
+    /// The slot of this thread.
+    slot: Option<*mut Slot>,
 }
 
 /// Takes a block out before it is reallocated. Then call [`Ended::count`] if it was, or [`reallocation_failed`].
 #[inline]
 pub fn before_reallocation(at: usize) -> Ended {
-    let is_ours = blocks::may_have(at) && tables().is_some() && fork_guard::is_sampled();
-    Ended { at, block: if is_ours { blocks::remove(at) } else { None } }
+    let mut ended = Ended { at, block: None, slot: None };
+    if !blocks::may_have(at) || !fork_guard::is_sampled() {
+        return ended;
+    }
+    let Some(tables) = tables() else { return ended };
+    let slot = &mut ended.slot;
+    ended.block = blocks::remove_after(at, |word| {
+        *slot = slots::current_or_new(&tables);
+        note_reallocation(*slot, at, word);
+    });
+    ended
+}
+
+/// Notes for heap snapshots which block a thread reallocates.
+#[inline(always)]
+fn note_reallocation(slot: Option<*mut Slot>, at: usize, word: u64) {
+    let Some(slot) = slot else { return };
+    // SAFETY: the slot of this thread; both words are atomic.
+    let noted = unsafe { &(*slot).reallocation };
+    // A thread that is stopped in between has a whole note, or none.
+    noted.not_address.store(0, Relaxed);
+    compiler_fence(SeqCst);
+    noted.word.store(word, Relaxed);
+    compiler_fence(SeqCst);
+    noted.not_address.store(!at as u64, Relaxed);
+    compiler_fence(SeqCst);
+}
+
+impl Drop for Ended {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot {
+            compiler_fence(SeqCst);
+            // SAFETY: as in `note_reallocation`.
+            unsafe { (*slot).reallocation.not_address.store(0, Relaxed) };
+        }
+    }
 }
 
 impl Ended {
@@ -466,12 +506,16 @@ impl Ended {
         self.block.map(|block| block.size as usize)
     }
 
-    /// Counts the end of the old block.
+    /// Counts the end of the old block. `now`: address and size of the new one. [`allocated`] is to be called with it before this value is
+    /// dropped.
     #[inline]
-    pub fn count(self) {
-        if let (Some(block), Some(tables)) = (self.block, tables()) {
-            count_end(&tables, self.at, block, false);
+    pub fn count(&self, now: Option<(usize, usize)>) {
+        let (Some(block), Some(tables)) = (self.block, tables()) else { return };
+        if let Some((at, size)) = now {
+            let block = Block { size: size as u64, ..block };
+            note_reallocation(self.slot, at, blocks::word_of(at, block));
         }
+        count_end(&tables, self.at, block, false);
     }
 }
 

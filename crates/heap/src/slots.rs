@@ -12,6 +12,7 @@ use crate::{peak, thread_pointer};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 use stackglass_host::{confined, system, task};
 use stackglass_unwind::StackCache;
+use stackglass_wire::heap::blocks::Reallocation;
 use stackglass_wire::heap::{HeapTables, MAX_THREADS, ThreadEntry};
 use stackglass_wire::task::{TaskCell, TaskPool};
 
@@ -33,6 +34,8 @@ const NONE: usize = 1;
 /// A thread's memory. All zeros is a new one.
 #[repr(C)]
 pub struct Slot {
+    /// The block that it is reallocating. The first field: readers find it at the slot's address.
+    pub reallocation: Reallocation,
     /// The thread's id.
     tid: AtomicU32,
     /// Its number in the table of threads.
@@ -101,6 +104,12 @@ impl Slot {
 static ALL: [AtomicPtr<Slot>; SLOTS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; SLOTS];
 static COUNT: AtomicU32 = AtomicU32::new(0);
 static NEXT_CHECK: AtomicU32 = AtomicU32::new(0);
+
+/// For readers of this process: the addresses of the list of slots and of their number.
+pub fn place() -> (u64, u64) {
+    const { assert!(core::mem::offset_of!(Slot, reallocation) == 0) };
+    ((&raw const ALL).addr() as u64, (&raw const COUNT).addr() as u64)
+}
 
 /// The slot of the calling thread, if it has one.
 #[inline(always)]
@@ -212,6 +221,7 @@ fn take_over(tables: &HeapTables) -> Option<*mut Slot> {
         // SAFETY: its thread has ended, and no other thread can take it over now.
         let fields = unsafe { &mut *slot };
         fields.busy.store(0, Relaxed);
+        fields.reallocation.not_address.store(0, Relaxed);
         fields.last = NO_BLOCK;
         (fields.session, fields.draws_for) = (0, 0);
         fields.task_claims = 0;

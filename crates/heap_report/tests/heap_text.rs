@@ -181,7 +181,7 @@ fn a_variable_with_several_blocks_is_one_holder() {
     assert_eq!(groups, [("(static data)", 3100), ("(thread stacks)", 860)]);
     assert_eq!((roots.shared, roots.others), (700, 0));
     let text = written(|out| HeapText::new("app").show(&answers, out));
-    let line = "held by   3.10 kB static data, 860 B thread stacks, 700 B several of them\n";
+    let line = "held by   3.10 kB static data, 860 B thread stacks, 700 B two or more of them\n";
     assert!(text.contains(line), "{text}");
     assert!(text.contains("2.00 kB     40  40 × (unknown), 49–56 B\n"), "{text}");
 }

@@ -25,7 +25,7 @@ use compile::Compiler;
 use slots::{Compiled, Op};
 use stackglass_layouts::{Field, Layouts, Shape, TypeId};
 use stackglass_process_view::core_image::CoreImage;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use vtables::Vtables;
@@ -42,6 +42,9 @@ pub enum Pointers {
     Unknown,
 }
 
+/// Types of 8 bytes that hold no integers.
+const FLOATS: [&str; 2] = ["double", "f64"];
+
 /// Lists the pointers in values and blocks of known types. Each type is looked at once.
 #[derive(Debug)]
 pub struct References<'a> {
@@ -52,6 +55,8 @@ pub struct References<'a> {
     entries: HashMap<TypeId, Arc<Compiled>>,
     /// Types that own buffers of a content.
     owners: HashMap<BlockType, Vec<TypeId>>,
+    /// What [`References::has_addressable_integers`] has found.
+    integers: HashMap<TypeId, bool>,
     /// What [`References::known_parts`] has found.
     known_parts: HashMap<TypeId, Arc<[Range<u64>]>>,
     vtables: Vtables,
@@ -66,6 +71,7 @@ impl<'a> References<'a> {
             types: Vec::new(),
             entries: HashMap::new(),
             owners: HashMap::new(),
+            integers: HashMap::new(),
             known_parts: HashMap::new(),
             vtables: Vtables::default(),
             path: String::new(),
@@ -96,6 +102,44 @@ impl<'a> References<'a> {
     /// Whether a block of this content may hold pointers.
     pub fn has_pointers(&mut self, contains: BlockType) -> bool {
         self.pointers(contains) != Pointers::None
+    }
+
+    /// Whether a block of this content has integers that are large enough for an address. Programs keep tagged pointers in such.
+    pub fn has_addressable_integers(&mut self, contains: BlockType) -> bool {
+        let id = match contains {
+            BlockType::Bytes => return false,
+            BlockType::One(id)
+            | BlockType::Elements(id)
+            | BlockType::CountedElements(id)
+            | BlockType::SharedElements(id)
+            | BlockType::Table(id) => id,
+        };
+        if let Some(known) = self.integers.get(&id) {
+            return *known;
+        }
+        const MOST_TYPES: usize = 1000;
+        let (mut pending, mut seen) = (vec![id], HashSet::from([id]));
+        let found = loop {
+            let Some(id) = pending.pop() else { break false };
+            let layout = self.compiler.layouts.get(id);
+            if seen.len() > MOST_TYPES {
+                break true;
+            }
+            let parts: Vec<TypeId> = match &layout.shape {
+                Shape::Plain if layout.size == 8 && !FLOATS.contains(&&*layout.name) => break true,
+                Shape::Plain | Shape::Pointer { .. } => continue,
+                Shape::Struct(fields) | Shape::Union(fields) => {
+                    fields.iter().map(|field| field.type_id).collect()
+                }
+                Shape::Array { element, .. } => vec![*element],
+                Shape::Enum { variants, .. } => {
+                    variants.iter().flat_map(|variant| &variant.fields).map(|field| field.type_id).collect()
+                }
+            };
+            pending.extend(parts.into_iter().filter(|part| seen.insert(*part)));
+        };
+        self.integers.insert(id, found);
+        found
     }
 
     /// Whether a block of this content may hold owners of buffers, which know how many elements these have.

@@ -9,6 +9,7 @@ use stackglass_process_view::core_image::CoreImage;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::stacks::{RED_ZONE, StackFrame};
 use stackglass_process_view::threads::{ThreadStack, thread_local_bytes};
+use stackglass_profile::heap_graph::UNREAD_REGISTERS;
 use std::ops::Range;
 
 /// Bytes of the C library's own structure of a thread, behind the thread pointer (glibc: `struct pthread`).
@@ -152,6 +153,9 @@ pub fn stack(
         ("rdi", 14),
     ];
     registers.registers = NAMES.iter().map(|(name, place)| (*name, thread.registers.0[*place])).collect();
+    if thread.registers.are_of_sleeper() {
+        UNREAD_REGISTERS.clone_into(&mut registers.name);
+    }
     roots.push(registers);
     roots
 }

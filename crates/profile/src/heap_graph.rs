@@ -9,6 +9,10 @@ use std::collections::HashMap;
 /// Name of the node that holds all blocks that nothing reaches.
 pub const UNREACHABLE: &str = "(unreachable blocks)";
 
+/// Name of the node of a thread's registers, below the node of the thread, if there are leak candidates and these registers were not
+/// read: the thread was left alone in a system call.
+pub const UNREAD_REGISTERS: &str = "(registers that were not read)";
+
 mod allocated;
 
 pub use allocated::{AllocatingFunction, AllocationStack, AllocationStacks};

@@ -361,9 +361,10 @@ const WRAPPERS: &[&str] = &[
     "g_strdup_printf",
     "g_strdup_vprintf",
     "av_mallocz",
+    "ngx_palloc_large",
 ];
 
-/// Ends of the names of such functions: `xmalloc`, `g_malloc0_n`, `CRYPTO_zalloc`, `jv_mem_alloc`, `PyMem_RawMalloc`.
+/// Ends of the names of such functions: `xmalloc`, `g_malloc0_n`, `CRYPTO_zalloc`, `jv_mem_alloc`, `PyMem_RawMalloc`, `luaM_malloc_`.
 const WRAPPER_ENDS: &[&str] =
     &["malloc", "calloc", "zalloc", "realloc", "reallocarray", "mem_alloc", "strdup", "strndup", "memdup"];
 
@@ -374,7 +375,8 @@ fn is_wrapper(frame: &Frame) -> bool {
         return true;
     }
     let name = plain(&frame.func).trim_start_matches('_');
-    let stem = name.strip_suffix("_n").unwrap_or(name).trim_end_matches(|c: char| c.is_ascii_digit());
+    let stem = name.strip_suffix("_n").unwrap_or(name);
+    let stem = stem.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
     let stem = stem.to_ascii_lowercase();
     frame.foreign && (WRAPPERS.contains(&name) || WRAPPER_ENDS.iter().any(|end| stem.ends_with(end)))
 }
@@ -471,6 +473,9 @@ mod tests {
             ("strdup", "libc.so.6"),
             ("malloc", "app"),
             ("xmalloc", "app"),
+            ("luaM_malloc_", "app"),
+            ("luaM_realloc_", "app"),
+            ("ngx_palloc_large", "nginx"),
             ("jv_mem_alloc", "libjq.so.1"),
             ("PyMem_RawMalloc", "python3"),
             ("g_malloc0", "libglib-2.0.so.0"),

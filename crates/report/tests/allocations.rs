@@ -89,8 +89,15 @@ fn few_types_get_advice() {
         missing: Missing::DebugInfo,
         language: Language::Rust,
     });
+    // A library that allocates nothing.
+    recording.symbols.note(ModuleNote {
+        module: "/usr/lib/libstdc++.so.6".into(),
+        missing: Missing::DebugInfo,
+        language: Language::C,
+    });
     recording.allocations.groups.retain(|group| recording.symbols.allocated_type(group.stack).is_none());
     let text = screen(&recording, AllocationsText::new());
+    assert!(!text.contains("libstdc++"), "{text}");
     assert!(
         text.contains("100 %) is unknown (demo without debug") || text.contains("type of 100 % of"),
         "{text}"

@@ -46,25 +46,23 @@ pub fn symbolize(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Outcome {
-    names(recording, options, progress, true).0
+    names(recording, options, progress).0
 }
 
-/// Symbolizes, and returns what the blocks of stacks of allocations contain, for those without a type before. Pointers in memory tell
-/// more of the others than the code that stored them, so their types stay unknown.
+/// Symbolizes, and returns what the blocks of stacks of allocations contain, for those without a type before. Blocks whose type is only
+/// that of a pointer that receives them have a name, but no contents: the pointer may lead to the head of a larger value.
 pub fn with_contents(
     recording: &mut Recording,
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> (Outcome, Vec<(StackId, Contents)>) {
-    names(recording, options, progress, false)
+    names(recording, options, progress)
 }
 
-/// `by_receivers`: blocks without a type get that of the pointers that receive them.
 fn names(
     recording: &mut Recording,
     options: &Options,
     progress: &mut dyn FnMut(Progress),
-    by_receivers: bool,
 ) -> (Outcome, Vec<(StackId, Contents)>) {
     recording.name_tasks();
     let awaits = recording.name_awaits();
@@ -135,7 +133,7 @@ fn names(
     };
     let wrappers = wrappers::mark(recording, &code);
     let contents = types::set(recording, &details);
-    if by_receivers && !allocating.is_empty() {
+    if !allocating.is_empty() {
         receivers::set(recording, &code, &wrappers);
     }
     (outcome, contents)

@@ -123,6 +123,10 @@ pub struct HeapPage {
     /// Address of the table with the private mappings of the recorder. An entry is two words: start and length in bytes, 0 if it is
     /// not used.
     pub own_memory: AtomicU64,
+    /// Address of a list of addresses: one for each thread, of its [`Reallocation`](blocks::Reallocation), or 0.
+    pub reallocations: AtomicU64,
+    /// Address of the number of these addresses (4 bytes).
+    pub reallocation_count: AtomicU64,
     growing: Line<Growing>,
     sums: Line<Sums>,
 }

@@ -40,7 +40,7 @@ pub use session::{
 };
 
 /// Version of all layouts in this crate. Both sides refuse other versions.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Environment variable that names the session folder.
 pub const SESSION_ENV: &str = "STACKGLASS_SESSION";

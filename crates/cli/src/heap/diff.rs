@@ -4,6 +4,7 @@ use super::open::{self, Progress};
 use super::table_flags::TableFlags;
 use crate::failure::{Failure, Outcome};
 use crate::input::is_stream;
+use crate::message;
 use clap::Args;
 use stackglass_files::heapsnapshot::ReadOptions;
 use stackglass_heap_report::answers::growth::{HeapSums, growth};
@@ -52,6 +53,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         snapshots.push(HeapSums::new(&open::read(file, ReadOptions::default(), &progress)?));
     }
     refuse_other_units(&files, &snapshots)?;
+    tell_other_origin(&files, &snapshots);
     let rows = growth(&snapshots);
     drop(progress);
     let mut out = BufWriter::new(std::io::stdout().lock());
@@ -63,6 +65,20 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     out.flush()?;
     Ok(0)
+}
+
+/// Snapshots with and without recorded allocations can be compared as a whole, but not type by type.
+fn tell_other_origin(files: &[&PathBuf], snapshots: &[HeapSums]) {
+    let first =
+        |recorded: bool| snapshots.iter().position(|one| one.nodes > 0 && one.is_recorded == recorded);
+    if let (Some(with), Some(without)) = (first(true), first(false)) {
+        message::print(&format!(
+            "{} has recorded allocations, {} has not: the same blocks may have other sizes and types there, so rows may \
+             differ without growth; take both in the same way (`stackglass run --allocs`, or neither)",
+            files[with].display(),
+            files[without].display()
+        ));
+    }
 }
 
 /// Bytes and numbers of blocks cannot be compared.

@@ -5,7 +5,7 @@ use super::type_names::TypeNames;
 use super::unreachable_node;
 use super::weakly_reached::weakly_reached;
 use foldhash::HashMap;
-use stackglass_profile::heap_graph::HeapGraph;
+use stackglass_profile::heap_graph::{AllocationStack, HeapGraph};
 use stackglass_report::order;
 
 /// Sums of one snapshot, small enough to keep while the next one is read.
@@ -25,6 +25,9 @@ pub struct HeapSums {
     pub lost_size: u64,
     /// Whether sizes are numbers of blocks (`--all-one`), not bytes.
     pub sizes_are_counts: bool,
+    /// Whether the program recorded its allocations: types are those of its stacks, and sizes those that it asked for. Otherwise types
+    /// were found by pointers, and sizes are those of malloc's blocks.
+    pub is_recorded: bool,
     types: HashMap<Box<str>, Sum>,
 }
 
@@ -53,6 +56,7 @@ impl HeapSums {
         let nodes = (0..graph.len()).map(|node| graph.block_count(node)).sum();
         let mut sums = HeapSums { nodes, edges: graph.targets.len() as u64, ..HeapSums::default() };
         sums.sizes_are_counts = types.sizes_are_counts;
+        sums.is_recorded = graph.allocated_by.iter().any(|stack| *stack != AllocationStack::UNKNOWN);
         let mut by_type = vec![Sum::default(); types.len()];
         for node in 0..graph.len() {
             let size = graph.self_sizes.get(node);

@@ -10,7 +10,7 @@ use super::edges::{Holding, range};
 use super::sites::{SiteRow, SiteSums};
 use super::{Bits, HeapAnswers};
 use foldhash::{HashMap, HashSet};
-use stackglass_profile::heap_graph::HeapGraph;
+use stackglass_profile::heap_graph::{HeapGraph, NodeIndex, UNREAD_REGISTERS};
 use stackglass_report::order;
 
 /// One node of each group of candidates that nothing else reaches.
@@ -72,6 +72,15 @@ impl Walk<'_, '_> {
     }
 }
 
+/// The number of threads whose registers were not read.
+fn unread_threads(graph: &HeapGraph) -> u64 {
+    let is_unread = |node: &usize| {
+        let kind = graph.node_kinds.get(graph.kinds[*node] as usize).map(String::as_str);
+        kind == Some("synthetic") && graph.name(NodeIndex(*node as u32)) == UNREAD_REGISTERS
+    };
+    (0..graph.len()).filter(is_unread).count() as u64
+}
+
 /// Leak candidates by the type of their owners.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Leaks {
@@ -89,6 +98,8 @@ pub struct Leaks {
     pub weak_count: u64,
     /// Their bytes.
     pub weak_size: u64,
+    /// Number of threads whose registers were not read. What only these hold is among the candidates.
+    pub unread_threads: u64,
 }
 
 /// Owners of one type.
@@ -141,6 +152,7 @@ impl HeapAnswers<'_> {
             owners,
             shared_count: all.0.saturating_sub(count + 1),
             shared_size: all.1.saturating_sub(size),
+            unread_threads: unread_threads(self.graph),
             ..Leaks::default()
         };
         for node in 0..self.graph.len() {

@@ -41,6 +41,7 @@ pub fn write_show_json(answers: &HeapAnswers<'_>, out: &mut dyn Write) -> io::Re
             sum: Sum { count: sum.count, self_size: sum.self_size },
             lost: Sum { count: leaks.lost_count, self_size: leaks.lost_size },
             only_weak: Sum { count: leaks.weak_count, self_size: leaks.weak_size },
+            unread_threads: leaks.unread_threads,
             types: each(&types.unreachable, Type::from_row),
             owners: each(&leaks.owners, Owner::from_row),
         },
@@ -70,6 +71,7 @@ struct Candidates<'a> {
     sum: Sum,
     lost: Sum,
     only_weak: Sum,
+    unread_threads: u64,
     types: Each<'a, TypeRow, Type<'a>>,
     owners: Each<'a, OwnerRow, Owner<'a>>,
 }

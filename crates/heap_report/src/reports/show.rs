@@ -26,6 +26,13 @@ pub(super) fn write(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Wr
     candidates(text, &types, &leaks, out)?;
     savings(text, &leaks, &waste, out)?;
     let mut remarks = Vec::new();
+    if leaks.lost_count + leaks.weak_count > 0 && leaks.unread_threads > 0 {
+        let threads = counted(leaks.unread_threads, "thread", "threads");
+        remarks.push(format!(
+            "{threads} slept in a system call with registers that were not read: what only they hold is among the leak candidates; \
+             `heap take --interrupt-calls` reads them"
+        ));
+    }
     let all = total(&types.alive).self_size;
     let unknown: u64 =
         types.alive.iter().filter(|row| is_unknown_type(&row.name)).map(|row| row.self_size).sum();
@@ -115,7 +122,7 @@ fn held_by(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Write) -> i
         parts.push((*size, sanitize(name).trim_matches(['(', ')']).to_owned()));
     }
     parts.push((roots.others, "other roots".to_owned()));
-    parts.push((roots.shared, "several of them".to_owned()));
+    parts.push((roots.shared, "two or more of them".to_owned()));
     parts.retain(|(size, _)| *size > 0);
     if parts.is_empty() {
         return Ok(());
@@ -208,7 +215,7 @@ fn candidates(text: &HeapText, types: &TypeTable, leaks: &Leaks, out: &mut dyn W
     if leaks.shared_count > 0 {
         let values = [text.size(leaks.shared_size), count_text(leaks.shared_count), String::new()];
         let mut line = numbers(&OWNERS, &values);
-        line.push(Paint::Grey, "held by several of them").cut(text.cols).write(text.style, out)?;
+        line.push(Paint::Grey, "held by two or more of them").cut(text.cols).write(text.style, out)?;
     }
     Ok(())
 }

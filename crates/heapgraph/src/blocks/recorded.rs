@@ -7,6 +7,7 @@
 use super::{Blocks, SiteId};
 use foldhash::HashSet;
 use stackglass_process_view::core_image::CoreImage;
+use stackglass_wire::heap::MAX_THREADS;
 use stackglass_wire::heap::blocks::{ADDRESS_BITS, BlockWord, LEAF_BITS, LeafTrailer, leaf_bytes};
 use std::ops::Range;
 
@@ -20,6 +21,10 @@ pub struct TablePlace {
     pub last_leaf: u64,
     /// Shift of the granule, 4 or 5.
     pub granule_shift: u32,
+    /// Address of the addresses of the threads' reallocations.
+    pub reallocations: u64,
+    /// Address of their number.
+    pub reallocation_count: u64,
 }
 
 /// The live blocks. The site of each is the number of its counter. `is_mapping`: this counter counts mappings of the program. Those that
@@ -33,7 +38,33 @@ pub fn read(image: &CoreImage, place: TablePlace, is_mapping: &dyn Fn(u32) -> bo
         });
     }
     found.flush(u64::MAX);
+    let mut moving = Blocks::default();
+    for (address, block) in reallocations(image, place) {
+        if !is_mapping(block.counter) {
+            moving.push(address, block.size, SiteId(block.counter));
+        }
+    }
+    found.blocks.add(&moving);
     found.blocks
+}
+
+/// The blocks that threads are reallocating, by address: where they were until the allocator has returned, then where they are. No leaf
+/// has them. Contents of the old place are intact until the allocator frees it, which is the last that it does.
+fn reallocations(image: &CoreImage, place: TablePlace) -> Vec<(u64, BlockWord)> {
+    let mut count = [0; 4];
+    if place.reallocations == 0 || image.memory.read(place.reallocation_count, &mut count) < count.len() {
+        return Vec::new();
+    }
+    let count = u64::from(u32::from_le_bytes(count)).min(MAX_THREADS as u64);
+    let noted = (0..count).filter_map(|number| {
+        let slot = image.word(place.reallocations.checked_add(number * 8)?).filter(|slot| *slot != 0)?;
+        let not_address = image.word(slot).filter(|word| *word != 0)?;
+        let word = image.word(slot.checked_add(size_of::<u64>() as u64)?)?;
+        Some((!not_address, BlockWord::decode(word)?))
+    });
+    let mut noted: Vec<(u64, BlockWord)> = noted.collect();
+    noted.sort_unstable_by_key(|(address, _)| *address);
+    noted
 }
 
 /// The counters of the live blocks, mappings included.
@@ -47,6 +78,7 @@ pub fn counters(image: &CoreImage, place: TablePlace) -> HashSet<u32> {
             }
         });
     }
+    counters.extend(reallocations(image, place).into_iter().map(|(_, block)| block.counter));
     counters
 }
 

@@ -246,7 +246,7 @@ impl Search<'_> {
         };
         let pointers = references.pointers(contains);
         let tail = self.tail(index, contains, references);
-        if pointers == Pointers::None {
+        if pointers == Pointers::None && !references.has_addressable_integers(contains) {
             self.tail_words(tail, BlockIndex(index as u32), window);
             return;
         }
@@ -259,7 +259,14 @@ impl Search<'_> {
             BlockType::One(id) if pointers == Pointers::Unknown => references.known_parts(id),
             _ => Arc::default(),
         };
-        window.pieces(address..tail.start, &mut |from, bytes| match pointers {
+        let end = match contains {
+            // What lies behind a value without pointers, up to the size of the block, is room that the allocator adds.
+            BlockType::One(id) if pointers == Pointers::None => {
+                tail.start.min(address.saturating_add(self.input.layouts.get(id).size))
+            }
+            _ => tail.start,
+        };
+        window.pieces(address..end, &mut |from, bytes| match pointers {
             Pointers::Unknown => self.partly_known_words(bytes, (from - address) / 8, &known_parts),
             _ => self.doubtful_words(bytes, (from - address) / 8),
         });
@@ -395,11 +402,11 @@ impl Search<'_> {
         }
     }
 
-    /// Adds a weak edge for each word that is the address of a block, but no pointer by its type.
+    /// Adds a weak edge for each word that is the address of a block, or may be a tagged one, but no pointer by its type.
     fn doubtful_words(&mut self, bytes: &[u8], first: u64) {
         for (number, word) in words(bytes).enumerate() {
             let Some(found) = self.find(word) else { continue };
-            if found.offset == 0 && self.seen.insert(found.block) {
+            if found.offset < TAGS && self.seen.insert(found.block) {
                 self.edges.push(found.block, EdgeKind::Element, clamped(first + number as u64), true);
             }
         }
@@ -408,6 +415,9 @@ impl Search<'_> {
 
 /// Fewer bytes behind a value are room that the allocator adds.
 const LEAST_TAIL: u64 = 32;
+
+/// Blocks begin at multiples of this number, so that programs use the bits below for tags.
+const TAGS: u64 = 16;
 
 /// Bytes of the number of elements before an array of C++.
 const COOKIE: u64 = 8;

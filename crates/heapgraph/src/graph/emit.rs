@@ -5,7 +5,9 @@ use super::input::Input;
 use super::reach::Unreached;
 use crate::references;
 use crate::root::RootKind;
-use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NameId, NodeIndex, NodeKind, UNREACHABLE};
+use stackglass_profile::heap_graph::{
+    EdgeKind, HeapGraphSink, NameId, NodeIndex, NodeKind, UNREACHABLE, UNREAD_REGISTERS,
+};
 
 /// Sums of a graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -175,7 +177,8 @@ fn upper_nodes(input: &Input<'_>, edges: &Edges, unreached: &Unreached) -> Vec<U
         let group = add(&mut nodes, 0, kind.node_name().to_owned());
         let mut owner: Option<(&str, usize)> = None;
         for (place, root) in input.roots.iter().enumerate() {
-            if root.kind != kind || edges.of(place).is_empty() {
+            let tells_doubt = root.name == UNREAD_REGISTERS && !unreached.blocks.is_empty();
+            if root.kind != kind || edges.of(place).is_empty() && !tells_doubt {
                 continue;
             }
             let row = match owner {

@@ -14,7 +14,7 @@ use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::stacks::StackFrame;
 use stackglass_process_view::{ProcessView, Threads};
 use stackglass_profile::heap_graph::{
-    AllocatingFunction, AllocationStack, AllocationStacks, HeapGraphSink, NodeKind,
+    AllocatingFunction, AllocationStack, AllocationStacks, HeapGraphSink, NodeKind, UNREAD_REGISTERS,
 };
 use stackglass_profile::symbols::is_known_type;
 use stackglass_profile::{
@@ -119,10 +119,23 @@ where
     };
     memory::return_unused();
     let Built { totals, unreached } = graph::build(&input, sink)?;
+    let unread = all.iter().filter(|root| root.name == UNREAD_REGISTERS).count() as u64;
+    remarks.extend(unread_registers(unread, totals.unreached_blocks));
     let reached = recorded
         .map(|(stacks, sites)| reached_blocks(&blocks, &sites, &stacks, &unreached))
         .unwrap_or_default();
     Ok(Written { totals, reached, remarks })
+}
+
+/// What it means for leak candidates that the registers of so many threads were not read.
+fn unread_registers(threads: u64, unreached_blocks: u64) -> Option<String> {
+    let told = match threads {
+        _ if unreached_blocks == 0 => return None,
+        0 => return None,
+        1 => "one thread was left alone in a system call: its registers were not read".to_owned(),
+        _ => format!("{threads} threads were left alone in system calls: their registers were not read"),
+    };
+    Some(format!("{told}, and what only they hold counts as leaked; --interrupt-calls reads them"))
 }
 
 /// Which blocks of each stack and size class something holds. Site 0 is unknown.

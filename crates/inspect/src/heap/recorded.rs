@@ -181,6 +181,8 @@ fn of_tables(image: &CoreImage, tables: &HeapTables) -> Recorded {
     let place = TablePlace {
         last_leaf: page.last_leaf.load(Relaxed),
         granule_shift: page.granule_shift.load(Relaxed),
+        reallocations: page.reallocations.load(Relaxed),
+        reallocation_count: page.reallocation_count.load(Relaxed),
     };
     let own_mappings = (page.own_memory.load(Relaxed), page.own_memory_entries.load(Relaxed));
     let mut recorder = Recorder::new(Default::default());

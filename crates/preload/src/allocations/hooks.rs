@@ -137,7 +137,7 @@ pub(super) unsafe fn count_reallocation(
     if block.is_null() && size != 0 {
         stackglass_heap::reallocation_failed(ended);
     } else {
-        ended.count();
+        ended.count((!block.is_null()).then_some((block.addr(), size)));
         // SAFETY: by the caller.
         unsafe { count(block, size, Kind::Block, sp, rbp) };
     }

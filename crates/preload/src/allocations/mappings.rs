@@ -80,7 +80,7 @@ pub(super) unsafe extern "C" fn munmap(at: *mut c_void, len: usize, _sp: *const 
     // SAFETY: the arguments of an entry, passed on.
     let answer = unsafe { real::munmap(at, len) };
     if answer == 0 && ended.size().is_none_or(|size| len >= size) {
-        ended.count();
+        ended.count(None);
     } else {
         stackglass_heap::reallocation_failed(ended);
     }

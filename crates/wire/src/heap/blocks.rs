@@ -35,6 +35,17 @@ pub struct LeafTrailer {
     pub previous: AtomicU64,
 }
 
+/// A block that a thread is reallocating. No leaf has it from before the allocator is called until the place of the new block is known
+/// to the recorder: meanwhile another thread may get the old address.
+#[repr(C)]
+pub struct Reallocation {
+    /// The complement of the block's address, 0 if there is none. An address would look like a pointer that holds the block, in a heap
+    /// snapshot. It is the old address until the allocator has returned.
+    pub not_address: AtomicU64,
+    /// Its word, as in a leaf.
+    pub word: AtomicU64,
+}
+
 /// A live block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockWord {

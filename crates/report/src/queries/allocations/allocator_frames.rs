@@ -11,10 +11,15 @@ use stackglass_profile::{Frame, Location, LocationId, Recording, StackId};
 /// The trait that allocators implement, at the end of a function's full name without the method.
 const TRAIT: &str = "core::alloc::global::GlobalAlloc>::";
 
+/// Methods that the trait has for allocators without their own: they call `alloc`.
+const DEFAULTS: &str = "core::alloc::global::GlobalAlloc::";
+
 /// Whether the program calls its allocator by this function.
 fn is_entry(frame: &Frame) -> bool {
     !frame.foreign
-        && (is_rust_allocation(&frame.func) || frame.spec.as_ref().is_some_and(|spec| spec.contains(TRAIT)))
+        && (is_rust_allocation(&frame.func)
+            || frame.func.starts_with(DEFAULTS)
+            || frame.spec.as_ref().is_some_and(|spec| spec.contains(TRAIT)))
 }
 
 /// The frames of a stack, the innermost first: each with its location and its index. A location without names is one frame without
@@ -159,6 +164,7 @@ mod tests {
             frame("app::Counting::alloc", "<app::Counting as core::alloc::global::GlobalAlloc>::alloc");
         // With line tables alone, it is in the crate of the program.
         let made = frame("app::__rust_alloc", "");
+        let zeroed = frame("core::alloc::global::GlobalAlloc::alloc_zeroed", "");
         let [grow, push, log, main] =
             ["app::Pool::grow", "alloc::vec::Vec::push", "app::log", "app::main"].map(|name| frame(name, ""));
         let mut recording = Recording::default();
@@ -172,6 +178,7 @@ mod tests {
         let grow = add(&[&grow]);
         let method_alone = add(&[&method]);
         let inlined = add(&[&method, &made]);
+        let by_default = add(&[&method, &zeroed, &made]);
         let into_caller = add(&[&made, &push, &main]);
         let (push, log, main) = (add(&[&push]), add(&[&log]), add(&[&main]));
         // The allocator, with code of its own below it.
@@ -179,10 +186,11 @@ mod tests {
         // What it allocates for itself.
         let nested = recording.stacks.intern(&[inlined, push, log, method_alone, push, main]);
         let mixed = recording.stacks.intern(&[method_alone, into_caller]);
+        let zeroed = recording.stacks.intern(&[by_default, push, main]);
         let without = recording.stacks.intern(&[unnamed, main]);
         let all = recording.stacks.intern(&[inlined]);
         let frames = AllocatorFrames::from_recording(&recording);
-        for (stack, wanted) in [(plain, 4), (nested, 2), (mixed, 2), (without, 0), (all, 0)] {
+        for (stack, wanted) in [(plain, 4), (nested, 2), (mixed, 2), (zeroed, 3), (without, 0), (all, 0)] {
             assert_eq!(frames.depth(&recording, stack), wanted);
             assert_eq!(depth_of(&recording, stack), wanted);
         }

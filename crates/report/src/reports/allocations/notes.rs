@@ -8,7 +8,7 @@ use crate::text::numbers::{counted, percent_text};
 use crate::text::style::{Line, Paint};
 use crate::{AllocationTable, Metric, kinds};
 use stackglass_profile::frame::file_name;
-use stackglass_profile::symbols::Missing;
+use stackglass_profile::symbols::{Missing, is_known_type};
 use stackglass_profile::{AllocationKind, ProcessIndex, Recording, sanitize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,10 +81,11 @@ fn untyped(recording: &Recording, table: &AllocationTable) -> Option<String> {
         return None;
     }
     let share = percent_text(table.total.count.saturating_sub(table.typed), table.total.count);
+    let untyped = modules_without_types(recording);
     let poor = recording.symbols.notes().iter();
     let poor = poor.filter(|note| matches!(note.missing, Missing::DebugInfo | Missing::Names));
     let modules: BTreeSet<&str> =
-        poor.filter(|note| !kinds::is_recorder(&note.module)).map(|note| file_name(&note.module)).collect();
+        poor.map(|note| file_name(&note.module)).filter(|name| untyped.contains(name)).collect();
     let named: Vec<String> = modules.iter().take(MODULES).map(|name| sanitize(name).into_owned()).collect();
     let of = match named.is_empty() {
         true => String::new(),
@@ -100,6 +101,19 @@ fn untyped(recording: &Recording, table: &AllocationTable) -> Option<String> {
         false => "no single type is known of what receives them",
     };
     Some(format!("the type of {share} of the allocations is unknown{of}: {advice}"))
+}
+
+/// The modules that allocate blocks without a type, by their file names: those of the innermost functions outside of allocators.
+fn modules_without_types(recording: &Recording) -> BTreeSet<&str> {
+    let symbols = &recording.symbols;
+    let is_untyped = |stack| symbols.allocated_type(stack).is_none_or(|name| !is_known_type(name));
+    let blocks = recording.allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block);
+    let stacks: BTreeSet<_> = blocks.map(|group| group.stack).filter(|stack| is_untyped(*stack)).collect();
+    let module = |stack| {
+        let mut frames = recording.stacks.walk(stack).flat_map(|location| symbols.frames_of(location));
+        frames.find(|frame| !kinds::is_memory(frame) && !kinds::is_recorder(&frame.module))
+    };
+    stacks.into_iter().filter_map(module).map(|frame| file_name(&frame.module)).collect()
 }
 
 /// Whether blocks may be older than their records.
