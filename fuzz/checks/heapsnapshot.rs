@@ -21,6 +21,7 @@ pub fn check_graph(graph: &HeapGraph) {
     assert!(graph.first_edges.is_sorted());
     assert_eq!(graph.first_edges[nodes] as usize, graph.targets.len());
     assert!(graph.unused.is_empty() || graph.unused.len() == nodes);
+    assert!(graph.addresses.is_empty() || graph.addresses.len() == nodes);
     let mut edges = 0;
     for node in (0..nodes as u32).map(NodeIndex) {
         let _ = graph.name(node);

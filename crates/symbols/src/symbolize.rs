@@ -46,20 +46,12 @@ pub fn symbolize(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Outcome {
-    names(recording, options, progress).0
+    with_contents(recording, options, progress).0
 }
 
 /// Symbolizes, and returns what the blocks of stacks of allocations contain, for those without a type before. Blocks whose type is only
 /// that of a pointer that receives them have a name, but no contents: the pointer may lead to the head of a larger value.
 pub fn with_contents(
-    recording: &mut Recording,
-    options: &Options,
-    progress: &mut dyn FnMut(Progress),
-) -> (Outcome, Vec<(StackId, Contents)>) {
-    names(recording, options, progress)
-}
-
-fn names(
     recording: &mut Recording,
     options: &Options,
     progress: &mut dyn FnMut(Progress),

@@ -153,7 +153,9 @@ impl Parts {
             written += 1;
             Ok(())
         })?;
-        sums.addresses.push(written, None, 0);
+        if !rests.is_empty() {
+            sums.addresses.push(written, None, 0);
+        }
         for (id, kind, name, mut rest) in rests {
             while rest > 0 {
                 let size = rest.min(LARGEST);
