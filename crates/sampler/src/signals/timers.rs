@@ -33,8 +33,8 @@ const MANY_TURNS: u64 = 6;
 const TOO_MANY: u64 = 7;
 /// From so much CPU time without a stack on, timers are opened anew: the kernel refuses signals of who has changed the user, ns.
 const REOPENED: u64 = 100_000_000;
-/// A thread that holds back its signal for so long blocks it, ns of CPU time.
-const LONG_BLOCKED: u64 = 5_000_000;
+/// A thread that holds back its signal for so long blocks it: handlers of stacks take less, ns of CPU time.
+const LONG_BLOCKED: u64 = 500_000;
 /// A thread that ends without a stack for so long ends in a system call, ns of CPU time.
 const LONG_CALL: u64 = 20_000_000;
 /// Mailboxes that are kept ready for handlers: in the first tick, each CPU may need eight.
