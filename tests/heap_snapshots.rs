@@ -195,6 +195,30 @@ fn a_block_that_is_being_reallocated_holds_its_items() {
     }
 }
 
+/// Small blocks that are free are in no list while the allocator joins them.
+#[test]
+fn blocks_are_no_leaks_while_the_allocator_joins_them() {
+    let program = Ready::start(&[], &host("churn", Language::C), &[]);
+    for _ in 0..8 {
+        let (line, file) = program.take(&[]);
+        let unreachable = &shown(&file)["unreachable"];
+        assert!(
+            unreachable["lost"]["count"] == 0 || line.contains("inside malloc or free"),
+            "{line} {unreachable}"
+        );
+    }
+}
+
+/// What may be an address with a tag is in doubt. Memory holds its blocks also if it cannot be written any more.
+#[test]
+fn tagged_addresses_and_read_only_memory_lead_to_blocks() {
+    let program = Ready::start(&[], &host("tagged", Language::C), &[]);
+    let (line, file) = program.take(&[]);
+    let unreachable = &shown(&file)["unreachable"];
+    let counts = [&unreachable["lost"]["count"], &unreachable["only_weak"]["count"]].map(Value::as_u64);
+    assert_eq!(counts, [Some(0), Some(100)], "{line} {unreachable}");
+}
+
 /// A thread that sleeps, and has no registers of its own: the frame that has saved the register is below.
 #[test]
 fn a_variable_in_a_register_holds_its_items() {

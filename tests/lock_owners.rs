@@ -109,7 +109,7 @@ fn owners_of_locks_of_c() {
         "waits for the pthread mutex that it holds",
         ", held by thread 2 (keeper)",
         "/locked, taken by process",
-        "which is not in this process: it has ended, or the process was forked",
+        "which has ended, or is in the process that this one was forked from",
     ] {
         assert!(words.contains(sentence), "{sentence}: {text}");
     }
@@ -140,7 +140,7 @@ fn owners_of_locks_of_rust() {
     let text = host.peek(&[]);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for sentence in [
-        "possible deadlock: 2 threads wait for each other, unless a guard was given away",
+        "possible deadlock: 2 threads wait for each other, unless one of them has dropped its guard",
         ", probably held by thread 2 (keeper)",
         "in rust_locks::keeper at rust_locks.rs:",
     ] {

@@ -9,7 +9,7 @@ use stackglass_process_view::core_image::{CoreImage, Mapping};
 use stackglass_process_view::stacks::RED_ZONE;
 use std::ops::Range;
 
-/// Private writable memory outside of heaps, blocks, and the `known` addresses of modules and threads.
+/// Private memory of no file, outside of heaps, blocks, and the `known` addresses of modules and threads.
 ///
 /// `heaps` are those of the C library. Other mappings with blocks are taken for heaps as well, except those that hold only blocks
 /// with a mapping of their own: the kernel joins these with their neighbours.
@@ -21,8 +21,10 @@ pub fn other_memory(
 ) -> Vec<Root> {
     let mut roots = Vec::new();
     for mapping in &image.mappings {
-        let is_other = mapping.readable && mapping.writable && !mapping.shared && mapping.inode == 0;
-        if !is_other || mapping.path.starts_with("[stack") || mapping.path == "[heap]" {
+        // Memory may have become read-only. `[vdso]` and its data are the kernel's.
+        let is_other = mapping.readable && !mapping.shared && mapping.inode == 0;
+        let is_special = ["[stack", "[heap]", "[v"].iter().any(|name| mapping.path.starts_with(name));
+        if !is_other || is_special {
             continue;
         }
         let Range { start, end } = mapping.range;

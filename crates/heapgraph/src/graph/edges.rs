@@ -95,6 +95,7 @@ pub(super) fn find(input: &Input<'_>, lookup: &Lookup) -> Edges {
         seen: Seen::new(input.blocks.len()),
         own: None,
         interior: true,
+        doubts: Vec::new(),
         edges: Edges { owned, ..Edges::default() },
         label: String::new(),
     };
@@ -108,6 +109,7 @@ pub(super) fn find(input: &Input<'_>, lookup: &Lookup) -> Edges {
         search.begin();
         search.block(index, &mut references, &mut window);
     }
+    search.end_doubts();
     search.edges.first.push(search.edges.targets.len() as u32);
     search.edges
 }
@@ -143,6 +145,9 @@ struct Search<'a> {
     own: Option<BlockIndex>,
     /// Pointers into the middle of blocks count.
     interior: bool,
+    /// Blocks to which words of the current root or block may lead, and the numbers of these words. What is known to be a pointer counts
+    /// first.
+    doubts: Vec<(BlockIndex, u64)>,
     edges: Edges,
     label: String,
 }
@@ -155,6 +160,7 @@ impl Search<'_> {
     }
 
     fn begin(&mut self) {
+        self.end_doubts();
         let first = self.edges.first.last().map_or(0, |first| *first as usize);
         self.edges.targets[first..].iter().chain(&self.own.take()).for_each(|block| self.seen.remove(*block));
         self.edges.first.push(self.edges.targets.len() as u32);
@@ -390,7 +396,10 @@ impl Search<'_> {
             if !known.is_empty() && is_known(number) {
                 continue;
             }
-            let Some(found) = self.find(word) else { continue };
+            let Some(found) = self.find(word) else {
+                self.tagged_word(word, first + number as u64);
+                continue;
+            };
             if (self.interior || found.offset == 0) && self.seen.insert(found.block) {
                 let mark = if self.own.is_some() { UNKNOWN } else { 0 };
                 let label = clamped(first + number as u64);
@@ -402,12 +411,33 @@ impl Search<'_> {
         }
     }
 
-    /// Adds a weak edge for each word that is the address of a block, or may be a tagged one, but no pointer by its type.
+    /// Notes each word that is the address of a block, or may be a tagged one, but no pointer by its type.
     fn doubtful_words(&mut self, bytes: &[u8], first: u64) {
         for (number, word) in words(bytes).enumerate() {
-            let Some(found) = self.find(word) else { continue };
-            if found.offset < TAGS && self.seen.insert(found.block) {
-                self.edges.push(found.block, EdgeKind::Element, clamped(first + number as u64), true);
+            let Some(found) = self.find(word) else {
+                self.tagged_word(word, first + number as u64);
+                continue;
+            };
+            if found.offset < TAGS {
+                self.doubts.push((found.block, first + number as u64));
+            }
+        }
+    }
+
+    /// Notes a word that is the address of a block with a tag in its upper bits, as interpreters put numbers and pointers into one word.
+    fn tagged_word(&mut self, word: u64, number: u64) {
+        if word >> USER_BITS == 0 {
+            return;
+        }
+        let found = self.find(word & ((1 << USER_BITS) - 1));
+        self.doubts.extend(found.filter(|found| found.offset < TAGS).map(|found| (found.block, number)));
+    }
+
+    /// Adds weak edges for the words in doubt of the current root or block, unless it holds these blocks by other words.
+    fn end_doubts(&mut self) {
+        for (block, number) in std::mem::take(&mut self.doubts) {
+            if self.seen.insert(block) {
+                self.edges.push(block, EdgeKind::Element, clamped(number), true);
             }
         }
     }
@@ -418,6 +448,9 @@ const LEAST_TAIL: u64 = 32;
 
 /// Blocks begin at multiples of this number, so that programs use the bits below for tags.
 const TAGS: u64 = 16;
+
+/// Bits of the addresses of a process (Documentation/arch/x86/x86_64/mm.rst). Programs use the bits above for tags.
+const USER_BITS: u32 = 47;
 
 /// Bytes of the number of elements before an array of C++.
 const COOKIE: u64 = 8;

@@ -6,6 +6,7 @@
 
 mod error;
 mod graph;
+mod in_allocator;
 mod interpreters;
 mod memory;
 mod options;

@@ -2,6 +2,7 @@
 
 use super::error::HeapError;
 use super::graph::{self, SiteFrames};
+use super::in_allocator;
 use super::memory;
 use super::options::TakeOptions;
 use crate::{complete, core_image};
@@ -12,10 +13,17 @@ use stackglass_procfs::ImageKey;
 use stackglass_profile::ReachedBlocks;
 use stackglass_profile::heap_graph::{HeapGraph, HeapGraphBuilder, HeapGraphSink};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Attempts more for a process that executes another program meanwhile.
 const EXEC_ATTEMPTS: u32 = 10;
+
+/// Attempts for a process with a thread inside the allocator, and the longest time for which all but the last may hold it up.
+const ALLOCATOR_ATTEMPTS: u32 = 30;
+const LONGEST_PAUSES: Duration = Duration::from_millis(100);
+
+/// What it means that there is still one.
+const IN_ALLOCATOR: &str = "a thread was inside malloc or free whenever the process was stopped: memory that was being freed may count as leaked";
 
 /// What a heap snapshot contains, and what it cost.
 #[derive(Clone, Debug, Default)]
@@ -92,14 +100,47 @@ fn write_frozen<S: HeapGraphSink>(
 where
     HeapError: From<S::Error>,
 {
-    let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
-    let start = Instant::now();
-    let frozen = frozen::Options { interrupt_calls: options.interrupt_calls, ..Default::default() };
-    let mut taken = write(freeze(pid, &frozen)?, options, site_frames, sink)?;
+    let Frozen { process, start, pause_before, is_in_allocator } = freeze(pid, options)?;
+    let mut taken = write(process, options, site_frames, sink)?;
     if options.stop {
         taken.pause.whole = start.elapsed();
     }
+    taken.pause.whole += pause_before;
+    if is_in_allocator {
+        taken.remarks.push(IN_ALLOCATOR.to_owned());
+    }
     Ok(taken)
+}
+
+/// A process that was frozen once or several times.
+struct Frozen {
+    process: FrozenProcess,
+    /// When it was frozen last.
+    start: Instant,
+    /// How long it was held up before.
+    pause_before: Duration,
+    /// A thread stands inside the allocator, whose lists may be incomplete.
+    is_in_allocator: bool,
+}
+
+/// Freezes a process. If a thread stands inside the allocator, the process goes on, and is frozen again.
+fn freeze(pid: u32, options: &TakeOptions) -> Result<Frozen, HeapError> {
+    let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
+    let frozen = frozen::Options { interrupt_calls: options.interrupt_calls, ..Default::default() };
+    let mut pause_before = Duration::ZERO;
+    let mut attempts = ALLOCATOR_ATTEMPTS;
+    loop {
+        let start = Instant::now();
+        let process = freeze(pid, &frozen)?;
+        let is_in_allocator = in_allocator::is_in_allocator(&process, &options.symbols);
+        attempts -= 1;
+        if !is_in_allocator || attempts == 0 || pause_before > LONGEST_PAUSES {
+            return Ok(Frozen { process, start, pause_before, is_in_allocator });
+        }
+        let pause = process.pause().whole;
+        drop(process);
+        pause_before += if options.stop { start.elapsed() } else { pause };
+    }
 }
 
 /// Makes a heap snapshot of a process that is already frozen. `output` is as in [`take`].

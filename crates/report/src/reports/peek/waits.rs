@@ -70,7 +70,7 @@ fn write_deadlock(
     };
     let (word, unless) = match deadlock.is_certain {
         true => ("deadlock: ", ""),
-        false => ("possible deadlock: ", ", unless a guard was given away"),
+        false => ("possible deadlock: ", ", unless one of them has dropped its guard"),
     };
     let mut line = Line::new();
     line.push(Paint::Red, word).push(Paint::Bold, format!("{of}{unless}"));
@@ -157,7 +157,7 @@ impl Names<'_> {
         if named.is_empty()
             && let ThreadTarget::Lock { kind, address } = &wait.what
         {
-            return format!("{} {address:#x}", kind.name());
+            return format!("{} {address:#x}, whose owner is not known", kind.name());
         }
         let by = if holders.iter().all(|holder| holder.is_certain) { "held by" } else { "probably held by" };
         match &wait.what {
@@ -175,9 +175,11 @@ impl Names<'_> {
             HolderId::Thread(tid) if tid == wait.tid => format!("itself{place}"),
             HolderId::Thread(tid) => format!("{}{place}", self.thread(tid, &holder.name)),
             HolderId::GoneThread(tid) => {
-                format!("thread {tid}, which is not in this process: it has ended, or the process was forked")
+                format!("thread {tid}, which has ended, or is in the process that this one was forked from")
             }
-            HolderId::Process(pid) if holder.name.is_empty() => format!("process {pid}, which has ended"),
+            HolderId::Process(pid) if holder.name.is_empty() => {
+                format!("process {pid}, which has ended (a child may have it)")
+            }
             HolderId::Process(pid) => format!("process {pid} ({})", sanitize(&holder.name)),
         }
     }

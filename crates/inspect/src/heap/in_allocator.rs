@@ -1,0 +1,91 @@
+//! Whether a thread stood inside the C library's allocator when its process was frozen.
+//!
+//! There, blocks that are free may belong to no list for a moment: `malloc_consolidate` of glibc takes all small ones out of their lists
+//! before it joins them. They look like blocks that nothing holds.
+
+use super::recorded;
+use crate::{core_image, named_frames};
+use stackglass_attach::frozen::FrozenProcess;
+use stackglass_process_view::stacks::StackFrame;
+use stackglass_process_view::{ProcessView, Threads};
+use stackglass_symbols::Options;
+
+/// Frames of a thread that are looked at: signal handlers may interrupt the allocator.
+const MOST_FRAMES: usize = 32;
+
+/// Functions of the allocator, without `__libc_`, `__GI_` and the like. One of them is on the stack, also if the inner ones have no names.
+const FUNCTIONS: [&str; 13] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "free",
+    "cfree",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "valloc",
+    "pvalloc",
+    "malloc_trim",
+    "malloc_consolidate",
+];
+
+/// Whether a thread of a frozen process is inside an allocating function of the C library, whose lists tell which blocks are free. Those
+/// of a recorder tell it otherwise.
+pub(super) fn is_in_allocator(process: &FrozenProcess, options: &Options) -> bool {
+    let image = core_image::from_frozen(process);
+    let view = ProcessView::open(&image);
+    let files = view.files();
+    let is_libc = |lookup: u64| {
+        let module = view.modules.iter().position(|module| module.module.range().contains(&lookup));
+        module.is_some_and(|module| is_libc(&files[module].path))
+    };
+    let Threads { frames, .. } = view.threads();
+    let of_libc = |frames: &Vec<StackFrame>| -> Vec<u64> {
+        frames.iter().take(MOST_FRAMES).map(|frame| frame.lookup).filter(|lookup| is_libc(*lookup)).collect()
+    };
+    let lookups: Vec<Vec<u64>> = frames.iter().map(of_libc).collect();
+    let lookups: Vec<&[u64]> = lookups.iter().map(Vec::as_slice).collect();
+    let named = named_frames::of(&lookups, &view.modules, &files, options);
+    let is_inside = named.iter().flatten().flatten().any(|frame| allocates(&frame.func));
+    is_inside && recorded::read(&image).is_none_or(|recorded| recorded.is_partial || recorded.lost > 0)
+}
+
+fn is_libc(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.starts_with("libc.so") || name.starts_with("libc-2")
+}
+
+fn allocates(function: &str) -> bool {
+    let name = function.split('@').next().unwrap_or_default().trim_start_matches('_');
+    let name = name.strip_prefix("GI_").unwrap_or(name).trim_start_matches('_');
+    let name = name.strip_prefix("libc_").or(name.strip_prefix("int_")).unwrap_or(name);
+    FUNCTIONS.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_the_allocator_are_known_by_all_their_names() {
+        for name in [
+            "malloc",
+            "__GI___libc_free",
+            "_int_malloc",
+            "__libc_realloc",
+            "malloc_consolidate",
+            "free@@GLIBC_2.2.5",
+        ] {
+            assert!(allocates(name), "{name}");
+        }
+        for name in ["mallopt", "free_mem", "__libc_start_main", "getaddrinfo", "malloc_info"] {
+            assert!(!allocates(name), "{name}");
+        }
+        assert!(
+            is_libc("/lib/x86_64-linux-gnu/libc.so.6")
+                && is_libc("/lib/libc-2.31.so")
+                && !is_libc("/lib/libcurl.so.4")
+        );
+    }
+}
