@@ -12,7 +12,7 @@ pub(crate) fn check<E: From<FreezeError>>(
     ended: impl FnOnce(u32) -> E,
     copy_ended: impl FnOnce(u32) -> E,
 ) -> Result<(), E> {
-    match (process.is_alive(), stackglass_procfs::process::is_alive(pid)) {
+    match (process.is_alive() && !process.has_changed(), stackglass_procfs::process::is_alive(pid)) {
         (true, _) => Ok(()),
         (false, true) => Err(process.refused_stops().map_or_else(|| copy_ended(pid), E::from)),
         (false, false) => Err(ended(pid)),

@@ -48,7 +48,7 @@ pub use working_set::{OtherPages, WorkingSet};
 
 use stackglass_proc_text::SchedStat;
 use stackglass_procfs::ImageKey;
-use stackglass_procfs::threads::Files;
+use stackglass_procfs::threads::{self, Files};
 use std::time::{Duration, Instant};
 use tracer::{Kind, Tracer};
 
@@ -103,7 +103,8 @@ struct View {
     mappings: Vec<Mapping>,
     memory: ProcessMemory,
     pause: Pause,
-    /// Threads that sleep and are not held, and how much they had run. Those of a stopped process whose pages are read.
+    /// Threads that sleep and are not held, and how much they had run: those of a stopped process whose pages are read, and those of
+    /// sleepers that are read themselves.
     unwatched: Vec<(u32, SchedStat)>,
 }
 
@@ -205,6 +206,26 @@ impl FrozenProcess {
         self.view.pause.whole.is_zero()
     }
 
+    /// Whether the memory is that of a copy, or of a process that is stopped: not that of a process whose threads have slept until now.
+    fn is_held(&self) -> bool {
+        !self.is_copy || !threads::list(self.view.pid).contains(&self.view.memory.files().tid())
+    }
+
+    /// Whether all threads have slept since the copy was asked for, so that there is none yet: it is made when one wakes.
+    pub fn sleeps(&self) -> bool {
+        self.is_of_sleepers() && !self.is_held()
+    }
+
+    /// Whether a thread that was not caught when it woke has changed the memory, or may have.
+    pub fn has_changed(&self) -> bool {
+        !self.is_held() && self.unwatched_have_run()
+    }
+
+    fn unwatched_have_run(&self) -> bool {
+        let has_run = |(tid, ran): &(u32, SchedStat)| Files::new(self.view.pid, *tid).stat() != Some(*ran);
+        self.view.unwatched.iter().any(has_run)
+    }
+
     /// The mappings that a copy lacks, since it would keep in use what they map: shared memory, and files that are mapped to be read. By
     /// address. None, if this is no copy.
     pub fn given_back(&self) -> Vec<Mapping> {
@@ -221,8 +242,8 @@ impl FrozenProcess {
     /// Whether what was read is not all that was to be read, at one moment: pages were needed that were not read while the process
     /// stood still, or a thread ran meanwhile.
     pub fn is_incomplete(&self) -> bool {
-        let has_run = |(tid, ran): &(u32, SchedStat)| Files::new(self.view.pid, *tid).stat() != Some(*ran);
-        self.view.memory.is_incomplete() || self.tracer.is_some() && self.view.unwatched.iter().any(has_run)
+        let is_stopped = self.tracer.is_some() && !self.is_copy;
+        self.view.memory.is_incomplete() || is_stopped && self.unwatched_have_run()
     }
 
     /// How long the process was held up.

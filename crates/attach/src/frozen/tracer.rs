@@ -690,7 +690,8 @@ impl Stopping {
         let mappings = maps::read(living).map_err(FreezeError::cannot_read)?;
         let threads = frozen_threads::all(stopped, &mappings, &memory);
         let pause = Pause { stop, clone: Duration::ZERO, whole: Duration::ZERO };
-        Ok(View { pid: self.pid, threads, mappings, memory, pause, unwatched: Vec::new() })
+        let unwatched = user_code::unwatched(stopped);
+        Ok(View { pid: self.pid, threads, mappings, memory, pause, unwatched })
     }
 }
 

@@ -8,7 +8,6 @@
 
 use super::{FrozenProcess, own_copies};
 use stackglass_procfs::process::{CpuUsage, children, is_same_file};
-use stackglass_procfs::threads;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -31,7 +30,7 @@ impl FrozenProcess {
     pub fn unwritten(&self, addresses: &[u64]) -> BTreeSet<u64> {
         let pid = self.view.pid;
         let files = self.view.memory.files();
-        if self.is_copy && threads::list(pid).contains(&files.tid()) {
+        if !self.is_held() {
             std::thread::sleep(FOUND_OUT);
             return if self.is_alive() { addresses.iter().copied().collect() } else { BTreeSet::new() };
         }

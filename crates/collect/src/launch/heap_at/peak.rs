@@ -154,9 +154,10 @@ impl Peaks {
             Ok(copy) => {
                 self.next = Instant::now() + copy.pause().whole * PAUSE;
                 self.copied_at = Some(start);
-                // A program that sleeps has what it had when it fell asleep. One that runs may have freed some meanwhile.
-                let live =
-                    if copy.is_of_sleepers() { tables.live_bytes() } else { live.min(tables.live_bytes()) };
+                // A program that still sleeps has what it had when it fell asleep. One that runs may have freed some before the copy, or
+                // allocated more since: it may have slept in a page fault.
+                let now = tables.live_bytes();
+                let live = if copy.sleeps() { now } else { live.min(now) };
                 if live > self.highest {
                     self.copy = Some(Unread { process: copy, at: start, clock });
                     self.highest = live;
