@@ -2,6 +2,7 @@
 
 use crate::parts::Parts;
 use crate::signals::pending::{ChosenTask, PendingSignal};
+use crate::threads::status::SignalState;
 use stackglass_host::{SignalToken, SlotIndex, alternate_stack, restart, signal};
 use stackglass_proc_text::{Call, SleepPlace};
 use stackglass_wire::{Counter, cut};
@@ -120,7 +121,7 @@ pub(crate) fn check_mask(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64
         // A thread may run in the kernel for long without answering, so the checks become rarer.
         pending.check_mask_at = pending.ran.saturating_mul(2);
         let Some(signal) = signal::installed() else { return };
-        if parts.folder.holds_back(thread.header.tid, signal) != Some(true) {
+        if !parts.folder.signal_state(thread.header.tid, signal).is_some_and(SignalState::is_held_back) {
             return;
         }
         pending.is_blocked = true;
@@ -137,9 +138,8 @@ pub(crate) fn check_overdue(parts: &mut Parts, index: SlotIndex, now: u64) {
     if now.saturating_sub(pending.sent) < ANSWER_DUE {
         return;
     }
-    if signal::installed().and_then(|signal| parts.folder.holds_back(thread.header.tid, signal))
-        == Some(false)
-    {
+    let state = signal::installed().and_then(|signal| parts.folder.signal_state(thread.header.tid, signal));
+    if state.is_some_and(|state| !state.is_held_back()) {
         // The thread has had no CPU, or is in a call that cannot be interrupted.
         shared.count(Counter::TimedOut);
         pending.sent = now;

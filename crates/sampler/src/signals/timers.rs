@@ -132,12 +132,13 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
     let thread = parts.threads.get(index);
     let Some(timers) = &mut thread.timers else { return };
     if timers.silent >= timers.check_at || timers.seems_blocked.is_some() {
-        let holds_back = parts.folder.holds_back(thread.header.tid, signal) == Some(true);
+        let state = parts.folder.signal_state(thread.header.tid, signal).unwrap_or_default();
         let since = *timers.seems_blocked.get_or_insert(timers.silent);
-        // In the handler of one timer, a thread holds back the signal of the other. It would have left it meanwhile.
-        let is_blocked =
-            holds_back && (timers.is_blocked || timers.silent.saturating_sub(since) >= LONG_BLOCKED);
-        timers.seems_blocked = holds_back.then_some(since);
+        // In its handler the thread blocks the signal, and may hold back that of the other timer. It would have left it meanwhile. Between
+        // two handlers of the program that block it, no signal may have come.
+        let is_long = state.is_pending && timers.silent.saturating_sub(since) >= LONG_BLOCKED;
+        let is_blocked = state.is_blocked && (timers.is_blocked || is_long);
+        timers.seems_blocked = state.is_blocked.then_some(since);
         if is_blocked && !timers.is_blocked {
             shared.count(Counter::Blocked);
             thread.ever_blocked = true;
@@ -145,7 +146,7 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
         timers.is_blocked = is_blocked;
         if timers.silent >= timers.check_at {
             timers.check_at = timers.silent.saturating_mul(2);
-            if !holds_back && timers.silent >= REOPENED {
+            if !state.is_blocked && timers.silent >= REOPENED {
                 shared.count(Counter::TimedOut);
                 let silent = *timers;
                 close(&mut thread.timers, shared.guest);

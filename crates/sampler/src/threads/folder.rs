@@ -3,7 +3,7 @@
 //! Descriptors stay open only in a descriptor table of the sampler's own (see `privilege`). Otherwise every file is opened
 //! anew.
 
-use crate::threads::status::{Confinement, held_signals};
+use crate::threads::status::{Confinement, SignalState};
 use stackglass_host::system::{Fd, PathText};
 use stackglass_proc_text::numbers::decimal;
 use stackglass_wire::ThreadName;
@@ -130,10 +130,10 @@ impl ThreadFolder {
         n > 0 && target.starts_with(b"pipe:")
     }
 
-    /// Whether a signal that was sent to a thread waits because the thread blocks it; `None` if that cannot be read.
-    pub fn holds_back(&self, tid: u32, signal: i32) -> Option<bool> {
+    /// What a thread does with a signal; `None` if that cannot be read.
+    pub fn signal_state(&self, tid: u32, signal: i32) -> Option<SignalState> {
         let mut text = [0u8; 2048];
-        held_signals(self.open(tid, b"status")?.read_all(&mut text)).map(|mask| mask >> (signal - 1) & 1 == 1)
+        SignalState::parse(self.open(tid, b"status")?.read_all(&mut text), signal)
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
             assert!(seen.contains(&system::thread_id()) && seen.contains(&std::process::id()));
             assert!(folder.links().unwrap() >= 3);
             assert!(folder.name(system::thread_id()).is_some());
-            assert_eq!(folder.holds_back(system::thread_id(), libc::SIGURG), Some(false));
+            assert_eq!(folder.signal_state(system::thread_id(), libc::SIGURG), Some(SignalState::default()));
         }
     }
 }

@@ -32,15 +32,30 @@ impl Confinement {
     }
 }
 
-/// The signals that a thread holds back: sent to it, and blocked by it. Signals to the whole process are not among them.
-///
-/// A thread in the handler of a signal blocks it as well, but that signal is not pending any more.
-pub fn held_signals(status: &[u8]) -> Option<u64> {
-    let mask = |name| {
-        let mask = line_of(status, name)?;
-        hexadecimal(mask.strip_prefix(b"0x").unwrap_or(mask))
-    };
-    Some(mask(b"SigPnd:")? & mask(b"SigBlk:")?)
+/// What a thread does with a signal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SignalState {
+    /// Its mask has the signal, as in the handler of this signal.
+    pub is_blocked: bool,
+    /// The signal was sent to it and not delivered. Signals to the whole process do not count.
+    pub is_pending: bool,
+}
+
+impl SignalState {
+    /// Reads a status file; `None` if it does not tell.
+    pub fn parse(status: &[u8], signal: i32) -> Option<SignalState> {
+        let has = |name| {
+            let mask = line_of(status, name)?;
+            let mask = hexadecimal(mask.strip_prefix(b"0x").unwrap_or(mask))?;
+            Some(mask >> (signal - 1) & 1 == 1)
+        };
+        Some(SignalState { is_blocked: has(b"SigBlk:")?, is_pending: has(b"SigPnd:")? })
+    }
+
+    /// The signal waits because the thread blocks it.
+    pub fn is_held_back(self) -> bool {
+        self.is_blocked && self.is_pending
+    }
 }
 
 /// The value of the line that begins with `name`.
@@ -54,15 +69,14 @@ mod tests {
 
     #[test]
     fn a_signal_that_was_delivered_is_not_held_back() {
-        let held = |pending: &str| {
-            let status = format!(
-                "Name:\tx\nSigPnd:\t{pending}\nShdPnd:\t400000\nSigBlk:\t0000000000400000\nSigIgn:\t0\n"
-            );
-            held_signals(status.as_bytes())
+        let state = |pending: &str| {
+            let masks = format!("ShdPnd:\t400000\nSigBlk:\t0000000000400000\nSigIgn:\t0\n");
+            SignalState::parse(format!("Name:\tx\nSigPnd:\t{pending}\n{masks}").as_bytes(), 23).unwrap()
         };
-        assert_eq!(held("0000000000600000"), Some(1 << 22));
-        assert_eq!(held("0000000000000000"), Some(0), "in the handler");
-        assert_eq!(held_signals(b"Name:\tx\nSigPnd:\t0\n"), None);
+        assert!(state("0000000000600000").is_held_back());
+        let in_handler = state("0000000000200000");
+        assert!(in_handler.is_blocked && !in_handler.is_held_back());
+        assert_eq!(SignalState::parse(b"Name:\tx\nSigPnd:\t0\n", 23), None);
     }
 
     #[test]
