@@ -522,7 +522,10 @@ fn tasks_that_nothing_polls_are_told_from_those_that_wait_in_the_same_place_agai
     let rest = host.expected.iter().filter(|task| task.name == "rests").map(|task| task.id);
     assert_eq!(unpolled, rest.collect::<Vec<_>>(), "{tasks}");
     let text = host.text(&["--for", "1s"]);
-    assert!(text.contains("3 tasks waiting for at least 1."), "{text}");
+    let time = text
+        .split_once("3 tasks waiting for at least ")
+        .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    assert!(time.is_some_and(|seconds: f64| (1.0..20.0).contains(&seconds)), "{text}");
 }
 
 #[test]

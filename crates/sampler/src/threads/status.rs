@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_signal_that_was_delivered_is_not_held_back() {
         let state = |pending: &str| {
-            let masks = format!("ShdPnd:\t400000\nSigBlk:\t0000000000400000\nSigIgn:\t0\n");
+            let masks = "ShdPnd:\t400000\nSigBlk:\t0000000000400000\nSigIgn:\t0\n";
             SignalState::parse(format!("Name:\tx\nSigPnd:\t{pending}\n{masks}").as_bytes(), 23).unwrap()
         };
         assert!(state("0000000000600000").is_held_back());
