@@ -25,8 +25,9 @@
 //! let table = Report::new().format(Format::Flat).sorted_by(SortedBy::Overhead).group_by(GroupBy::Thread);
 //! table.write(&recording, &mut std::io::stdout())?;
 //! table.write_to_path(&recording, &path)?; // 1 000 columns wide
-//! for caller in Callers::new("Parser::next").count(&recording)? {
-//!     println!("{} times from {}", caller.count, caller.frame.func);
+//! match Callers::new("Parser::next").count(&recording) {
+//!     Ok(callers) => callers.iter().for_each(|caller| println!("{} times from {}", caller.count, caller.frame.func)),
+//!     Err(error) => println!("{error}"), // no sample has such a function
 //! }
 //! # std::fs::remove_file(&path)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
