@@ -1,8 +1,8 @@
 //! The async tasks of a process, and which of its threads wait for which others, for a peek. They are read while the profile is taken,
 //! so that the peek takes no longer.
 //!
-//! A process whose debug information describes no tasks, and that names none, is not touched: its threads are read where they sleep. If tasks cannot be read, one line
-//! says so, and the peek goes on.
+//! A process whose debug information describes no tasks, and that names none, is not touched: its threads are read where they sleep.
+//! If tasks cannot be read, one line says so, and the peek goes on.
 
 use crate::message;
 use crate::terminal::Layout;

@@ -478,7 +478,8 @@ pub fn before_reallocation(at: usize) -> Ended {
 #[inline(always)]
 fn note_reallocation(slot: Option<*mut Slot>, at: usize, word: u64) {
     let Some(slot) = slot else { return };
-    // SAFETY: the slot of this thread; both words are atomic.
+    // SAFETY: `current_or_new` gave this slot to the calling thread, and no slot that it has given is unmapped. All others only read it,
+    // and both words are atomic.
     let noted = unsafe { &(*slot).reallocation };
     // A thread that is stopped in between has a whole note, or none.
     noted.not_address.store(0, Relaxed);
@@ -494,7 +495,8 @@ impl Drop for Ended {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
             compiler_fence(SeqCst);
-            // SAFETY: as in `note_reallocation`.
+            // SAFETY: a value with a pointer does not leave its thread (it is not `Send`), so this is the slot that `current_or_new` gave
+            // it, which is never unmapped. The word is atomic.
             unsafe { (*slot).reallocation.not_address.store(0, Relaxed) };
         }
     }

@@ -6,7 +6,7 @@
 use crate::root::{Root, RootKind};
 use stackglass_layouts::{Layouts, Local, Variable};
 use stackglass_process_view::core_image::CoreImage;
-use stackglass_process_view::modules::LoadedModule;
+use stackglass_process_view::modules::{LoadedModule, is_glibc};
 use stackglass_process_view::stacks::{RED_ZONE, StackFrame};
 use stackglass_process_view::threads::{ThreadStack, thread_local_bytes};
 use stackglass_profile::heap_graph::UNREAD_REGISTERS;
@@ -28,7 +28,8 @@ pub fn statics(modules: &[LoadedModule], layouts: &Layouts) -> Vec<Root> {
             range: range.clone(),
             bias: module.bias(),
             rest: "(other data)",
-            interior: !is_c_library(module.name()),
+            // The C library's allocator has addresses of freed memory in its data.
+            interior: !is_glibc(module.name()),
         };
         for range in &module.data {
             add_variables(&part(range), &layouts.module(index).statics, &mut roots);
@@ -168,9 +169,4 @@ pub fn thread_name(tid: u32, name: &str) -> String {
 /// The library that records allocations.
 fn is_own(module: &str) -> bool {
     module.starts_with("libstackglass")
-}
-
-/// The C library's allocator has addresses of freed memory in its data.
-fn is_c_library(module: &str) -> bool {
-    module.starts_with("libc.so") || module.starts_with("libc-2")
 }

@@ -19,6 +19,7 @@ pub mod allocation_groups;
 mod complete;
 pub mod core_image;
 mod forked_child;
+mod glibc_names;
 #[cfg(feature = "heap")]
 pub mod heap;
 #[cfg(feature = "task-sampler")]

@@ -6,8 +6,8 @@ use stackglass_symbols::Options;
 
 /// The frames of stacks, given as lookup addresses: for each address the inlined functions, and the function around them. `files` are
 /// the files of the modules.
-pub(crate) fn of(
-    stacks: &[&[u64]],
+pub(crate) fn of<S: AsRef<[u64]>>(
+    stacks: &[S],
     modules: &[LoadedModule],
     files: &[Module],
     options: &Options,
@@ -20,7 +20,7 @@ pub(crate) fn of(
         recording.stacks.intern_location(Location { module, offset: lookup.wrapping_sub(bias) })
     };
     let stacks: Vec<Vec<LocationId>> =
-        stacks.iter().map(|lookups| lookups.iter().map(&mut intern).collect()).collect();
+        stacks.iter().map(|lookups| lookups.as_ref().iter().map(&mut intern).collect()).collect();
     stackglass_symbols::symbolize(&mut recording, options, &mut |_| ());
     let frames = |locations: &Vec<LocationId>| {
         let frames =

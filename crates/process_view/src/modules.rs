@@ -48,6 +48,11 @@ impl LoadedModule {
     }
 }
 
+/// Whether a file name is that of glibc: `libc.so.6`, or `libc-2.31.so`.
+pub fn is_glibc(name: &str) -> bool {
+    name.starts_with("libc.so") || name.starts_with("libc-2")
+}
+
 /// All modules, the main program first. `executable` is the path of the program.
 pub fn find(image: &CoreImage, executable: &str) -> Vec<LoadedModule> {
     let mut found = Vec::new();

@@ -3,6 +3,8 @@
 //! Paths of types end without their arguments: [`is_generic`] compares them. Constants that end in `::` are modules or crates.
 //! Private types and fields may change with each version, so [`tokio::VERSIONS`] says which ones are known.
 
+use crate::thread_waits::LockKind;
+
 /// The runtime of which tasks are read.
 ///
 /// Sources: `tokio/src/runtime/task/`, `tokio/src/sync/`, `tokio/src/task/`.
@@ -232,6 +234,31 @@ pub const BLOCKING_GUARDS: [(&str, bool, &str, &[&str]); 9] = [
     ("lock_api::rwlock::RwLockReadGuard<", false, "rwlock", &["raw"]),
     ("lock_api::rwlock::RwLockWriteGuard<", false, "rwlock", &["raw"]),
 ];
+
+/// Functions of Rust that wait for a lock: of which kind, and whether the thread waits for a word of its own, in a queue of parking_lot.
+///
+/// Sources: `std/src/sys/sync/`; parking_lot 0.11 and 0.12.
+pub const BLOCKING_FUNCTIONS: [(&str, LockKind, bool); 8] = [
+    ("mutex::futex::Mutex::lock_contended", LockKind::Mutex, false),
+    ("rwlock::futex::RwLock::read_contended", LockKind::RwLock, false),
+    ("rwlock::futex::RwLock::write_contended", LockKind::RwLock, false),
+    ("raw_mutex::RawMutex::lock_slow", LockKind::Mutex, true),
+    ("raw_rwlock::RawRwLock::lock_common", LockKind::RwLock, true),
+    ("raw_rwlock::RawRwLock::lock_shared_slow", LockKind::RwLock, true),
+    ("raw_rwlock::RawRwLock::lock_exclusive_slow", LockKind::RwLock, true),
+    ("raw_rwlock::RawRwLock::wait_for_readers", LockKind::RwLock, true),
+];
+
+/// Names of parking_lot.
+pub mod parking_lot {
+    /// What parking_lot has of each thread (`parking_lot_core/src/parking_lot.rs` of 0.8 and 0.9): the word that the thread waits for, and
+    /// the address of the lock in whose queue it is.
+    pub const THREAD_DATA: &str = "parking_lot_core::parking_lot::ThreadData";
+    /// The fields that lead to the word.
+    pub const WORD: [&str; 2] = ["parker", "futex"];
+    /// The field with the address of the lock.
+    pub const KEY: &str = "key";
+}
 
 /// A future with a span of the crate `tracing`.
 pub const INSTRUMENTED: &str = "tracing::instrument::Instrumented";

@@ -72,15 +72,6 @@ impl Walk<'_, '_> {
     }
 }
 
-/// The number of threads whose registers were not read.
-fn unread_threads(graph: &HeapGraph) -> u64 {
-    let is_unread = |node: &usize| {
-        let kind = graph.node_kinds.get(graph.kinds[*node] as usize).map(String::as_str);
-        kind == Some("synthetic") && graph.name(NodeIndex(*node as u32)) == UNREAD_REGISTERS
-    };
-    (0..graph.len()).filter(is_unread).count() as u64
-}
-
 /// Leak candidates by the type of their owners.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Leaks {
@@ -122,6 +113,15 @@ pub struct OwnerRow {
 }
 
 impl HeapAnswers<'_> {
+    /// The number of threads whose registers were not read.
+    fn unread_threads(&self) -> u64 {
+        let is_unread = |node: &usize| {
+            self.type_names.is_root(self.graph, *node)
+                && self.graph.name(NodeIndex(*node as u32)) == UNREAD_REGISTERS
+        };
+        (0..self.graph.len()).filter(is_unread).count() as u64
+    }
+
     /// Leak candidates. Empty if the snapshot has no node for unreachable blocks.
     pub fn leaks(&self) -> Leaks {
         let mut rows: HashMap<(u32, bool), (OwnerRow, SiteSums<'_>)> = HashMap::default();
@@ -152,7 +152,7 @@ impl HeapAnswers<'_> {
             owners,
             shared_count: all.0.saturating_sub(count + 1),
             shared_size: all.1.saturating_sub(size),
-            unread_threads: unread_threads(self.graph),
+            unread_threads: self.unread_threads(),
             ..Leaks::default()
         };
         for node in 0..self.graph.len() {

@@ -29,7 +29,7 @@ pub(super) fn add(
     files: &[Module],
     options: &Options,
 ) {
-    let lookups: Vec<&[u64]> = polled.iter().map(|task| &task.lookups[..]).collect();
+    let lookups: Vec<&[u64]> = polled.iter().map(|task| task.lookups.as_slice()).collect();
     let named = named_frames::of(&lookups, modules, files, options);
     for (polled, named) in polled.iter().zip(named) {
         let mut stack: Vec<Frame> = named.into_iter().flatten().collect();

@@ -12,15 +12,11 @@ use stackglass_layouts::{Layouts, Shape, TypeId, Wanted};
 use stackglass_process_view::stacks::StackFrame;
 use stackglass_process_view::{ProcessView, Threads};
 use stackglass_profile::Frame;
+use stackglass_profile::runtimes::parking_lot;
 use stackglass_profile::task_dump::SharedKind;
 use stackglass_profile::thread_waits::{HolderId, LockKind, ThreadHolder, ThreadTarget, ThreadWait};
 use stackglass_symbols::Options;
 
-/// What parking_lot has of each thread (`parking_lot_core/src/parking_lot.rs` of 0.8 and 0.9): the word that the thread waits for, and
-/// the address of the lock in whose queue it is.
-const THREAD_DATA: &str = "parking_lot_core::parking_lot::ThreadData";
-const WORD: [&str; 2] = ["parker", "futex"];
-const KEY: &str = "key";
 /// Bytes of a lock for readers and writers: those wait for words of their own.
 const RW_LOCK_BYTES: u64 = 8;
 
@@ -63,7 +59,6 @@ pub(super) fn add_holders(
         .iter()
         .map(|thread| frames[*thread].iter().map(|frame: &StackFrame| frame.lookup).collect())
         .collect();
-    let lookups: Vec<&[u64]> = lookups.iter().map(Vec::as_slice).collect();
     let named = named_frames::of(&lookups, &view.modules, &files, options);
     let mut holding: Vec<(&Sleeper, VariableGuard, Option<Frame>)> = Vec::new();
     for (thread, named) in with_guards.into_iter().zip(&named) {
@@ -124,12 +119,12 @@ fn held(guards: &[VariableGuard], named: &[Vec<Frame>]) -> Vec<VariableGuard> {
 
 /// Where a thread of parking_lot that waits for this word has the address of its lock.
 fn key(layouts: &Layouts, word: u64) -> Option<u64> {
-    let data = layouts.by_name(THREAD_DATA)?;
+    let data = layouts.by_name(parking_lot::THREAD_DATA)?;
     let field = |type_id: TypeId, name: &str| {
         let Shape::Struct(fields) = &layouts.get(type_id).shape else { return None };
         fields.iter().find(|field| &*field.name == name).map(|field| (field.offset, field.type_id))
     };
-    let (parker, parker_type) = field(data, WORD[0])?;
-    let (futex, _) = field(parker_type, WORD[1])?;
-    word.checked_sub(parker + futex)?.checked_add(field(data, KEY)?.0)
+    let (parker, parker_type) = field(data, parking_lot::WORD[0])?;
+    let (futex, _) = field(parker_type, parking_lot::WORD[1])?;
+    word.checked_sub(parker + futex)?.checked_add(field(data, parking_lot::KEY)?.0)
 }

@@ -3,8 +3,11 @@
 //! Many functions wait for words: condition variables, semaphores, one's own locks. So the innermost frame that is not part of the
 //! wait itself decides, by its name.
 
+use crate::glibc_names::plain;
+use stackglass_process_view::modules::is_glibc;
 use stackglass_profile::Frame;
 use stackglass_profile::frame::file_name;
+use stackglass_profile::runtimes::BLOCKING_FUNCTIONS;
 use stackglass_profile::thread_waits::LockKind;
 
 /// Most frames between the system call and the function that locks.
@@ -49,19 +52,6 @@ const RWLOCKS: [&str; 8] = [
 /// For the end of a thread.
 const JOINS: [&str; 4] =
     ["pthread_join", "pthread_clockjoin_ex", "pthread_timedjoin_np", "pthread_clockjoin_np"];
-/// Functions of Rust that wait for a lock: of which kind, and whether the thread waits for a word of its own, in a queue of parking_lot.
-///
-/// Sources: `std/src/sys/sync/`; parking_lot 0.11 and 0.12.
-const GUARDED: [(&str, LockKind, bool); 8] = [
-    ("mutex::futex::Mutex::lock_contended", LockKind::Mutex, false),
-    ("rwlock::futex::RwLock::read_contended", LockKind::RwLock, false),
-    ("rwlock::futex::RwLock::write_contended", LockKind::RwLock, false),
-    ("raw_mutex::RawMutex::lock_slow", LockKind::Mutex, true),
-    ("raw_rwlock::RawRwLock::lock_common", LockKind::RwLock, true),
-    ("raw_rwlock::RawRwLock::lock_shared_slow", LockKind::RwLock, true),
-    ("raw_rwlock::RawRwLock::lock_exclusive_slow", LockKind::RwLock, true),
-    ("raw_rwlock::RawRwLock::wait_for_readers", LockKind::RwLock, true),
-];
 /// What Rust's libraries call between these and the system call.
 const INNER: [&str; 4] = ["parking_lot_core::", "std::thread::local::", "core::", "<parking_lot_core::"];
 /// Libraries that call these functions for the program.
@@ -112,7 +102,7 @@ fn decides(frame: &Frame) -> Option<Option<Waited>> {
 fn is_wait(frame: &Frame) -> bool {
     let is_nameless = frame.func.is_empty() || frame.start_as_name().is_some();
     let module = file_name(&frame.module);
-    let is_of_library = module.starts_with("libc.so") || module.starts_with("libpthread");
+    let is_of_library = is_glibc(module) || module.starts_with("libpthread");
     is_nameless && is_of_library
         || WAITS.contains(&plain(&frame.func))
         || INNER.iter().any(|begin| frame.func.starts_with(begin))
@@ -129,7 +119,7 @@ fn function(name: &str) -> Option<Waited> {
 }
 
 fn guarded(name: &str) -> Option<Waited> {
-    let (_, kind, is_parked) = GUARDED.iter().find(|(end, _, is_parked)| {
+    let (_, kind, is_parked) = BLOCKING_FUNCTIONS.iter().find(|(end, _, is_parked)| {
         name.ends_with(end) && name.starts_with(if *is_parked { "parking_lot::" } else { "std::sys" })
     })?;
     Some(Waited::Guarded { kind: *kind, is_parked: *is_parked })
@@ -139,13 +129,6 @@ fn guarded(name: &str) -> Option<Waited> {
 pub(super) fn gives_back(frame: &Frame) -> bool {
     let is_of_rust = frame.func.starts_with("std::s") || frame.func.starts_with("parking_lot::");
     is_of_rust && frame.func.contains("::Condvar::wait")
-}
-
-/// A name without what glibc adds to it: underscores, `GI_`, a version.
-fn plain(name: &str) -> &str {
-    let name = name.trim_start_matches('_');
-    let name = name.strip_prefix("GI_").map_or(name, |name| name.trim_start_matches('_'));
-    name.split(['@', '.']).next().unwrap_or(name)
 }
 
 #[cfg(test)]

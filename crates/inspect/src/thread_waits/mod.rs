@@ -71,7 +71,6 @@ fn of_sleepers(pid: u32, sleepers: &[Sleeper], options: &Options) -> Option<Vec<
         .iter()
         .map(|frames| frames.iter().take(MOST_FRAMES).map(|frame| frame.lookup).collect())
         .collect();
-    let lookups: Vec<&[u64]> = lookups.iter().map(Vec::as_slice).collect();
     let named: Vec<Vec<Frame>> = named_frames::of(&lookups, &view.modules, &files, options)
         .into_iter()
         .map(|frames| frames.into_iter().flatten().collect())

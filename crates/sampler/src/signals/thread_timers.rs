@@ -26,7 +26,7 @@ pub struct ThreadTimers {
     pub(super) silent: u64,
     /// Once it has been silent for so long, its mask is read; and from then on, whenever that has doubled.
     pub(super) check_at: u64,
-    /// The value of `silent` when it was first found to hold the signal back, if it has done so at all observations since.
+    /// The value of `silent` when its mask was first found to have the signal, if it had it at all observations since.
     pub(super) seems_blocked: Option<u64>,
     /// It blocks the signal: a stack that comes is that of the place where the mask is restored.
     pub(crate) is_blocked: bool,

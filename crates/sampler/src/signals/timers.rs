@@ -133,7 +133,7 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
     let Some(timers) = &mut thread.timers else { return };
     if timers.silent >= timers.check_at || timers.seems_blocked.is_some() {
         let state = parts.folder.signal_state(thread.header.tid, signal).unwrap_or_default();
-        let since = *timers.seems_blocked.get_or_insert(timers.silent);
+        let since = timers.seems_blocked.unwrap_or(timers.silent);
         // In its handler the thread blocks the signal, and may hold back that of the other timer. It would have left it meanwhile. Between
         // two handlers of the program that block it, no signal may have come.
         let is_long = state.is_pending && timers.silent.saturating_sub(since) >= LONG_BLOCKED;

@@ -29,7 +29,8 @@ pub(in crate::heapsnapshot) fn read(
         meta: None,
         graph: HeapGraph::default(),
         stacks: Stacks::default(),
-        addresses: options.addresses.then(StoredAddresses::default),
+        options,
+        addresses: StoredAddresses::default(),
         largest_name: None,
     };
     reader.read()?;
@@ -42,8 +43,9 @@ struct Reader<R> {
     meta: Option<Meta>,
     graph: HeapGraph,
     stacks: Stacks,
-    /// If they are wanted.
-    addresses: Option<StoredAddresses>,
+    options: ReadOptions,
+    /// Empty if they are not wanted.
+    addresses: StoredAddresses,
     /// The largest index of a string that a node or edge has, and its offset.
     largest_name: Option<(u64, u64)>,
 }
@@ -86,14 +88,8 @@ impl<R: Read> Reader<R> {
                 }
                 UNUSED if nodes && self.is_ours() => self.graph.unused = self.rows(UNUSED, 0)?,
                 GROUPS if nodes && self.is_ours() => self.graph.members = self.rows(GROUPS, 1)?,
-                REGIONS if self.is_ours() && self.addresses.is_some() => {
-                    let regions = self.records()?;
-                    self.addresses.get_or_insert_default().regions = regions;
-                }
-                ADDRESSES if self.is_ours() && self.addresses.is_some() => {
-                    let others = self.records()?;
-                    self.addresses.get_or_insert_default().others = others;
-                }
+                REGIONS if self.has_addresses() => self.addresses.regions = self.records()?,
+                ADDRESSES if self.has_addresses() => self.addresses.others = self.records()?,
                 "snapshot" | "nodes" | "edges" | "strings" => {
                     return self.json.fault(format!("{key:?} occurs twice"));
                 }
@@ -138,6 +134,11 @@ impl<R: Read> Reader<R> {
         self.meta.as_ref().is_some_and(|meta| meta.assembled_here)
     }
 
+    /// Whether addresses are wanted, and may be there.
+    fn has_addresses(&self) -> bool {
+        self.options.addresses && self.is_ours()
+    }
+
     fn nodes(&mut self) -> Result<(), Fault> {
         let meta = self.meta("nodes")?;
         let fields = meta.node_fields.as_slice();
@@ -145,7 +146,7 @@ impl<R: Read> Reader<R> {
         let [kind, name, size, edges] = [at("type")?, at("name")?, at("self_size")?, at("edge_count")?];
         let stack =
             place(fields, "trace_node_id").ok().filter(|_| meta.assembled_here && meta.function_count > 0);
-        let id = place(fields, "id").ok().filter(|_| meta.assembled_here);
+        let id = place(fields, "id").ok().filter(|_| self.has_addresses());
         let (count, width, kinds) = (meta.node_count, fields.len(), meta.node_kinds.len() as u64);
         let edge_count = meta.edge_count;
         let room = self.reserved("nodes", count, width)?;
@@ -166,8 +167,8 @@ impl<R: Read> Reader<R> {
             graph.kinds.push(record[kind] as u16);
             graph.names.push(NameId(record[name].min(u32::MAX.into()) as u32));
             graph.self_sizes.push(record[size]);
-            if let (Some(id), Some(stored)) = (id, &mut self.addresses) {
-                stored.ids.push(record[id].min(u32::MAX.into()) as u32);
+            if let Some(id) = id {
+                self.addresses.ids.push(record[id].min(u32::MAX.into()) as u32);
             }
             graph.first_edges.push(begun as u32);
             begun = begun.saturating_add(record[edges]);
@@ -292,9 +293,7 @@ impl<R: Read> Reader<R> {
         self.graph.stacks = self.stacks.named(&self.graph.strings);
         self.graph.node_kinds = meta.node_kinds;
         self.graph.edge_kinds = meta.edge_kinds;
-        if let Some(stored) = self.addresses.take() {
-            self.graph.addresses = stored.addresses()?;
-        }
+        self.graph.addresses = self.addresses.addresses()?;
         if meta.assembled_here {
             continued::join(&mut self.graph);
             groups::name_by_type(&mut self.graph);
