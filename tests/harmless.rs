@@ -1,11 +1,15 @@
 //! Processes, threads, namespaces and filters: a recorded program can do all that it can do alone, and ends as it does
 //! alone. Each program runs alone and recorded with the shortest delay; output and exit status must be equal.
 
+use std::ops::Range;
 use whole_programs::{Compare, Language, host};
 
 fn compare(name: &str, how: &str) -> Compare {
     Compare::new(host(name, Language::C)).args([how])
 }
+
+/// Time of a function that works for 300 ms by its own CPU clock, ns.
+const OF_300_MS: Range<u64> = 270_000_000..331_000_000;
 
 /// CPU time of a function in the recording, ms.
 fn millis(equal: &whole_programs::Equal, program: &str, function: &str) -> u64 {
@@ -18,8 +22,9 @@ macro_rules! leaving {
         fn $name() {
             let equal = compare("leaving", $how).times(3).is_equal();
             equal.did($printed, $code);
-            let millis = millis(&equal, "leaving", "last_work");
-            assert!((270..=330).contains(&millis) || $how.starts_with("alone"), "{millis} ms of 300");
+            if !$how.starts_with("alone") {
+                equal.seen("leaving").has_time("last_work", OF_300_MS);
+            }
         }
     )* }
 }
@@ -85,12 +90,7 @@ fn a_thread_behind_a_filter_that_kills() {
 #[test]
 fn a_namespace_of_processes_made_by_the_program() {
     let equal = compare("kernel", "newpid").is_equal();
-    let millis = millis(&equal, "kernel", "work_in_namespace");
-    assert!(
-        (270..=330).contains(&millis),
-        "its processes are seen: {millis} ms of 300\n{}",
-        equal.did.stdout
-    );
+    equal.seen("kernel").has_time("work_in_namespace", OF_300_MS);
 }
 
 /// The recorded program is `unshare`, and `sh` inside has process id 1.
@@ -116,16 +116,14 @@ fn fibres_on_stacks_of_one_page() {
 fn children_by_vfork_that_reset_signals() {
     let equal = compare("borrowed", "exec").times(3).is_equal();
     equal.did("21 children ended well, 0 exit handlers ran, handled 1\n", 0);
-    let millis = millis(&equal, "borrowed", "work_after_vfork");
-    assert!((270..=330).contains(&millis), "sampled afterwards: {millis} ms of 300");
+    equal.seen("borrowed").has_time("work_after_vfork", OF_300_MS);
 }
 
 #[test]
 fn a_child_by_vfork_that_runs_the_exit_handlers() {
     let equal = compare("borrowed", "exit").times(3).is_equal();
     equal.did("22 children ended well, 1 exit handlers ran, handled 1\n", 0);
-    let millis = millis(&equal, "borrowed", "work_after_vfork");
-    assert!((270..=330).contains(&millis), "sampled afterwards: {millis} ms of 300");
+    equal.seen("borrowed").has_time("work_after_vfork", OF_300_MS);
 }
 
 /// malloc and stdio use no locks as long as there was never a second thread.

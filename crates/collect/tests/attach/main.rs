@@ -48,16 +48,20 @@ fn shares_and_stacks_of_a_busy_program_are_right() {
 fn deep_stacks_are_whole() {
     let program = Program::compile(&[]).start(&["deep", "3000"]);
     for driver in [Driver::Ptrace, Driver::Perf] {
-        let seen = Seen::by(driver, program.pid(), SECOND / 2);
-        // The first one of a stack deeper than what perf events copy says so; the thread is stopped from then on.
-        assert!(
-            seen.hits("burn") > 50 && seen.cut() <= 8,
-            "{} of {} {driver:?}",
-            seen.cut(),
-            seen.hits("burn")
-        );
-        let deepest = seen.stacks().keys().filter(|path| path.matches("deep;").count() == 3001).count();
-        assert!(deepest > 0, "{:?}", seen.stacks().keys().next());
+        // A busy machine takes few of such stacks in a time.
+        let mut hits = 0;
+        for _ in 0..8 {
+            let seen = Seen::by(driver, program.pid(), SECOND / 2);
+            // The first one of a stack deeper than what perf events copy says so; the thread is stopped from then on.
+            assert!(seen.cut() <= 8, "{} of {} {driver:?}", seen.cut(), seen.hits("burn"));
+            let deepest = seen.stacks().keys().filter(|path| path.matches("deep;").count() == 3001).count();
+            assert!(deepest > 0, "{:?}", seen.stacks().keys().next());
+            hits += seen.hits("burn");
+            if hits > 50 {
+                break;
+            }
+        }
+        assert!(hits > 50, "{hits} stacks in 4 s, {driver:?}");
     }
 }
 
