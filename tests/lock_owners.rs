@@ -115,12 +115,11 @@ fn owners_of_locks_of_c() {
     }
 }
 
-/// Locks of Rust do not know their owner: the thread with a guard in a variable probably is it.
+/// Locks of Rust do not know their owner: the thread that would give it back if it were unwound has it. A program that aborts instead
+/// has no such code. Then the thread with a guard in a variable probably has it.
 #[test]
 fn owners_of_locks_of_rust() {
-    let host = Waiting::start_with("rust_locks", Language::Rust, &["-Copt-level=0", "-Cdebuginfo=2"]);
-    let json: Value = serde_json::from_str(&host.peek(&["--json"])).expect("it is JSON");
-    let found = waits(&json);
+    let debug = ["-Copt-level=0", "-Cdebuginfo=2"];
     let wait = |what: &str, holder: &str| (what.to_owned(), false, holder.to_owned());
     let expected = [
         ("waiter", wait("Mutex", "keeper")),
@@ -132,18 +131,77 @@ fn owners_of_locks_of_rust() {
         ("late", wait("Mutex", "watcher")),
         ("behind", wait("Mutex", "condition")),
     ];
-    let expected = expected.into_iter().map(|(name, wait)| (name.to_owned(), wait)).collect();
-    assert_eq!(found, expected, "{json}");
-    // What is said by a variable may be gone.
-    let deadlocks = json["deadlocks"].as_array().expect("a list");
-    assert_eq!((deadlocks.len(), &deadlocks[0]["certain"]), (1, &Value::Bool(false)), "{json}");
-    let text = host.peek(&[]);
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for sentence in [
-        "possible deadlock: 2 threads wait for each other, unless one of them has dropped its guard",
-        ", probably held by thread 2 (keeper)",
-        "in rust_locks::keeper at rust_locks.rs:",
+    let expected: BTreeMap<_, _> = expected.into_iter().map(|(name, wait)| (name.to_owned(), wait)).collect();
+    for (flags, is_certain, sentences) in [
+        (
+            &debug[..],
+            true,
+            [
+                "deadlock: 2 threads wait for each other thread",
+                ", held by thread 2 (keeper)",
+                "in rust_locks::keeper at rust_locks.rs:",
+            ],
+        ),
+        // What is said by a variable may be gone.
+        (
+            &[&debug[..], &["-Cpanic=abort"]].concat()[..],
+            false,
+            [
+                "possible deadlock: 2 threads wait for each other, unless one of them has dropped its guard",
+                ", probably held by thread 2 (keeper)",
+                "in rust_locks::keeper at rust_locks.rs:",
+            ],
+        ),
     ] {
-        assert!(words.contains(sentence), "{sentence}: {text}");
+        let host = Waiting::start_with("rust_locks", Language::Rust, flags);
+        let json: Value = serde_json::from_str(&host.peek(&["--json"])).expect("it is JSON");
+        assert_eq!(waits(&json), expected, "{json}");
+        let deadlocks = json["deadlocks"].as_array().expect("a list");
+        assert_eq!((deadlocks.len(), &deadlocks[0]["certain"]), (1, &Value::Bool(is_certain)), "{json}");
+        let text = host.peek(&[]);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for sentence in sentences {
+            assert!(words.contains(sentence), "{sentence}: {text}");
+        }
+    }
+}
+
+/// Guards that were dropped and moved, in variables, temporaries and memory: the code that would drop what is live tells who has the
+/// lock, with types and without any debug information.
+#[test]
+fn guards_of_rust_that_are_live() {
+    let expected = [
+        ("gone?", ""),
+        ("gone by flag?", ""),
+        ("kept by flag?", "kept by flag"),
+        ("moved?", "moved"),
+        ("vector?", "vector"),
+        ("boxed?", "boxed"),
+        ("if let?", "if let"),
+        ("matched?", "matched"),
+        ("caught?", "caught"),
+        ("recursive?", "recursive"),
+        ("first", "second"),
+        // The other one has dropped its guard, so this is no deadlock.
+        ("second", ""),
+        ("itself", "itself"),
+        ("reader?", "reader reader too"),
+        ("writer?", "writer"),
+    ];
+    let expected: BTreeMap<_, _> = expected.into_iter().collect();
+    for flags in [["-Copt-level=0", "-Cdebuginfo=2"], ["-Copt-level=3", "-Cdebuginfo=0"]] {
+        let host = Waiting::start_with("rust_guards", Language::Rust, &flags);
+        let json: Value = serde_json::from_str(&host.peek(&["--json"])).expect("it is JSON");
+        let found = waits(&json);
+        let found = found.iter().map(|(name, (_, _, holders))| (name.as_str(), holders.as_str())).collect();
+        assert_eq!(expected, found, "{flags:?}: {json}");
+        let holders = json["waits"].as_array().expect("a list").iter();
+        let holders: Vec<&Value> =
+            holders.flat_map(|wait| wait["holders"].as_array().expect("a list")).collect();
+        assert!(holders.iter().all(|holder| holder["certain"] == true), "{json}");
+        let moved = holders.iter().find(|holder| holder["name"] == "moved").expect("a holder");
+        assert_eq!(moved["at"]["func"], "rust_guards::consumer", "{json}");
+        let deadlocks = json["deadlocks"].as_array().expect("a list");
+        assert!(deadlocks.len() == 1 && deadlocks[0]["certain"] == true, "{json}");
     }
 }

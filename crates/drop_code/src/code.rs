@@ -26,7 +26,13 @@ pub(crate) struct Code<'a> {
 }
 
 impl<'a> Code<'a> {
-    pub fn new(pages: &'a Pages<'a>, layouts: &Layouts, modules: &[LoadedModule]) -> Code<'a> {
+    /// That of modules with a function without which it is not known what they do.
+    pub fn new(
+        pages: &'a Pages<'a>,
+        layouts: &Layouts,
+        modules: &[LoadedModule],
+        needed: KnownFunction,
+    ) -> Code<'a> {
         let (mut functions, mut slots) = (HashMap::new(), HashMap::new());
         let mut ranges = Vec::new();
         for (number, module) in modules.iter().enumerate() {
@@ -40,7 +46,8 @@ impl<'a> Code<'a> {
                 // Code may load the address from the slot before.
                 functions.extend(pages.word(slot).filter(|target| *target != 0).map(|to| (to, function)));
             }
-            if known.functions.values().any(|function| *function == KnownFunction::Release) {
+            let mut all = known.functions.values().chain(known.slots.values());
+            if all.any(|function| *function == needed) {
                 ranges.push(module.module.range());
             }
         }

@@ -2,8 +2,8 @@
 
 use crate::code::Code;
 use crate::drops::MOST;
-use crate::{Drops, Patch, Release, Watched};
-use foldhash::{HashMap, HashMapExt};
+use crate::{Dropped, Drops, Patch, Release, Watched};
+use foldhash::{HashMap, HashMapExt, HashSet};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use stackglass_layouts::KnownFunction;
@@ -15,6 +15,8 @@ const CODE: u64 = 0x10_0000;
 const RELEASE: u64 = 0x20_0000;
 const VALUE: u64 = 0x30_0000;
 const LOCK: u64 = 0x40_0000;
+const RESUME: u64 = 0x21_0000;
+const ABORT: u64 = 0x22_0000;
 
 struct Bytes(Vec<(u64, Vec<u8>)>);
 
@@ -38,6 +40,17 @@ fn releases(
     patches: &[Patch],
     function: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
 ) -> (Vec<Release>, bool) {
+    let ask = |drops: &Drops<'_>| drops.of_changed(CODE, VALUE, &Watched::default(), patches);
+    let found = interpreted(words, function, ask);
+    (found.releases, found.is_whole)
+}
+
+/// What `ask` is told of a function, if memory begins with these words.
+fn interpreted(
+    words: &[u64],
+    function: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
+    ask: impl FnOnce(&Drops<'_>) -> Dropped,
+) -> Dropped {
     let mut code = CodeAssembler::new(64).expect("64 bits are supported");
     function(&mut code).expect("the instructions exist");
     let code = code.assemble(CODE).expect("the code can be assembled");
@@ -48,15 +61,85 @@ fn releases(
     let pages = Pages::new(&image);
     let code = Code {
         pages: &pages,
-        functions: HashMap::from_iter([(RELEASE, KnownFunction::Release)]),
+        functions: HashMap::from_iter([
+            (RELEASE, KnownFunction::Release),
+            (RESUME, KnownFunction::Resume),
+            (ABORT, KnownFunction::NoReturn),
+        ]),
         slots: HashMap::new(),
         modules: std::iter::once(CODE..CODE + 0x1000).collect(),
         decoded: RefCell::default(),
     };
     let drops =
         Drops { code, has_both: true, left: Cell::new(MOST), thread_local: None, stops: RefCell::default() };
-    let found = drops.of_changed(CODE, VALUE, &Watched::default(), patches);
-    (found.releases, found.is_whole)
+    ask(&drops)
+}
+
+/// What a landing pad makes of a word of value 2 to which `rbx` points, surely and at last, and whether all of it was followed.
+fn of_landing_pad(
+    function: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
+) -> (Option<Option<u64>>, Option<u64>, bool) {
+    let mut registers = [None; 17];
+    // By DWARF's numbers: rbx, rsp.
+    (registers[3], registers[7]) = (Some(VALUE), Some(VALUE + 0x800));
+    let ask = |drops: &Drops<'_>| drops.of_landing_pad(CODE, &registers, &HashSet::from_iter([VALUE]));
+    let found = interpreted(&[2], function, ask);
+    (found.changes(VALUE), found.leaves(VALUE), found.is_whole)
+}
+
+/// Code that gives a mutex back, as the drop of a guard does.
+fn unlock(code: &mut CodeAssembler) -> Result<(), IcedError> {
+    code.mov(r14, rax)?;
+    code.xor(eax, eax)?;
+    code.xchg(dword_ptr(rbx), eax)
+}
+
+#[test]
+fn landing_pads_that_unwind_the_caller() {
+    let whole = of_landing_pad(|code| {
+        unlock(code)?;
+        code.mov(rdi, r14)?;
+        code.call(RESUME)
+    });
+    assert_eq!(whole, (Some(Some(0)), Some(0), true));
+    let nothing = of_landing_pad(|code| code.call(RESUME));
+    assert_eq!(nothing, (Some(None), None, true));
+    // What is behind a call that cannot be followed is less sure.
+    let behind = of_landing_pad(|code| {
+        code.call(LOCK)?;
+        unlock(code)?;
+        code.call(RESUME)
+    });
+    assert_eq!(behind, (None, Some(0), false));
+    let before = of_landing_pad(|code| {
+        unlock(code)?;
+        code.call(LOCK)?;
+        code.call(RESUME)
+    });
+    assert_eq!(before, (Some(Some(0)), Some(0), false));
+}
+
+#[test]
+fn landing_pads_that_do_something_else() {
+    // The program is aborted: the code behind is that of another landing pad.
+    let aborts = of_landing_pad(|code| {
+        code.call(ABORT)?;
+        unlock(code)?;
+        code.call(RESUME)
+    });
+    assert_eq!(aborts, (None, None, false));
+    // It catches what is thrown, and gives the lock back as usual.
+    let catches = of_landing_pad(|code| {
+        unlock(code)?;
+        code.ret()
+    });
+    assert_eq!(catches, (None, None, false));
+    // A register that is not known.
+    let unknown = of_landing_pad(|code| {
+        code.mov(dword_ptr(r12), 0)?;
+        code.call(RESUME)
+    });
+    assert_eq!(unknown, (None, None, false));
 }
 
 /// Drops what a flag says, after a call that saves and restores the flag's register.

@@ -16,12 +16,18 @@ pub struct Dropped {
     pub releases: Vec<Release>,
     /// Semaphores that it closes.
     pub(crate) closed: Vec<u64>,
+    /// Locks for which it waits.
+    pub(crate) locks: Vec<u64>,
     /// Words that are asked for and changed, as they are at the end, or before something is left out.
     pub(crate) words: Vec<(u64, u64)>,
+    /// The same words as they are at the end, whatever was left out before.
+    pub(crate) last: Vec<(u64, u64)>,
     /// Semaphores in which it changes something.
     pub(crate) touched: Vec<u64>,
     /// All of its code was followed.
     pub is_whole: bool,
+    /// It is a landing pad, and was followed until the caller is unwound, or what is thrown is caught.
+    pub resumes: bool,
 }
 
 impl Dropped {
@@ -59,6 +65,16 @@ impl Dropped {
             Some((_, value)) => Some(Some(*value)),
             None => self.is_whole.then_some(None),
         }
+    }
+
+    /// What it makes of such a word, if what was left out before makes no difference. `None` if it is not seen to change it.
+    pub fn leaves(&self, word: u64) -> Option<u64> {
+        self.last.iter().find(|(address, _)| *address == word).map(|(_, value)| *value)
+    }
+
+    /// Whether it waits for a lock.
+    pub fn waits_for(&self, lock: u64) -> bool {
+        self.locks.contains(&lock)
     }
 
     /// The addresses of all that it gives back, closes or changes.

@@ -7,7 +7,7 @@ use crate::drop_stop::DropStop;
 use crate::dropped::Dropped;
 use crate::run::Run;
 use foldhash::HashSet;
-use stackglass_layouts::Layouts;
+use stackglass_layouts::{KnownFunction, Layouts};
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::pages::Pages;
 use std::cell::{Cell, RefCell};
@@ -16,6 +16,9 @@ use std::collections::BTreeSet;
 /// Most instructions for one task, and for all tasks.
 const MOST_OF_TASK: u32 = 400_000;
 pub(crate) const MOST: u32 = 4_000_000;
+/// For one landing pad, and for those of all frames.
+const MOST_OF_LANDING_PAD: u32 = 50_000;
+const MOST_OF_FRAMES: u32 = 1_000_000;
 /// Bytes of a semaphore.
 pub(crate) const SEMAPHORE_SIZE: u64 = 40;
 
@@ -55,7 +58,7 @@ pub struct Watched {
 impl<'a> Drops<'a> {
     /// The code of these modules, of which a process has the memory.
     pub fn new(pages: &'a Pages<'a>, layouts: &Layouts, modules: &[LoadedModule]) -> Drops<'a> {
-        let code = Code::new(pages, layouts, modules);
+        let code = Code::new(pages, layouts, modules, KnownFunction::Release);
         let registers = pages.image().threads.iter().find_map(|thread| thread.registers);
         Drops {
             has_both: code.has_both(),
@@ -63,6 +66,19 @@ impl<'a> Drops<'a> {
             left: Cell::new(MOST),
             stops: RefCell::default(),
             thread_local: registers.map(|registers| registers.fs_base()),
+        }
+    }
+
+    /// The code of these modules that drops what frames of threads have.
+    pub fn of_frames(pages: &'a Pages<'a>, layouts: &Layouts, modules: &[LoadedModule]) -> Drops<'a> {
+        let code = Code::new(pages, layouts, modules, KnownFunction::Resume);
+        // Each thread has its own thread-local storage.
+        Drops {
+            has_both: true,
+            code,
+            left: Cell::new(MOST_OF_FRAMES),
+            stops: RefCell::default(),
+            thread_local: None,
         }
     }
 
@@ -90,6 +106,16 @@ impl<'a> Drops<'a> {
             };
             run.found.touched = run.machine.written().filter_map(semaphore).collect();
         }
+        run.read_words();
+        run.found
+    }
+
+    /// What the landing pad of a frame does, which drops all that is live in it. The frame has these registers, by DWARF's numbers.
+    pub fn of_landing_pad(&self, pad: u64, registers: &[Option<u64>; 17], words: &HashSet<u64>) -> Dropped {
+        let begin = MOST_OF_LANDING_PAD.min(self.left.get());
+        let mut run = Run::new(&self.code, &self.stops, None, words, begin, pad);
+        run.landing_pad(pad, registers);
+        self.left.set(self.left.get() - (begin - run.left));
         run.read_words();
         run.found
     }

@@ -5,6 +5,8 @@
 //! instruction by instruction, over a copy of the memory: from the function that frees the value until that returns. Nothing
 //! runs in the process. If the code would give a permit of a lock back, then the value holds it.
 //!
+//! The same holds for a frame of a thread: its landing pad, which would run if the call were unwound, drops what is live there.
+//!
 //! [`Drops`] interprets such functions, and [`Dropped`] says what one of them does. A [`machine`] has the registers and the memory,
 //! and [`instructions`] change it.
 //!

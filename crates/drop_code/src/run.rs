@@ -27,6 +27,8 @@ const RDX: usize = 2;
 const RSP: usize = 4;
 const RSI: usize = 6;
 const RDI: usize = 7;
+/// Numbers of registers by DWARF's numbers (System V ABI x86-64, figure 3.36).
+const OF_DWARF: [usize; 16] = [0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
 /// Registers that functions keep: rbx, rbp, r12 to r15.
 const KEPT: [usize; 6] = [3, 5, 12, 13, 14, 15];
 /// Number of the system call `futex`, and its operation that wakes threads, without flags.
@@ -61,6 +63,8 @@ pub(crate) struct Run<'d, 'a> {
     pub left: u32,
     /// Address of the task.
     value: u64,
+    /// The code is that of a landing pad, not of a function.
+    is_landing_pad: bool,
 }
 
 impl<'d, 'a> Run<'d, 'a> {
@@ -80,13 +84,31 @@ impl<'d, 'a> Run<'d, 'a> {
         machine.registers[RDI] = Register::from_value(value);
         machine.registers[RSP] = Register::from_value(STACK_TOP - 4096);
         let found = Dropped { is_whole: true, ..Dropped::default() };
-        Run { code, stops, machine, frames: Vec::new(), found, words, left, value }
+        Run { code, stops, machine, frames: Vec::new(), found, words, left, value, is_landing_pad: false }
     }
 
     /// Follows the function until it returns.
     pub fn all(&mut self, function: u64) {
         // The return address of the first function is nowhere.
-        let mut next = self.call(function, 0).ok();
+        let next = self.call(function, 0).ok();
+        self.follow(next);
+    }
+
+    /// Follows the landing pad of a frame until it lets the caller be unwound.
+    pub fn landing_pad(&mut self, pad: u64, registers: &[Option<u64>; 17]) {
+        self.is_landing_pad = true;
+        for (value, number) in registers.iter().zip(OF_DWARF) {
+            self.machine.set_register(number, *value);
+        }
+        // What is thrown, and the number of what may catch it: a landing pad that only drops does not look at them.
+        self.machine.set_register(RAX, None);
+        self.machine.set_register(RDX, None);
+        let registers = self.machine.registers;
+        self.frames.push(Frame { back: 0, registers, changes: 0, left: self.left });
+        self.follow(Some(pad));
+    }
+
+    fn follow(&mut self, mut next: Option<u64>) {
         while let Some(at) = next {
             next = match self.step(at) {
                 Ok(next) => next,
@@ -122,6 +144,9 @@ impl<'d, 'a> Run<'d, 'a> {
         }
         self.left -= 1;
         if let Some(known) = self.code.functions.get(&at) {
+            if let Some(next) = self.leaves_function(*known, true) {
+                return Ok(next);
+            }
             self.known(*known)?;
             return Ok(self.back());
         }
@@ -131,6 +156,9 @@ impl<'d, 'a> Run<'d, 'a> {
             Flow::Next => Ok(Some(code.next_ip())),
             Flow::Jump { target, slot } => match slot_of(slot) {
                 Some(known) => {
+                    if let Some(next) = self.leaves_function(known, true) {
+                        return Ok(next);
+                    }
                     self.known(known)?;
                     Ok(self.back())
                 }
@@ -138,12 +166,41 @@ impl<'d, 'a> Run<'d, 'a> {
             },
             Flow::Call { target, slot } => match slot_of(slot) {
                 Some(known) => {
+                    if let Some(next) = self.leaves_function(known, false) {
+                        return Ok(next);
+                    }
                     self.known(known)?;
                     Ok(Some(code.next_ip()))
                 }
                 None => self.call(target, code.next_ip()).map(Some),
             },
-            Flow::Return => Ok(self.back()),
+            Flow::Return => {
+                if self.is_landing_pad && self.frames.len() == 1 {
+                    // It has caught what was thrown: what was dropped since then may be in use until here.
+                    self.machine.take_back(0);
+                    self.found.words.clear();
+                    self.found.is_whole = false;
+                }
+                Ok(self.back())
+            }
+        }
+    }
+
+    /// Where the code continues behind a function that does not return: in the caller of that which has called it, or nowhere.
+    /// `None` if it does return. `is_called` says whether the call has been entered.
+    fn leaves_function(&mut self, function: KnownFunction, is_called: bool) -> Option<Option<u64>> {
+        match function {
+            // Called by the landing pad itself, or through the linker's table.
+            KnownFunction::Resume if self.is_landing_pad && self.frames.len() <= 2 => {
+                self.frames.clear();
+                self.found.resumes = true;
+                Some(None)
+            }
+            KnownFunction::Resume | KnownFunction::NoReturn => {
+                let next = self.leave_out();
+                Some(if is_called { next.and_then(|_| self.leave_out()) } else { next })
+            }
+            _ => None,
         }
     }
 
@@ -166,20 +223,29 @@ impl<'d, 'a> Run<'d, 'a> {
         (!self.frames.is_empty()).then_some(frame.back)
     }
 
-    /// Reads the words that are asked for, as long as they are certain.
+    /// Reads the words that are asked for at the end.
     pub fn read_words(&mut self) {
-        if !self.found.is_whole {
-            return;
+        self.found.last = self.changed_words();
+        if self.found.is_whole {
+            self.found.words = self.found.last.clone();
         }
-        let written = self.machine.written().filter(|(address, _)| self.words.contains(address));
-        self.found.words = written.filter_map(|(address, value)| Some((address, value?))).collect();
     }
 
-    /// Ends the innermost call as if it had not been there.
+    fn changed_words(&self) -> Vec<(u64, u64)> {
+        let written = self.machine.written().filter(|(address, _)| self.words.contains(address));
+        written.filter_map(|(address, value)| Some((address, value?))).collect()
+    }
+
+    /// Ends the innermost call as if it had not been there. What a landing pad has done before it cannot be followed is done.
     fn leave_out(&mut self) -> Option<u64> {
-        self.read_words();
+        if self.found.is_whole {
+            self.found.words = self.changed_words();
+        }
         self.found.is_whole = false;
         let frame = self.frames.pop()?;
+        if self.is_landing_pad && self.frames.is_empty() {
+            return None;
+        }
         self.machine.take_back(frame.changes);
         self.machine.registers = frame.registers;
         self.machine.forget_changed();
@@ -224,7 +290,14 @@ impl<'d, 'a> Run<'d, 'a> {
                 }
             }
             KnownFunction::Write => {}
-            KnownFunction::Free | KnownFunction::Descriptor => {}
+            KnownFunction::Free | KnownFunction::Descriptor | KnownFunction::UnlockRead => {}
+            KnownFunction::Lock => {
+                self.found.locks.extend(first);
+                return Err(Stop);
+            }
+            KnownFunction::UnlockMutex => self.machine.store(first.ok_or(Stop)?, 1, Some(0))?,
+            KnownFunction::UnlockWritten => self.machine.store(first.ok_or(Stop)?, 8, Some(0))?,
+            KnownFunction::Resume | KnownFunction::NoReturn => return Err(Stop),
             KnownFunction::Copy => {
                 let (to, from) = first.zip(second).ok_or(Stop)?;
                 let count = third.filter(|count| *count <= MOST_COPIED).ok_or(Stop)?;

@@ -29,7 +29,47 @@ pub enum KnownFunction {
     Write,
     /// Makes a system call: its number, and its arguments.
     SystemCall,
+    /// Waits for a lock of std or parking_lot: its address.
+    Lock,
+    /// Gives a mutex of parking_lot back, and wakes others: its address.
+    UnlockMutex,
+    /// Gives a `RwLock` of parking_lot back that was locked for writing, and wakes others: its address.
+    UnlockWritten,
+    /// Wakes others, as nobody reads a `RwLock` of parking_lot any more: its address.
+    UnlockRead,
+    /// Unwinds the caller of a function whose landing pad has dropped all, or takes what `catch_unwind` has caught.
+    Resume,
+    /// Ends the process, or unwinds the stack.
+    NoReturn,
 }
+
+/// Functions of C and C++ that do not return.
+const NO_RETURN: [&str; 12] = [
+    "abort",
+    "exit",
+    "_exit",
+    "__assert_fail",
+    "__stack_chk_fail",
+    "_ZSt9terminatev",
+    "__clang_call_terminate",
+    "__cxa_call_terminate",
+    "__cxa_throw",
+    "__cxa_rethrow",
+    "_Unwind_RaiseException",
+    "__cxa_end_cleanup",
+];
+/// The function of std that takes what `catch_unwind` has caught, by parts of its symbols (`std/src/panicking.rs`).
+const CATCHES: [&str; 2] = ["9panicking3try7cleanup", "9panicking12catch_unwind7cleanup"];
+/// Functions of parking_lot that wait for locks, or give locks back for which others wait, by parts of their symbols.
+const PARKING_LOT: [(&str, KnownFunction); 7] = [
+    ("8RawMutex9lock_slow", KnownFunction::Lock),
+    ("9RawRwLock11lock_common", KnownFunction::Lock),
+    ("9RawRwLock16lock_shared_slow", KnownFunction::Lock),
+    ("9RawRwLock19lock_exclusive_slow", KnownFunction::Lock),
+    ("8RawMutex11unlock_slow", KnownFunction::UnlockMutex),
+    ("9RawRwLock21unlock_exclusive_slow", KnownFunction::UnlockWritten),
+    ("9RawRwLock18unlock_shared_slow", KnownFunction::UnlockRead),
+];
 
 /// The known functions of a module.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +85,8 @@ pub struct KnownFunctions {
     /// Functions that poll tasks of tokio: address in the file, and name with type arguments, which only the newer mangling of Rust
     /// (v0) has.
     pub polls: Vec<(u64, Option<Arc<str>>)>,
+    /// A panic unwinds the stack, as it does unless the program was built to abort.
+    pub unwinds: bool,
     /// Some of its symbols are those of Rust.
     pub has_rust_symbols: bool,
 }
@@ -58,11 +100,13 @@ pub(super) fn find(files: &Files) -> KnownFunctions {
         } else if name.contains("5tokio7runtime4park") && is_park(name) {
             found.parks.push(addresses);
         } else if let Some(is_mutex) = is_contended(name) {
+            found.functions.insert(addresses.start, KnownFunction::Lock);
             found.contended.push((addresses, is_mutex));
         } else if name.contains("5tokio7runtime4task3raw4poll") {
             let with_types = name_of_symbol(name).spec.filter(|_| name.starts_with("_R"));
             found.polls.push((addresses.start, with_types));
         }
+        found.unwinds |= name.contains("12panic_unwind");
         found.has_rust_symbols |= name.starts_with("_R") || name.starts_with("_ZN") && name.contains("17h");
     }
     let slots = functions::slots(files);
@@ -94,6 +138,8 @@ fn function(symbol: &str) -> Option<KnownFunction> {
         "write" => return Some(KnownFunction::Write),
         "syscall" => return Some(KnownFunction::SystemCall),
         "close" | "epoll_ctl" | "fcntl" | "fcntl64" | "shutdown" => return Some(KnownFunction::Descriptor),
+        "_Unwind_Resume" => return Some(KnownFunction::Resume),
+        symbol if NO_RETURN.contains(&symbol) => return Some(KnownFunction::NoReturn),
         _ => {}
     }
     if !symbol.starts_with("_ZN") && !symbol.starts_with("_R") {
@@ -101,6 +147,17 @@ fn function(symbol: &str) -> Option<KnownFunction> {
     }
     if ["14___rust_dealloc", "13___rdl_dealloc", "12___rg_dealloc"].iter().any(|name| symbol.contains(name)) {
         return Some(KnownFunction::Free);
+    }
+    if CATCHES.iter().any(|name| symbol.contains(name)) {
+        return Some(KnownFunction::Resume);
+    }
+    if symbol.contains("4core9panicking") {
+        return Some(KnownFunction::NoReturn);
+    }
+    if let Some((_, function)) = PARKING_LOT.iter().find(|(name, _)| symbol.contains(name))
+        && symbol.contains("11parking_lot")
+    {
+        return Some(*function);
     }
     let method = symbol.split_once("5tokio4sync15batch_semaphore")?.1.split_once("9Semaphore")?.1;
     let is = |name: &str| method.starts_with(name);
@@ -126,6 +183,13 @@ mod tests {
         assert_eq!(function("_ZN5tokio4sync15batch_semaphore9Semaphore11try_acquire17hE"), None);
         assert_eq!(function("epoll_ctl"), Some(KnownFunction::Descriptor));
         assert_eq!(function("release"), None);
+        let unlocks = "_ZN11parking_lot9raw_mutex8RawMutex11unlock_slow17h0123456789abcdefE";
+        assert_eq!(function(unlocks), Some(KnownFunction::UnlockMutex));
+        let aborts = "_RNvNtCs6jJ9bTlH8aF_4core9panicking19panic_cannot_unwind";
+        assert_eq!(
+            ["_Unwind_Resume", aborts].map(function),
+            [KnownFunction::Resume, KnownFunction::NoReturn].map(Some)
+        );
         let contended = "_ZN3std3sys4sync5mutex5futex5Mutex14lock_contended17h0123456789abcdefE";
         assert_eq!([contended, "lock_contended"].map(is_contended), [Some(true), None]);
     }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod core_image;
+mod landing_pads;
 pub mod locals;
 mod module_files;
 pub mod modules;
@@ -15,4 +16,6 @@ pub mod stacks;
 pub mod threads;
 mod view;
 
+pub use landing_pads::LandingPads;
+pub use stackglass_unwind::LandingPad;
 pub use view::{ProcessView, Threads};

@@ -80,9 +80,10 @@ pub struct ThreadHolder {
     pub who: HolderId,
     /// Its name: that of the thread, or of the other process. Empty if it is gone.
     pub name: Arc<str>,
-    /// The frame that has the guard, if a guard was found.
+    /// The innermost frame of the program's own code in the function that has the guard or around it, if a guard was found.
     pub at: Option<Frame>,
-    /// It holds the lock. Otherwise a variable has a guard, which may be moved away already.
+    /// It holds the lock. Otherwise a variable has a guard, which may be moved away already, or not all code was followed that would give
+    /// the lock back.
     pub is_certain: bool,
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Cie {
     pub(crate) address_encoding: u8,
     pub(crate) is_signal_frame: bool,
     has_augmentation_data: bool,
+    /// Encoding of the pointers to tables of call sites.
+    pub(crate) table_encoding: u8,
     /// Addresses of the initial instructions.
     pub(crate) instructions: (u64, u64),
 }
@@ -35,6 +37,8 @@ pub(crate) struct Fde {
     pub(crate) start: u64,
     /// First address no longer covered.
     pub(crate) end: u64,
+    /// Where the pointer to its table of call sites is, if the encoding says that there is one.
+    pub(crate) table_pointer: u64,
     /// Addresses of its instructions.
     pub(crate) instructions: (u64, u64),
 }
@@ -47,9 +51,10 @@ impl Fde {
             address_encoding: 0,
             is_signal_frame: false,
             has_augmentation_data: false,
+            table_encoding: DW_EH_PE_OMIT,
             instructions: (0, 0),
         };
-        Fde { cie, start: 0, end: 0, instructions: (0, 0) }
+        Fde { cie, start: 0, end: 0, table_pointer: 0, instructions: (0, 0) }
     }
 
     fn covers(&self, pc: u64) -> bool {
@@ -194,6 +199,7 @@ fn read_fde<M: ModuleMemory + ?Sized>(
     fde.end = fde.start.checked_add(cursor.pointer_value(fde.cie.address_encoding)?)?;
     if fde.cie.has_augmentation_data {
         let skip = cursor.uleb()?;
+        fde.table_pointer = cursor.position();
         cursor.skip(skip)?;
     }
     let first = cursor.position();
@@ -235,6 +241,7 @@ fn read_cie<M: ModuleMemory + ?Sized>(source: Source<'_, M>, window: &mut Window
         address_encoding: 0,
         is_signal_frame: false,
         has_augmentation_data: false,
+        table_encoding: DW_EH_PE_OMIT,
         instructions: (0, 0),
     };
     let mut first = cursor.position();
@@ -247,9 +254,7 @@ fn read_cie<M: ModuleMemory + ?Sized>(source: Source<'_, M>, window: &mut Window
             }
             (0, _) => return None, // without 'z' the length of what follows is unknown
             (_, b'R') => cie.address_encoding = cursor.u8()?,
-            (_, b'L') => {
-                cursor.u8()?;
-            }
+            (_, b'L') => cie.table_encoding = cursor.u8()?,
             (_, b'P') => {
                 let encoding = cursor.u8()?;
                 cursor.pointer_value(encoding)?;

@@ -30,7 +30,7 @@
 //!
 //! # Sources
 //! System V ABI x86-64 (register numbers, red zone), DWARF 5 §6.4 (call frame information), Linux Standard
-//! Base 5 core §10.6 (`.eh_frame`, `.eh_frame_hdr`), Linux `include/uapi/linux/fs.h` (`PROCMAP_QUERY`).
+//! Base 5 core §10.6 (`.eh_frame`, `.eh_frame_hdr`), Itanium C++ ABI: exception handling tables, Linux `include/uapi/linux/fs.h` (`PROCMAP_QUERY`).
 #![allow(unsafe_code, reason = "stacks and modules of the own process are read by plain loads")]
 
 #[path = "call_site_x86_64.rs"]
@@ -42,6 +42,7 @@ mod eh_frame;
 mod epilogue;
 pub mod expression;
 mod interpreter;
+mod landing_pad;
 pub mod mapping;
 pub mod memory;
 pub mod modules;
@@ -59,6 +60,7 @@ pub mod table;
 mod unwinder;
 pub mod walk;
 
+pub use landing_pad::LandingPad;
 pub use memory::{ModuleMemory, OwnModules, OwnStack, ProcessStack, StackMemory};
 pub use modules::{Module, ModuleList};
 pub use registers::{Register, Registers};

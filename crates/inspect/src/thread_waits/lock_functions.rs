@@ -55,7 +55,8 @@ const JOINS: [&str; 4] =
 /// What Rust's libraries call between these and the system call.
 const INNER: [&str; 4] = ["parking_lot_core::", "std::thread::local::", "core::", "<parking_lot_core::"];
 /// Libraries that call these functions for the program.
-const CALLERS: [&str; 5] = ["std::", "core::", "<std::", "parking_lot", "lock_api::"];
+const CALLERS: [&str; 8] =
+    ["std::", "core::", "alloc::", "<std::", "<core::", "<alloc::", "parking_lot", "lock_api::"];
 /// Files of C++'s standard library for locks.
 const FILES: [&str; 4] = ["gthr-default.h", "std_mutex.h", "mutex", "thread.cc"];
 
@@ -74,6 +75,8 @@ pub(super) enum Waited {
         kind: LockKind,
         /// The word is one of the thread.
         is_parked: bool,
+        /// Bytes from the word of the lock's state to that one.
+        behind: u64,
     },
 }
 
@@ -122,7 +125,9 @@ fn guarded(name: &str) -> Option<Waited> {
     let (_, kind, is_parked) = BLOCKING_FUNCTIONS.iter().find(|(end, _, is_parked)| {
         name.ends_with(end) && name.starts_with(if *is_parked { "parking_lot::" } else { "std::sys" })
     })?;
-    Some(Waited::Guarded { kind: *kind, is_parked: *is_parked })
+    // Writers wait for the word `writer_notify` behind the state (`std/src/sys/sync/rwlock/futex.rs`).
+    let behind = if name.ends_with("::write_contended") { 4 } else { 0 };
+    Some(Waited::Guarded { kind: *kind, is_parked: *is_parked, behind })
 }
 
 /// Whether a function waits for a condition variable of Rust: it has given the lock back whose guard it was given.
@@ -165,15 +170,18 @@ mod tests {
         let of = |names: &[&str]| waited(&stack(names));
         let std = ["syscall", "std::sys::pal::unix::futex::futex_wait"];
         let contended = "std::sys::sync::mutex::futex::Mutex::lock_contended";
-        let guarded = |is_parked| Some(Waited::Guarded { kind: LockKind::Mutex, is_parked });
+        let guarded = |is_parked| Some(Waited::Guarded { kind: LockKind::Mutex, is_parked, behind: 0 });
         assert_eq!(of(&[&std[..], &[contended, "app::f"]].concat()), guarded(false));
         let condvar = "std::sys::sync::condvar::futex::Condvar::wait_optional_timeout";
         assert_eq!(of(&[&std[..], &[condvar, contended]].concat()), None);
+        let writer = "std::sys::sync::rwlock::futex::RwLock::write_contended";
+        let behind = Some(Waited::Guarded { kind: LockKind::RwLock, is_parked: false, behind: 4 });
+        assert_eq!(of(&[&std[..], &[writer]].concat()), behind);
         let parked = ["syscall", "parking_lot_core::parking_lot::park", "core::option::Option::map"];
         let slow = "parking_lot::raw_mutex::RawMutex::lock_slow";
         assert_eq!(of(&[&parked[..], &[slow]].concat()), guarded(true));
         let common = "parking_lot::raw_rwlock::RawRwLock::lock_common";
-        let shared = Some(Waited::Guarded { kind: LockKind::RwLock, is_parked: true });
+        let shared = Some(Waited::Guarded { kind: LockKind::RwLock, is_parked: true, behind: 0 });
         assert_eq!(of(&[&parked[..], &[common, "lock_api::rwlock::RwLock::read"]].concat()), shared);
         assert_eq!(of(&[&parked[..], &["parking_lot::condvar::Condvar::wait", slow]].concat()), None);
     }

@@ -2,16 +2,18 @@
 //!
 //! Only threads that sleep are read, where they stand: nothing is stopped or copied. The kernel tells the word or the file that a
 //! thread waits for (`calls`), the names of its frames what that word belongs to (`lock_functions`), and the lock itself which thread
-//! has it (`glibc`). Locks of Rust do not know their owner: a guard is looked for in the variables of all threads that sleep (`guards`).
+//! has it (`glibc`). Locks of Rust do not know their owner: a guard is looked for in all threads that sleep (`guards`).
 //! Locks of files are in a list of the kernel (`file_locks`).
 //!
 //! A thread that has run meanwhile is left out. So the waits of all others are of one moment.
 
 mod calls;
+mod cleanups;
 mod file_locks;
 mod glibc;
 mod guards;
 mod lock_functions;
+mod lock_state;
 
 use crate::sleepers::Sleeper;
 use crate::{core_image, named_frames};
@@ -131,9 +133,10 @@ impl Reader<'_> {
                         let joined = glibc::joined(self.image, &futex)?;
                         (ThreadTarget::End, Some(self.thread(*self.ids.0.get(&joined)?)))
                     }
-                    Waited::Guarded { kind, is_parked } => {
-                        guarded = Some(guards::Guarded { kind, is_parked, word: futex.address });
-                        (ThreadTarget::Lock { kind, address: futex.address }, None)
+                    Waited::Guarded { kind, is_parked, behind } => {
+                        let address = futex.address.checked_sub(behind)?;
+                        guarded = Some(guards::Guarded { kind, is_parked, address });
+                        (ThreadTarget::Lock { kind, address }, None)
                     }
                 };
                 (target, holder.into_iter().collect(), futex.has_timeout)

@@ -4,21 +4,23 @@
 use crate::support::FileImage;
 use proptest::prelude::*;
 use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
-use stackglass_unwind::{Module, ModuleMemory, Register, Registers, Scratch, StackMemory, Walker};
+use stackglass_unwind::{
+    LandingPad, Module, ModuleMemory, Register, Registers, Scratch, StackMemory, Walker,
+};
 use std::cell::Cell;
 
-const DATA: u64 = 0x10_0000;
-const CODE: u64 = 0x20_0000;
+pub(super) const DATA: u64 = 0x10_0000;
+pub(super) const CODE: u64 = 0x20_0000;
 const CODE_SIZE: u64 = 0x1000;
 
 /// A readable segment with given bytes, and a segment of code that consists of `call` instructions.
-struct Bytes {
-    data: Vec<u8>,
-    reads: Cell<u64>,
+pub(super) struct Bytes {
+    pub data: Vec<u8>,
+    pub reads: Cell<u64>,
 }
 
 impl Bytes {
-    fn module(&self, header_size: u64) -> Module {
+    pub fn module(&self, header_size: u64) -> Module {
         let size = self.data.len() as u64;
         let headers = [
             ProgramHeader { kind: 1, flags: 4, address: DATA, size },
@@ -72,6 +74,7 @@ fn try_everything(image: &Bytes, header_size: u64, seed: u64) {
     for pc in [CODE, CODE + 1, CODE + CODE_SIZE / 2, CODE + CODE_SIZE - 1, 0, u64::MAX, DATA] {
         let _ = scratch.row_at(&module, image, pc).is_some();
         let _ = scratch.rule_at(&module, image, pc);
+        let _ = LandingPad::of(image, &module, pc);
     }
     let mut list = OwnedModuleList::new().unwrap();
     list.push(module, b"hostile");

@@ -2,6 +2,7 @@
 
 mod call_sites;
 mod hostile_tables;
+mod landing_pads;
 mod oracle_rows;
 mod own_walk;
 mod stack_cache;

@@ -1,0 +1,99 @@
+//! Tables of call sites: those of compilers, and damaged ones.
+
+use super::hostile_tables::{Bytes, CODE, DATA};
+use proptest::prelude::*;
+use stackglass_unwind::LandingPad;
+use std::cell::Cell;
+
+/// Size of the header with a sorted table of one entry.
+const HEADER: u32 = 20;
+
+/// Unwind data of a function at the begin of the code, with this table of call sites.
+fn with_table(table: &[u8]) -> Bytes {
+    let relative = |to: u64, from: u64| (to.wrapping_sub(from) as u32).to_le_bytes();
+    let mut data = vec![1, 0x1b, 0x03, 0x3b];
+    data.extend((HEADER - 4).to_le_bytes());
+    data.extend(1u32.to_le_bytes());
+    data.extend(relative(CODE, DATA));
+    let cie = [0, 0, 0, 0, 1, b'z', b'L', b'R', 0, 1, 0x78, 16, 2, 0x1b, 0x1b];
+    let fde_at = HEADER + 4 + cie.len() as u32;
+    data.extend(fde_at.to_le_bytes());
+    data.extend((cie.len() as u32).to_le_bytes());
+    data.extend(cie);
+    data.extend(17u32.to_le_bytes());
+    data.extend((fde_at + 4 - HEADER).to_le_bytes());
+    data.extend(relative(CODE, DATA + data.len() as u64));
+    data.extend(0x80u32.to_le_bytes());
+    data.push(4);
+    let behind = DATA + data.len() as u64;
+    data.extend(relative(behind + 4, behind));
+    data.extend(table);
+    Bytes { data, reads: Cell::new(0) }
+}
+
+#[test]
+fn a_function_without_a_table() {
+    let mut image = with_table(&[]);
+    let pointer = image.data.len() - 4;
+    image.data[pointer..].fill(0);
+    let module = image.module(u64::from(HEADER));
+    assert_eq!(LandingPad::of(&image, &module, CODE + 1), LandingPad::NoTable);
+    assert_eq!(LandingPad::of(&image, &module, CODE + 0x80), LandingPad::Unknown, "of no function");
+}
+
+fn pads<const N: usize>(table: &[u8], calls: [u64; N]) -> [LandingPad; N] {
+    let image = with_table(table);
+    let module = image.module(u64::from(HEADER));
+    calls.map(|call| LandingPad::of(&image, &module, CODE + call))
+}
+
+/// g++ 12 -O1 made this of a function with a `std::lock_guard` and a `try`: calls that throw before the lock is taken, while it is held,
+/// within the `try`, and again in the landing pad.
+#[test]
+fn the_table_of_a_function_of_cpp() {
+    let table = [
+        0xff, 0x9b, 0x1d, 0x01, 0x10, 0x1c, 0x05, 0x64, 0x00, 0x25, 0x05, 0x00, 0x00, 0x2d, 0x05, 0x34, 0x03,
+        0x76, 0x05, 0x00, 0x00, 0x00, 0x00, 0x01, 0x7d, 0x00, 0x00, 0x00, 0x00,
+    ];
+    let found = pads(&table, [0x13, 0x20, 0x29, 0x31, 0x44, 0x7a, 0x7b]);
+    let expected = [
+        // `pthread_mutex_lock` is declared as one that does not throw.
+        LandingPad::Unknown,
+        LandingPad::Cleanup(CODE + 0x64),
+        LandingPad::Nothing,
+        LandingPad::Catch(CODE + 0x34),
+        LandingPad::Unknown,
+        LandingPad::Nothing,
+        LandingPad::Unknown,
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn other_encodings() {
+    // Numbers of four bytes; the landing pads count from an address of their own; an action that only cleans up.
+    let base = (CODE + 0x40).to_le_bytes();
+    let mut table = vec![0x00];
+    table.extend(base);
+    table.extend([0xff, 0x03, 13]);
+    table.extend([0x10, 0, 0, 0, 0x05, 0, 0, 0, 0x08, 0, 0, 0, 1]);
+    table.extend([0, 0]);
+    assert_eq!(pads(&table, [0x14, 0x15]), [LandingPad::Cleanup(CODE + 0x48), LandingPad::Unknown]);
+    // Actions that lead to each other, and tables that end too early.
+    let circle = [0xff, 0xff, 0x01, 4, 0x10, 5, 8, 1, 0, 0x7f];
+    assert_eq!(pads(&circle, [0x14]), [LandingPad::Unknown]);
+    for count in 0..table.len() - 2 {
+        assert_eq!(pads(&table[..count], [0x14]), [LandingPad::Unknown], "{count}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_table(table in proptest::collection::vec(any::<u8>(), 0..200), encoding in 0u8..16, call in 0u64..0x80) {
+        let _ = pads(&table, [call]);
+        let header = [0xff, 0xff, encoding];
+        let _ = pads(&[&header, &table[..]].concat(), [call]);
+    }
+}

@@ -1,0 +1,176 @@
+//! Threads that had a guard of a lock of `std::sync` or still have it, each named after what it has done with it. Another thread, with
+//! a `?` behind the name, waits for the lock. Writes `ready` when all of them wait.
+
+use std::hint::black_box;
+use std::panic::catch_unwind;
+use std::sync::{Mutex, MutexGuard, RwLock};
+use std::thread::{Builder, sleep};
+use std::time::Duration;
+
+type Lock = &'static Mutex<u32>;
+type Guard = MutexGuard<'static, u32>;
+
+/// A guard within a value.
+struct Session {
+    _id: u32,
+    guard: Option<Guard>,
+}
+
+fn for_ever() {
+    sleep(Duration::from_secs(1000));
+}
+
+fn dropped(lock: Lock) {
+    let guard = lock.lock().unwrap();
+    drop(guard);
+    for_ever();
+}
+
+fn flag(lock: Lock, is_dropped: bool) {
+    let guard = lock.lock().unwrap();
+    if black_box(is_dropped) {
+        drop(guard);
+    }
+    for_ever();
+}
+
+#[inline(never)]
+fn consumer(guard: Guard) {
+    for_ever();
+    drop(guard);
+}
+
+fn moved(lock: Lock) {
+    let guard = lock.lock().unwrap();
+    consumer(guard);
+}
+
+fn vector(lock: Lock) {
+    let mut guards = Vec::new();
+    guards.push(lock.lock().unwrap());
+    for_ever();
+    drop(black_box(guards));
+}
+
+fn boxed(lock: Lock) {
+    let session = Box::new(Session { _id: 1, guard: Some(lock.lock().unwrap()) });
+    for_ever();
+    drop(black_box(session).guard);
+}
+
+fn if_let(lock: Lock) {
+    if let 7 = *lock.lock().unwrap() {
+        for_ever();
+    }
+}
+
+fn matched(lock: Lock) {
+    match *lock.lock().unwrap() {
+        7 => for_ever(),
+        _ => unreachable!(),
+    }
+}
+
+#[inline(never)]
+fn recursive(lock: Lock, depth: u32) {
+    let guard = (depth == 2).then(|| lock.lock().unwrap());
+    match black_box(depth) {
+        0 => for_ever(),
+        _ => recursive(lock, depth - 1),
+    }
+    drop(guard);
+}
+
+fn caught(lock: Lock) {
+    let _ = catch_unwind(|| {
+        let guard = lock.lock().unwrap();
+        for_ever();
+        drop(guard);
+    });
+}
+
+/// Nobody ever gives it back.
+fn lose(lock: Lock) {
+    std::mem::forget(lock.lock().unwrap());
+}
+
+/// It waits for a lock, and has given back that for which its owner waits.
+fn first(other: Lock, lock: Lock) {
+    let guard = other.lock().unwrap();
+    drop(guard);
+    lose(other);
+    sleep(Duration::from_millis(60));
+    drop(lock.lock());
+}
+
+fn second(lock: Lock, other: Lock) {
+    let guard = lock.lock().unwrap();
+    drop(other.lock());
+    drop(guard);
+}
+
+fn itself(lock: Lock) {
+    let guard = lock.lock().unwrap();
+    drop(lock.lock());
+    drop(guard);
+}
+
+fn new() -> Lock {
+    Box::leak(Box::new(Mutex::new(7)))
+}
+
+fn start(name: &str, run: impl FnOnce() + Send + 'static) {
+    Builder::new().name(name.to_owned()).spawn(run).unwrap();
+    sleep(Duration::from_millis(15));
+}
+
+/// A thread, and one that waits for the same lock.
+fn both(name: &str, run: fn(Lock)) {
+    let lock = new();
+    start(name, move || run(lock));
+    if name.starts_with("gone") {
+        lose(lock);
+    }
+    start(&format!("{name}?"), move || drop(lock.lock()));
+}
+
+fn main() {
+    both("gone", dropped);
+    both("gone by flag", |lock| flag(lock, true));
+    both("kept by flag", |lock| flag(lock, false));
+    both("moved", moved);
+    both("vector", vector);
+    both("boxed", boxed);
+    both("if let", if_let);
+    both("matched", matched);
+    both("caught", caught);
+    both("recursive", |lock| recursive(lock, 4));
+    let (lock, other) = (new(), new());
+    start("first", move || first(other, lock));
+    start("second", move || second(lock, other));
+    let lock = new();
+    start("itself", move || itself(lock));
+    let shared: &'static RwLock<u32> = Box::leak(Box::new(RwLock::new(7)));
+    for name in ["reader", "reader too"] {
+        start(name, move || {
+            let guard = shared.read().unwrap();
+            for_ever();
+            drop(guard);
+        });
+    }
+    start("no reader", move || {
+        drop(shared.read().unwrap());
+        for_ever();
+    });
+    start("reader?", move || drop(shared.write()));
+    let shared: &'static RwLock<u32> = Box::leak(Box::new(RwLock::new(7)));
+    start("writer", move || {
+        let guard = shared.write().unwrap();
+        for_ever();
+        drop(guard);
+    });
+    start("writer?", move || drop(shared.read()));
+    sleep(Duration::from_millis(60));
+    std::fs::write("ready", format!("{}\n", std::process::id())).unwrap();
+    for_ever();
+}
