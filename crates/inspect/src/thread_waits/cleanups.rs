@@ -50,8 +50,8 @@ pub(super) struct Cleanups {
 
 /// The cleanups of threads with these frames, as far as they give locks back.
 ///
-/// Threads with the address of such a lock on their stack come first, and the others only if it is not known then who has it: a guard
-/// may be in the heap, and the address of a static variable in the code.
+/// Threads with the address of such a lock on their stack come first: the number of instructions is limited. The others may have a guard in
+/// the heap, or the address of a static variable in their code.
 pub(super) fn of(
     pages: &Pages<'_>,
     layouts: &Layouts,
@@ -73,13 +73,7 @@ pub(super) fn of(
     let mut cleanups = Cleanups::default();
     let (first, others): (Vec<usize>, Vec<usize>) =
         (0..threads.len()).partition(|thread| mentions(pages, &threads[*thread], locks));
-    for thread in first {
-        reader.read(thread, &threads[thread], &mut cleanups);
-    }
-    for thread in others {
-        if (0..locks.len()).all(|lock| reader.is_decided(lock, &cleanups)) {
-            break;
-        }
+    for thread in first.into_iter().chain(others) {
         reader.read(thread, &threads[thread], &mut cleanups);
     }
     cleanups
@@ -110,13 +104,6 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Whether it is known who has a lock.
-    fn is_decided(&self, lock: usize, cleanups: &Cleanups) -> bool {
-        let certain = cleanups.held.iter().filter(|held| held.lock == lock && held.is_certain).count() as u64;
-        let state = &self.locks[lock];
-        self.pages.word(state.word()).is_none_or(|word| state.is_free(word) || certain >= state.count(word))
-    }
-
     fn read(&self, thread: usize, frames: &[StackFrame], cleanups: &mut Cleanups) {
         let mut are_whole = true;
         // The innermost one is in the kernel.

@@ -13,10 +13,12 @@ use stackglass_attach::frozen::FrozenProcess;
 use stackglass_awaits::{Process, VariableGuard};
 use stackglass_layouts::{Layouts, Shape, TypeId, Wanted};
 use stackglass_process_view::core_image::CoreImage;
+use stackglass_process_view::modules::is_glibc;
 use stackglass_process_view::pages::Pages;
 use stackglass_process_view::stacks::StackFrame;
 use stackglass_process_view::{ProcessView, Threads};
 use stackglass_profile::Frame;
+use stackglass_profile::frame::file_name;
 use stackglass_profile::runtimes::parking_lot;
 use stackglass_profile::task_dump::SharedKind;
 use stackglass_profile::thread_waits::{HolderId, LockKind, ThreadHolder, ThreadTarget, ThreadWait};
@@ -235,7 +237,8 @@ impl OfThread<'_> {
     /// The innermost frame of the program's own code that is in a frame or around it.
     fn place(&self, frame: usize) -> Option<Frame> {
         let around: Vec<Frame> = self.named.get(frame..)?.iter().flatten().cloned().collect();
-        lock_functions::caller(&around).cloned()
+        // A thread without code of its own begins in the C library.
+        lock_functions::caller(&around).filter(|frame| !is_glibc(file_name(&frame.module))).cloned()
     }
 }
 
