@@ -200,7 +200,7 @@ fn guards_of_rust_that_are_live() {
             holders.flat_map(|wait| wait["holders"].as_array().expect("a list")).collect();
         assert!(holders.iter().all(|holder| holder["certain"] == true), "{json}");
         let moved = holders.iter().find(|holder| holder["name"] == "moved").expect("a holder");
-        assert_eq!(moved["at"]["func"], "rust_guards::consumer", "{json}");
+        assert_eq!(moved["at"]["function"], "rust_guards::consumer", "{json}");
         let deadlocks = json["deadlocks"].as_array().expect("a list");
         assert!(deadlocks.len() == 1 && deadlocks[0]["certain"] == true, "{json}");
     }
