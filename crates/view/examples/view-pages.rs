@@ -31,6 +31,7 @@ fn known(names: [&str; 3]) -> Recording {
     let mut recording = Recording::default();
     recording.info.wall = Nanos(4000 * MS);
     recording.info.delay = Nanos(MS);
+    recording.info.writer = "stackglass".to_owned();
     recording.info.command = vec!["known".to_owned()];
     recording.processes.push(Process { pid: 7, exe: "/bin/known".into(), ..Process::default() });
     for (tid, name) in [(7, "one"), (8, "two")] {

@@ -22,6 +22,7 @@ struct Head {
     /// ns.
     wall: u64,
     delay: u64,
+    walltime: bool,
     categories: Vec<CategoryRow>,
     processes: Vec<ProcessLane>,
     threads: Vec<ThreadLane>,
@@ -36,6 +37,11 @@ struct Head {
 struct CategoryRow {
     name: &'static str,
     color: String,
+}
+
+fn hex(category: Category) -> String {
+    let [red, green, blue] = category.color().0;
+    format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
 /// A packed recording.
@@ -75,9 +81,10 @@ impl Packed {
             remarks: info.remarks.iter().map(|remark| text(remark)).collect(),
             wall: info.wall.0.max(last.saturating_sub(info.start.0)),
             delay: info.delay.0,
+            walltime: recording.is_walltime(),
             categories: Category::ALL
                 .into_iter()
-                .map(|category| CategoryRow { name: category.name(), color: category.color().to_string() })
+                .map(|category| CategoryRow { name: category.name(), color: hex(category) })
                 .collect(),
             processes: lanes::processes(&recording),
             threads: lanes::threads(&recording),

@@ -37,7 +37,11 @@ export function App() {
       <header>
         <h1 title={head.command}>{head.title}</h1>
         <select aria-label="Measure" value={measure} onChange={(event) => change({ measure: event.currentTarget.value as Measure })}>
-          {MEASURES.map((word) => <option key={word} value={word}>{MEASURE_NAMES[word]}</option>)}
+          {MEASURES.filter((word) => word === "cpu" || !head.walltime).map((word) => (
+            <option key={word} value={word} disabled={range !== null && word !== "cpu"}>
+              {head.walltime ? "wall time of tasks" : MEASURE_NAMES[word]}{range && word !== "cpu" ? " (whole time only)" : ""}
+            </option>
+          ))}
         </select>
         <strong class="sum" aria-live="polite">{counted.value ? `${time(counted.value.total[0])} in ${counted.value.samples} samples` : ""}</strong>
         {shownRange && <button class="chip" title="Count the whole time" onClick={() => change({ range: null })}>{time(shownRange[0])} to {time(shownRange[1])} ✕</button>}

@@ -131,25 +131,26 @@ export class Kernel {
     return { own, total, funcOwn, funcTotal, samples };
   }
 
-  // CPU time by category, then time ready and asleep, then CPU time with a function on the stack, in equal parts of a range.
+  // CPU time by category, then CPU time with a function on the stack, in equal parts of a range. When a thread slept or was ready is not
+  // known as well: such time is counted about once a second.
   bins(threads: number[] | null, [from, to]: [number, number], parts: number, lit: number | null): Bins {
-    const width = this.categories + 3;
+    const width = this.categories + 1;
     const rows = new Float32Array(parts * width);
     const isLit = this.under(lit);
     const chosen = this.chosen(threads);
     const step = (to - from) / parts;
     for (let i = 0; i < this.clock.length; i++) {
-      if (!chosen[this.thread[i]]) continue;
+      const state = this.state[i];
+      if (!chosen[this.thread[i]] || !counts.cpu(state)) continue;
       const end = Math.min(this.clock[i], to), begin = Math.max(this.clock[i] - this.time[i], from);
       if (end <= begin) continue;
-      const state = this.state[i];
-      const column = state === READY ? this.categories : state === ASLEEP ? this.categories + 1 : this.category[this.box[i]];
+      const column = this.category[this.box[i]];
       const last = Math.min(parts - 1, Math.floor((end - from) / step));
       for (let part = Math.floor((begin - from) / step); part <= last; part++) {
         const length = Math.min(end, from + (part + 1) * step) - Math.max(begin, from + part * step);
         if (length <= 0) continue;
         rows[part * width + column] += length;
-        if (column < this.categories && isLit[this.box[i]]) rows[part * width + this.categories + 2] += length;
+        if (isLit[this.box[i]]) rows[part * width + this.categories] += length;
       }
     }
     return { parts, rows };

@@ -8,6 +8,8 @@ export interface ThreadLane { process: number; tid: number; name: string; start:
 export interface Head {
   title: string; command: string; machine: string; writer: string; remarks: string[];
   wall: number; delay: number;
+  // A profile by wall time of tasks: it has no CPU time.
+  walltime: boolean;
   categories: Category[]; processes: ProcessLane[]; threads: ThreadLane[];
   nodes: number; samples: number;
   columns: [string, number][];
@@ -32,8 +34,8 @@ export interface Counts {
   own: Float64Array; total: Float64Array; funcOwn: Float64Array; funcTotal: Float64Array; samples: number;
 }
 
-// CPU time by category, time ready, time asleep, and CPU time with the lit function on the stack, for equal parts of a range: `parts` rows
-// of `categories + 3` numbers, ns.
+// CPU time by category, and CPU time with the lit function on the stack, for equal parts of a range: `parts` rows of `categories + 1`
+// numbers, ns.
 export interface Bins { parts: number; rows: Float32Array }
 
 export type Question =

@@ -43,10 +43,12 @@ export function fromHash(hash: string): State {
   const range = parts.get("range")?.split("-").map(Number);
   const threads = parts.get("threads")?.split(",").map(Number).filter((thread) => thread > 0);
   const one = <T extends string>(all: readonly T[], name: string, otherwise: T): T => all.find((word) => word === parts.get(name)) ?? otherwise;
+  const isRange = range?.length === 2 && range[0] < range[1];
   return {
-    range: range?.length === 2 && range[0] < range[1] ? [range[0], range[1]] : null,
+    range: isRange ? [range[0], range[1]] : null,
     threads: threads?.length ? threads : null,
-    measure: one(MEASURES, "measure", INITIAL.measure),
+    // Only CPU time is known for parts of the time.
+    measure: isRange ? "cpu" : one(MEASURES, "measure", INITIAL.measure),
     tab: one(TABS, "tab", INITIAL.tab),
     icicle: parts.get("icicle") === "1",
   };

@@ -115,7 +115,9 @@ export function Tracks() {
     begin.current = null;
     const range = dragged.value;
     dragged.value = null;
-    change({ range });
+    // Only CPU time is known for parts of the time.
+    if (range) change({ range, measure: "cpu" });
+    else change({ range: null });
   };
   const picked = state.value.threads;
   const isPicked = (lane: Lane) => (lane.threads === null ? picked === null : picked !== null && lane.threads.every((thread) => picked.includes(thread)));
@@ -148,7 +150,7 @@ export function Tracks() {
 
 function drawLane(context: CanvasRenderingContext2D, lane: Lane, { parts, rows }: Bins, y: number, width: number) {
   const { categories } = head;
-  const columns = categories.length + 3;
+  const columns = categories.length + 1;
   const step = head.wall / parts;
   const size = lane.height - 3;
   // Several threads may use several CPUs: the highest part fills the lane.
@@ -160,7 +162,7 @@ function drawLane(context: CanvasRenderingContext2D, lane: Lane, { parts, rows }
       most = Math.max(most, cpu / step);
     }
   }
-  const asleep = themed("--asleep"), ready = themed("--ready"), lit = themed("--lit");
+  const lit = themed("--lit");
   for (let part = 0; part < parts; part++) {
     const x = (part * width) / parts, w = width / parts + 0.3;
     let base = y + lane.height - 1;
@@ -171,13 +173,8 @@ function drawLane(context: CanvasRenderingContext2D, lane: Lane, { parts, rows }
       context.fillRect(x, base - height, w, height);
       base -= height;
     };
-    if (lane.level === 2 && rows[part * columns + categories.length + 1] > 0) {
-      context.fillStyle = asleep;
-      context.fillRect(x, base - 3, w, 3);
-    }
     for (let column = 0; column < categories.length; column++) bar(rows[part * columns + column], categories[column].color);
-    if (lane.level === 2) bar(rows[part * columns + categories.length], ready);
-    const light = rows[part * columns + categories.length + 2];
+    const light = rows[part * columns + categories.length];
     if (light > 0) {
       const height = Math.min(light / step / most, 1) * size;
       context.fillStyle = lit;

@@ -117,20 +117,19 @@ test("adjacent ranges add up to the whole", () => {
   assert.deepEqual(sum, all.own);
 });
 
-test("bins hold all of the time, each state in its column", () => {
+test("bins hold all CPU time", () => {
   const { head, columns, samples } = recording(11, 500);
   const kernel = new Kernel(head, columns);
   const { parts, rows } = kernel.bins([2], [0, head.wall], 37, null);
-  const width = head.categories.length + 3;
+  const width = head.categories.length + 1;
   const column = (of) => Array.from({ length: parts }, (_, part) => rows[part * width + of]).reduce((a, b) => a + b);
   const expected = (states) => samples.filter((sample) => sample.thread === 2 && states.includes(sample.state))
     .reduce((sum, { clock, time }) => sum + clock - Math.max(clock - time, 0), 0);
   const near = (is, wanted) => assert.ok(Math.abs(is - wanted) <= wanted * 1e-4, `${is} ${wanted}`);
   near(column(0) + column(1), expected([1, 3]));
-  near(column(2), expected([4]));
-  near(column(3), expected([2]));
+  assert.equal(column(2), 0);
   const lit = kernel.bins([2], [0, head.wall], 37, 1).rows;
-  assert.ok(lit.some((value) => value > 0));
+  assert.ok(lit.some((value, i) => i % width === 2 && value > 0));
 });
 
 test("columns that end early are refused", () => {
