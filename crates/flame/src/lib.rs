@@ -47,8 +47,8 @@ mod startup_code;
 pub mod status;
 pub mod svg;
 
-pub use captions::name as frame_name;
 pub use allocations::{AllocationGraph, AllocationRecord, Weight};
+pub use captions::name as frame_name;
 pub use categories::{Category, CategoryColors, CrateColors, StackFrameCategory};
 pub use color::Color;
 pub use colors::{ColorBy, ColorFunction, FlameColors, FlameColorsBuilder, Highlight};

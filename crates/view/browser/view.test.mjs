@@ -35,7 +35,7 @@ test("threads, kinds of time and ranges are counted, and each step is undone", a
   const { page, quiet } = await open(browser, "view-known.html");
   await counts(page, "3.50 s in 3500 samples");
   await page.keyboard.press("2");
-  assert.deepEqual(await rows(page), [["parse", "2.00 s", "2.00 s"], ["sort", "1.00 s", "1.00 s"], ["main", "500 ms", "3.50 s"]]);
+  assert.deepEqual(await rows(page), [["parse", "2.00 s", "2.00 s"], ["sort", "1.00 s", "1.00 s"], ["serve", "500 ms", "3.50 s"]]);
   await drag(page, 0.25, 0.5);
   await page.waitForFunction(() => location.hash.includes("range="));
   const [from, to] = (await page.evaluate(() => location.hash)).match(/range=(\d+)-(\d+)/).slice(1).map(Number);
@@ -63,7 +63,7 @@ test("threads, kinds of time and ranges are counted, and each step is undone", a
 test("a function has its callers and callees", async () => {
   const { page, quiet } = await open(browser, "view-known.html", { hash: "#tab=functions" });
   await counts(page, "3.50 s in 3500 samples");
-  await page.locator(".list .row", { hasText: "main" }).first().click();
+  await page.locator(".list .row", { hasText: "serve" }).first().click();
   const lists = await page.locator(".sandwich ul").evaluateAll((all) => all.map((list) => [...list.querySelectorAll("li")].map((row) => row.innerText.replace(/\s+/g, " "))));
   assert.deepEqual(lists, [["3.50 s 100.0 % (start of the thread)"], ["2.00 s 57.1 % parse", "1.00 s 28.6 % sort"]]);
   await page.keyboard.press("/");

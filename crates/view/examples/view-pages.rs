@@ -18,14 +18,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let write = |name: &str, recording: Recording, title: &str| {
         Page::new(&Packed::new(recording, title)).write_to(&mut File::create(folder.join(name))?)
     };
-    write("view-known.html", known(["main", "parse", "sort"]), "known")?;
+    write("view-known.html", known(["serve", "parse", "sort"]), "known")?;
     let hostile = "</script><img src=x onerror=alert(1)>\u{202e}";
     write("view-hostile.html", known([hostile, hostile, "sort"]), hostile)?;
     write("view-empty.html", Recording::default(), "empty")?;
     Ok(())
 }
 
-/// Four seconds of two threads. `one`: main, then a second each in parse, sort, parse and asleep in sort. `two` runs main for half a
+/// Four seconds of two threads. `one`: serve, then a second each in parse, sort, parse and asleep in sort. `two` runs serve for half a
 /// second, and is ready for the next half.
 fn known(names: [&str; 3]) -> Recording {
     let mut recording = Recording::default();
@@ -49,8 +49,7 @@ fn known(names: [&str; 3]) -> Recording {
         .iter()
         .enumerate()
         .map(|(number, name)| {
-            let location =
-                recording.stacks.intern_location(Location { module: None, offset: number as u64 });
+            let location = recording.stacks.intern_location(Location { module: None, offset: number as u64 });
             let file = "src/main.rs".into();
             let frame = Frame {
                 func: (*name).into(),

@@ -35,7 +35,9 @@ pub fn run() -> Result<Tally> {
     for file in BUILT {
         let same = is_built && is_same(file)?;
         if !same {
-            eprintln!("{PAGE}/dist/{file} is not what its sources give: run `npm ci && npm run build` in {PAGE}");
+            eprintln!(
+                "{PAGE}/dist/{file} is not what its sources give: run `npm ci && npm run build` in {PAGE}"
+            );
         }
         tally.add(Tally::one(same));
     }
