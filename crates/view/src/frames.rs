@@ -38,9 +38,15 @@ impl Frames {
     }
 
     /// Adds the columns of frames, and their strings.
-    pub(crate) fn write(&self, recording: &Recording, columns: &mut Columns) {
+    pub(crate) fn write(&self, recording: &Recording, rust: bool, columns: &mut Columns) {
         let mut strings = Strings::default();
-        let categories = Category::of_frames(&self.frames);
+        let mut categories = Category::of_frames(&self.frames, rust);
+        for (category, frame) in categories.iter_mut().zip(&self.frames) {
+            // Time without a stack has a frame that says why, and is no code.
+            if frame.func.starts_with('[') && frame.file.is_empty() && frame.module.is_empty() {
+                *category = Category::Unknown;
+            }
+        }
         let names: Vec<u64> = self.frames.iter().map(|frame| strings.intern(&frame_name(frame))).collect();
         let full: Vec<u64> = self
             .frames

@@ -36,8 +36,8 @@ impl Met {
 }
 
 impl Nodes {
-    /// The tree of the stacks that samples have.
-    pub(crate) fn new(recording: &Recording, frames: &mut Frames) -> Nodes {
+    /// The tree of the stacks that samples have. `rust`: whether the program is compiled from Rust.
+    pub(crate) fn new(recording: &Recording, rust: bool, frames: &mut Frames) -> Nodes {
         let stacks = recording.stacks.nodes();
         let mut is_used = vec![false; stacks.len() + 1];
         recording.samples.iter().for_each(|sample| is_used[sample.stack.0 as usize] = true);
@@ -46,7 +46,6 @@ impl Nodes {
             let (StackId(caller), _) = stacks[id - 1];
             is_used[caller as usize] |= is_used[id];
         }
-        let rust = recording.has_rust();
         let mut met = Met::default();
         let mut of_stack = vec![0; stacks.len() + 1];
         for id in (1..=stacks.len()).filter(|id| is_used[*id]) {

@@ -63,11 +63,12 @@ pub struct Packed {
 impl Packed {
     /// Packs a recording.
     pub fn new(mut recording: Recording, title: &str) -> Packed {
+        let rust = recording.has_rust();
         name_stackless(&mut recording);
         let mut frames = Frames::new(&recording);
-        let nodes = Nodes::new(&recording, &mut frames);
+        let nodes = Nodes::new(&recording, rust, &mut frames);
         let mut columns = Columns::default();
-        frames.write(&recording, &mut columns);
+        frames.write(&recording, rust, &mut columns);
         nodes.write(&mut columns);
         samples::write(&recording, &nodes, &mut columns);
         let last = recording.samples.iter().map(|sample| sample.clock.0).max().unwrap_or(0);

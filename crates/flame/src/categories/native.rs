@@ -31,15 +31,14 @@ pub enum Category {
 }
 
 impl Category {
-    /// The categories of all frames of a program, in their order. A crate is a dependency if its sources are where Cargo keeps
-    /// dependencies. The crate with `main` is always own code, as in an installed program.
-    pub fn of_frames(frames: &[Frame]) -> Vec<Category> {
+    /// The categories of all frames of a program, in their order. `rust`: whether it is compiled from Rust. A crate is a dependency if its
+    /// sources are where Cargo keeps dependencies. The crate with `main` is always own code, as in an installed program.
+    pub fn of_frames(frames: &[Frame], rust: bool) -> Vec<Category> {
         let krates = |test: fn(&Frame) -> bool| -> HashSet<&str> {
             frames.iter().filter(|frame| test(frame)).map(|frame| &*frame.krate).collect()
         };
         let (others, mains) = (krates(is_others), krates(is_main));
         let is_own = |krate: &str| !others.contains(krate) || mains.contains(krate);
-        let rust = frames.iter().any(|frame| !frame.foreign);
         frames.iter().map(|frame| category(frame, rust, is_own)).collect()
     }
 
@@ -92,7 +91,8 @@ pub struct CategoryColors {
 impl CategoryColors {
     /// The categories of the frames of a graph.
     pub fn from_graph(graph: &Graph) -> CategoryColors {
-        CategoryColors { by_frame: Category::of_frames(graph.frames()), dark: false }
+        let rust = graph.frames().iter().any(|frame| !frame.foreign);
+        CategoryColors { by_frame: Category::of_frames(graph.frames(), rust), dark: false }
     }
 
     /// For a dark background.

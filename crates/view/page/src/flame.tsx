@@ -133,7 +133,7 @@ export function Flame() {
 // The last part of a path says the most.
 function shortened(name: string, room: number): string {
   if (name.length <= room) return name;
-  const last = name.slice(name.lastIndexOf("::") + (name.includes("::") ? 2 : 0));
+  const last = name.slice(name.includes("::") ? name.lastIndexOf("::") + 2 : 0);
   return last.length <= room ? last : `${last.slice(0, Math.max(room - 1, 1))}…`;
 }
 
