@@ -80,6 +80,9 @@ fn functions_of_a_stripped_program_have_their_own_shares() {
         assert_eq!(*recursive, *name == down, "{name}:\n{screen}");
     }
 
+    // Folded stacks include waiting for a CPU, which on a busy machine is some functions' by chance.
+    let mut recording = recording;
+    recording.samples.retain(|sample| sample.state.uses_cpu());
     let mut folded = Vec::new();
     stackglass_files::folded::write_to(&mut folded, &recording).unwrap();
     let folded = String::from_utf8(folded).unwrap();
@@ -96,7 +99,6 @@ fn functions_of_a_stripped_program_have_their_own_shares() {
         *counts.entry(way).or_default() += count.parse::<f64>().unwrap();
     }
     let all: f64 = counts.values().sum();
-    // Folded stacks include waiting, which affects all equally.
     for (way, share) in [("alpha for left", 0.3), ("alpha for right", 0.2), ("beta", 0.3), ("gamma", 0.2)] {
         is_near(way, counts.get(way).copied().unwrap_or(0.0) / all, share);
     }

@@ -71,8 +71,9 @@ fn tasks_wait_in_their_lines_for_their_parts_of_the_time() {
     // The task says how long it has waited in each line.
     let waited: Vec<f64> = outcome.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let truth = waited[0] / waited[1];
-    let (first, hits) = sum(&recording, &[&at("two_lines", "first_line"), "tokio::time::sleep::Sleep"]);
-    let (second, more) = sum(&recording, &[&at("two_lines", "second_line"), "tokio::time::sleep::Sleep"]);
+    // Its clock goes on while its sleep is over and it is not polled yet.
+    let (first, hits) = sum(&recording, &[&at("two_lines", "first_line")]);
+    let (second, more) = sum(&recording, &[&at("two_lines", "second_line")]);
     let (share, snapshots) = (first / (first + second), f64::from(hits + more));
     let error = (truth * (1.0 - truth) / snapshots).sqrt();
     assert!(snapshots > 8.0 && (share - truth).abs() < 4.0 * error + 0.02, "{share} {truth} {snapshots}");
@@ -262,13 +263,18 @@ fn threads_without_tasks_have_their_parts_of_the_time() {
 
     let truth: Vec<f64> = outcome.stdout.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let (slept, lived) = (truth[0] / 1e9, truth[1] / 1e9);
+    // Its clock goes on while its sleep is over and it waits for a CPU.
+    let ready = truth[2] / 1e9;
     let (napped, ticks) = sum(&recording, &["work", "nap"]);
     let (worked, _) = sum(&recording, &["work"]);
     let (waited, _) = sum(&recording, &["main", "join"]);
-    let is_close = |time: f64, truth: f64| (time / truth - 1.0).abs() < 0.03;
-    assert!(is_close(napped, slept), "{napped} of {slept}");
-    assert!(is_close(worked, lived) && is_close(waited, lived), "{worked} {waited} of {lived}");
-    assert!(is_close(f64::from(ticks) / 1000.0, slept), "{ticks} of {slept}");
+    let is_close = |time: f64, truth: f64| (time - truth).abs() < truth * 0.03 + ready;
+    assert!(is_close(napped, slept), "{napped} of {slept}, {ready} ready");
+    assert!(
+        is_close(worked, lived) && is_close(waited, lived),
+        "{worked} {waited} of {lived}, {ready} ready"
+    );
+    assert!(is_close(f64::from(ticks) / 1000.0, slept), "{ticks} of {slept}, {ready} ready");
 
     // Reports count all of it, and call it wall time.
     assert!(outcome.says("wall-time profile"), "{}", outcome.stderr);
@@ -277,7 +283,7 @@ fn threads_without_tasks_have_their_parts_of_the_time() {
     let share =
         hot.lines().find(|line| line.contains("nanosleep")).and_then(|line| line.split_whitespace().next());
     let share: f64 = share.and_then(|share| share.parse().ok()).expect("a share");
-    assert!((share - slept / lived * 50.0).abs() < 2.0, "{hot}");
+    assert!((share - slept / lived * 50.0).abs() < 2.0 + ready / lived * 50.0, "{hot}");
     let file = outcome.file.to_str().expect("the path is text");
     let diff = said(&["diff", file], &outcome);
     assert!(diff.contains("wall time of tasks") && diff.contains("nap"), "{diff}");

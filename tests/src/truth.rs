@@ -124,11 +124,15 @@ impl Seen {
         self
     }
 
-    /// Asserts that a function has about this share of the awake time.
+    /// Asserts that a function has about this share of the awake time that has stacks, and that little has none: a twentieth, and the
+    /// samples in which each thread begins and ends.
     #[track_caller]
     pub fn has_share(&self, function: &str, at_least: f64, at_most: f64) -> &Seen {
-        let share = self.share(function);
-        assert!((at_least..=at_most).contains(&share), "{function} has {share:.3} of {:#?}", self.functions);
+        let ends = 2 * self.longest * self.threads as u64;
+        assert!(self.without_stack <= self.awake / 20 + ends, "too many stacks are missing: {self:#?}");
+        let with_stack = (self.awake - self.without_stack).max(1);
+        let share = self.functions.get(function).copied().unwrap_or(0) as f64 / with_stack as f64;
+        assert!((at_least..=at_most).contains(&share), "{function} has {share:.3} of {self:#?}");
         self
     }
 }

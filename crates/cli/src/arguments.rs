@@ -3,7 +3,7 @@
 use crate::{
     allocs, annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, diff, doctor,
     environment_help, flamegraph, heap, hot, info, man, peek, print, record, report_help, run, save, tasks,
-    top,
+    top, view,
 };
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
@@ -29,6 +29,7 @@ Examples:
   stackglass callers malloc               its callers, by line
   stackglass annotate --file search.rs    source lines with their times
   stackglass flamegraph                   a flame graph as an HTML page
+  stackglass view                         its threads over time, as a page
   stackglass diff before.glass after.glass   which functions became slower
   stackglass heap show app.heapsnapshot   what is alive, and what holds it
   stackglass convert rg.glass rg.folded   for other tools
@@ -64,6 +65,7 @@ pub(crate) enum Verb {
     Callers(callers::Flags),
     Annotate(annotate::Flags),
     Flamegraph(flamegraph::Flags),
+    View(view::Flags),
     Diff(diff::Flags),
     Heap(heap::Flags),
     Convert(convert::Flags),

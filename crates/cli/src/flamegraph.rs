@@ -2,7 +2,7 @@
 
 mod colors;
 pub(crate) mod format;
-mod open;
+pub(crate) mod open;
 mod pruned;
 mod views;
 

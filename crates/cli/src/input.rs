@@ -7,7 +7,7 @@ use stackglass_files::jlprof::{self, Content, JlprofError};
 use stackglass_files::perf_script::EventSamples;
 use stackglass_files::{folded, perf_script};
 use stackglass_flame::{Graph, GraphBuilder, Span, Status};
-use stackglass_profile::{Data, Dictionary, Nanos, Recording};
+use stackglass_profile::{Data, Dictionary, Nanos, Recording, command_text};
 use stackglass_report::allocation_queries::{TypeLeaf, weighted};
 use stackglass_report::{
     Metric, Selection, Source, add_unaccounted, count_time, merge_threads, name_stackless,
@@ -100,6 +100,16 @@ impl Input {
         match &self.samples {
             Samples::Recording(recording) => Source::Recording(recording),
             Samples::Words(data, dictionary) => Source::Data(data, dictionary),
+        }
+    }
+
+    /// A title: the command that was recorded, or the name of the file.
+    pub(crate) fn title(&self) -> String {
+        match self.source() {
+            Source::Recording(recording) if !recording.info.command.is_empty() => {
+                command_text(&recording.info.command)
+            }
+            _ => self.name.clone(),
         }
     }
 

@@ -66,6 +66,7 @@ mod terminal;
 mod top;
 mod track_allocation;
 mod values;
+mod view;
 
 use arguments::{CargoCommand, CargoVerb, Stackglass, Verb};
 use clap::CommandFactory;
@@ -95,6 +96,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
         Verb::Callers(flags) => callers::run(&flags),
         Verb::Annotate(flags) => annotate::run(&flags),
         Verb::Flamegraph(flags) => flamegraph::run(&flags),
+        Verb::View(flags) => view::run(&flags),
         Verb::Diff(flags) => diff::run(&flags),
         Verb::Heap(flags) => heap::run(&flags),
         Verb::Convert(flags) => convert::run(&flags),

@@ -27,3 +27,4 @@ mod showing;
 mod signals;
 mod top;
 mod track_allocation;
+mod view;

@@ -9,7 +9,14 @@ use std::borrow::Cow;
 use unicode_width::UnicodeWidthChar;
 
 /// The name of a frame, or its module in brackets if nothing else is known.
-pub(crate) fn name(frame: &Frame) -> Cow<'_, str> {
+///
+/// ```
+/// use stackglass_flame::frame_name;
+/// use stackglass_profile::Frame;
+///
+/// assert_eq!(frame_name(&Frame { module: "/usr/lib/libz.so.1".into(), ..Frame::unknown(7) }), "[libz.so.1]");
+/// ```
+pub fn name(frame: &Frame) -> Cow<'_, str> {
     match (&*frame.func, frame.module.rsplit('/').next().unwrap_or("")) {
         ("", "") if frame.address == 0 => Cow::Borrowed("[unknown]"),
         ("", "") => Cow::Owned(format!("[{:#x}]", frame.address)),

@@ -48,6 +48,7 @@ pub mod status;
 pub mod svg;
 
 pub use allocations::{AllocationGraph, AllocationRecord, Weight};
+pub use captions::name as frame_name;
 pub use categories::{Category, CategoryColors, CrateColors, StackFrameCategory};
 pub use color::Color;
 pub use colors::{ColorBy, ColorFunction, FlameColors, FlameColorsBuilder, Highlight};

@@ -1,4 +1,4 @@
-//! Tests of the flame graph page in a browser: Playwright runs Chromium on pages that an example writes.
+//! Tests of the two pages in a browser: Playwright runs Chromium on pages that examples write.
 //!
 //! Missing programs are installed if possible: Chromium by apt-get as root, Playwright by npm in the target folder.
 
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const TESTS: &str = "crates/flame/browser";
+const VIEW: &str = "crates/view/browser/view.test.mjs";
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 
 /// All browser tests; those of speed only in a full run.
@@ -18,8 +19,10 @@ pub fn run(extent: Extent) -> Result<Tally> {
     let chromium = chromium()?;
     let folder = target_folder().join("browser");
     packages::install(TESTS, &folder)?;
-    if !succeeds(Tools::example("pages")?.arg(folder.join("pages")))? {
-        bail!("the pages to be tested could not be written");
+    for example in ["pages", "view-pages"] {
+        if !succeeds(Tools::example(example)?.arg(folder.join("pages")))? {
+            bail!("the pages to be tested could not be written");
+        }
     }
     // Some bounds are on times, and a neighbour may have had the machine for a while.
     let first = tests(&folder, &chromium, extent)?;
@@ -35,7 +38,7 @@ fn tests(folder: &Path, chromium: &Path, extent: Extent) -> Result<Tally> {
     node.args(["--test", "--test-reporter=tap", "--test-concurrency=1"]).current_dir(root());
     let speed = (extent == Extent::Full).then_some("speed");
     let names = ["model", "page", "still"].into_iter().chain(speed);
-    node.args(names.map(|test| format!("{TESTS}/{test}.test.mjs")));
+    node.args(names.map(|test| format!("{TESTS}/{test}.test.mjs"))).arg(VIEW);
     node.env("BROWSER_TESTS", folder).env("CHROMIUM", chromium);
     let (succeeded, text) = shown_and_returned(&mut node, true)?;
     let count = |what: &str| -> Option<u64> {

@@ -11,6 +11,7 @@ mod heap_readers;
 mod ignored;
 mod licences;
 mod packages;
+mod page;
 mod programs;
 mod registry;
 mod stress;
@@ -34,6 +35,12 @@ impl Tally {
     /// One check.
     pub fn one(passed: bool) -> Tally {
         Tally { passed: passed.into(), failed: (!passed).into() }
+    }
+
+    /// Adds the checks of another.
+    pub fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
     }
 }
 
@@ -66,6 +73,7 @@ const STEPS: &[Step] = &[
     }),
     ("tests", suites::tests),
     ("doctests", |_| suites::doc_tests()),
+    ("page", |_| page::run()),
     ("browser", browser::run),
     ("heap-readers", |_| heap_readers::run()),
     ("stress", stress::run),

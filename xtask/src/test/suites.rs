@@ -14,6 +14,7 @@ pub fn tests(extent: Extent) -> Result<Tally> {
     let tools = Tools::with_tests()?;
     let mut nextest = cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "slow"]);
     nextest.args(["--hide-progress-bar", "--final-status-level", "flaky"]);
+    nextest.arg(format!("--test-threads={}", test_threads()));
     nextest.env("AWAITS_BIN", &tools.awaits);
     nextest.env("STACKGLASS_BIN", &tools.stackglass).env("WORKLOADS_BIN", &tools.workloads);
     if extent == Extent::Full {
@@ -25,6 +26,11 @@ pub fn tests(extent: Extent) -> Result<Tally> {
         bail!("nextest failed without naming a test");
     }
     Ok(tally)
+}
+
+/// Most tests at once: many wait for a program, so two fill a CPU. Those that need the machine for themselves run alone in any case.
+fn test_threads() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, |cpus| cpus.get())
 }
 
 fn install_nextest() -> Result<()> {

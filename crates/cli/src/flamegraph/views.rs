@@ -9,7 +9,7 @@ use stackglass_files::jlprof::{self, GraphNode};
 use stackglass_flame::png::{Layout, MOST_LEVELS, PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Flamegraph, FlamegraphResult, Graph, Matcher, Page, Svg, Warning};
-use stackglass_profile::{Nanos, command_text};
+use stackglass_profile::Nanos;
 use stackglass_report::call_tree::{StateFilter, TaskCount};
 use stackglass_report::{CallTrees, Metric, Pick, Source};
 use std::collections::BTreeMap;
@@ -147,7 +147,7 @@ pub(crate) fn draw(
     } else {
         graph = still(flags, graph, format);
     }
-    let title = flags.title.clone().unwrap_or_else(|| title(input));
+    let title = flags.title.clone().unwrap_or_else(|| input.title());
     let noun =
         if metric == Metric::Time { unit(time, input.source(), moments) } else { metric.noun().to_owned() };
     let wall_unit = unit(time, input.source(), StateFilter::All);
@@ -307,15 +307,6 @@ fn busiest(counts: &BTreeMap<u64, u64>, what: &str) -> Vec<u64> {
     let mut ids: Vec<u64> = by_count.into_iter().map(|(_, id)| id).collect();
     ids.sort_unstable();
     ids
-}
-
-fn title(input: &Input) -> String {
-    match input.source() {
-        Source::Recording(recording) if !recording.info.command.is_empty() => {
-            command_text(&recording.info.command)
-        }
-        _ => input.name.clone(),
-    }
 }
 
 /// The unit of the width of boxes.

@@ -31,6 +31,17 @@ pub enum Category {
 }
 
 impl Category {
+    /// The categories of all frames of a program, in their order. `rust`: whether it is compiled from Rust. A crate is a dependency if its
+    /// sources are where Cargo keeps dependencies. The crate with `main` is always own code, as in an installed program.
+    pub fn of_frames(frames: &[Frame], rust: bool) -> Vec<Category> {
+        let krates = |test: fn(&Frame) -> bool| -> HashSet<&str> {
+            frames.iter().filter(|frame| test(frame)).map(|frame| &*frame.krate).collect()
+        };
+        let (others, mains) = (krates(is_others), krates(is_main));
+        let is_own = |krate: &str| !others.contains(krate) || mains.contains(krate);
+        frames.iter().map(|frame| category(frame, rust, is_own)).collect()
+    }
+
     /// All categories, in the order of the legend.
     pub const ALL: [Category; 7] = [
         Category::Own,
@@ -78,17 +89,10 @@ pub struct CategoryColors {
 }
 
 impl CategoryColors {
-    /// Finds the categories of the frames of a graph. A crate is a dependency if its sources are where Cargo keeps
-    /// dependencies. The crate with `main` is always own code, as in an installed program.
+    /// The categories of the frames of a graph.
     pub fn from_graph(graph: &Graph) -> CategoryColors {
-        let krates = |test: fn(&Frame) -> bool| -> HashSet<&str> {
-            graph.frames().iter().filter(|frame| test(frame)).map(|frame| &*frame.krate).collect()
-        };
-        let (others, mains) = (krates(is_others), krates(is_main));
-        let is_own = |krate: &str| !others.contains(krate) || mains.contains(krate);
         let rust = graph.frames().iter().any(|frame| !frame.foreign);
-        let by_frame = graph.frames().iter().map(|frame| category(frame, rust, is_own)).collect();
-        CategoryColors { by_frame, dark: false }
+        CategoryColors { by_frame: Category::of_frames(graph.frames(), rust), dark: false }
     }
 
     /// For a dark background.

@@ -1,0 +1,97 @@
+// The page of `stackglass view` in a real browser, on a recording whose every figure is known (crates/view/examples/view-pages.rs).
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { launch, open } from "../../flame/browser/pages.mjs";
+
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser.close());
+
+// What is counted, once it is this.
+async function counts(page, expected) {
+  await page.waitForFunction((text) => document.querySelector(".sum")?.textContent === text, expected, { timeout: 5000 }).catch(() => {});
+  assert.equal(await page.locator(".sum").textContent(), expected);
+}
+
+// Drags over a part of the time.
+async function drag(page, from, to) {
+  const box = await page.locator(".lanes canvas").boundingBox();
+  const y = box.y + 50;
+  await page.mouse.move(box.x + from * box.width, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + ((from + to) / 2) * box.width, y);
+  await page.mouse.move(box.x + to * box.width, y);
+  await page.mouse.up();
+}
+
+// The rows of the table: own and total time by function.
+const rows = (page) => page.locator(".list .row").evaluateAll((all) => all.map((row) => {
+  const cells = [...row.children].map((cell) => cell.textContent);
+  return [cells[4], cells[0], cells[2]];
+}));
+
+test("threads, kinds of time and ranges are counted, and each step is undone", async () => {
+  const { page, quiet } = await open(browser, "view-known.html");
+  await counts(page, "3.50 s in 3500 samples");
+  await page.keyboard.press("2");
+  assert.deepEqual(await rows(page), [["parse", "2.00 s", "2.00 s"], ["sort", "1.00 s", "1.00 s"], ["serve", "500 ms", "3.50 s"]]);
+  await drag(page, 0.25, 0.5);
+  await page.waitForFunction(() => location.hash.includes("range="));
+  const [from, to] = (await page.evaluate(() => location.hash)).match(/range=(\d+)-(\d+)/).slice(1).map(Number);
+  assert.ok(Math.abs(from - 1e9) < 1e7 && Math.abs(to - 2e9) < 1e7, `${from} ${to}`);
+  await page.waitForFunction(() => document.querySelectorAll(".list .row").length <= 3);
+  await page.getByRole("button", { name: /^two/ }).click();
+  await counts(page, "0 in 0 samples");
+  await page.keyboard.press("u");
+  await page.keyboard.press("u");
+  await counts(page, "3.50 s in 3500 samples");
+  await page.getByRole("button", { name: /^one/ }).click();
+  await counts(page, "3.00 s in 3000 samples");
+  await page.selectOption("select", "asleep");
+  await counts(page, "1.00 s in 1000 samples");
+  await page.getByRole("button", { name: "whole program" }).click();
+  await page.selectOption("select", "ready");
+  await counts(page, "500 ms in 500 samples");
+  await page.selectOption("select", "wall");
+  await counts(page, "5.00 s in 5000 samples");
+  await page.reload();
+  await counts(page, "5.00 s in 5000 samples");
+  await quiet();
+});
+
+test("a function has its callers and callees", async () => {
+  const { page, quiet } = await open(browser, "view-known.html", { hash: "#tab=functions" });
+  await counts(page, "3.50 s in 3500 samples");
+  await page.locator(".list .row", { hasText: "serve" }).first().click();
+  const lists = await page.locator(".sandwich ul").evaluateAll((all) => all.map((list) => [...list.querySelectorAll("li")].map((row) => row.innerText.replace(/\s+/g, " "))));
+  assert.deepEqual(lists, [["3.50 s 100.0 % (start of the thread)"], ["2.00 s 57.1 % parse", "1.00 s 28.6 % sort"]]);
+  await page.keyboard.press("/");
+  await page.keyboard.type("par");
+  await page.waitForFunction(() => document.querySelectorAll(".list .row").length === 1);
+  await quiet();
+});
+
+test("the flame graph tells of the box under the pointer, and zooms", async () => {
+  const { page, quiet } = await open(browser, "view-known.html");
+  await counts(page, "3.50 s in 3500 samples");
+  const canvas = await page.locator(".flame canvas").boundingBox();
+  // Children are in the order of their names: parse, then sort.
+  await page.mouse.move(canvas.x + canvas.width * 0.2, canvas.y + canvas.height - 2.5 * 19);
+  const tip = await page.locator(".tip").innerText();
+  assert.match(tip, /^parse\nsrc\/main\.rs:11\n.*2\.00 s, 57\.1 % of the selection; own 2\.00 s/s);
+  await page.mouse.dblclick(canvas.x + canvas.width * 0.2, canvas.y + canvas.height - 2.5 * 19);
+  await page.getByRole("button", { name: /zoom: parse/ }).waitFor();
+  await quiet();
+});
+
+test("hostile names are text, and an empty recording is a page", async () => {
+  const hostile = await open(browser, "view-hostile.html", { hash: "#tab=functions" });
+  await counts(hostile.page, "3.50 s in 3500 samples");
+  assert.equal(await hostile.page.locator("img").count(), 0);
+  assert.match((await rows(hostile.page))[0][0], /^<\/script><img src=x onerror=alert\(1\)>\\u\{202e\}$/);
+  await hostile.quiet();
+  const empty = await open(browser, "view-empty.html");
+  await counts(empty.page, "0 in 0 samples");
+  await empty.quiet();
+});

@@ -1,0 +1,55 @@
+// Questions to the worker. Of several questions of a kind that wait, only the last is asked: the others are of no use any more.
+
+import type { Answers, Question } from "./model.ts";
+
+declare const WORKER: string;
+
+type Pending = { resolve: (answer: never) => void; reject: (error: Error) => void };
+
+export class Client {
+  private readonly worker = new Worker(URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" })));
+  private readonly pending = new Map<number, Pending>();
+  private next = 0;
+
+  constructor() {
+    this.worker.onmessage = ({ data }) => {
+      const pending = this.pending.get(data.id);
+      this.pending.delete(data.id);
+      if (data.error !== undefined) pending?.reject(new Error(data.error));
+      else pending?.resolve(data.answer as never);
+    };
+    this.worker.onerror = (event) => {
+      for (const pending of this.pending.values()) pending.reject(new Error(event.message));
+      this.pending.clear();
+    };
+  }
+
+  ask<Q extends Question>(question: Q): Promise<Answers[Q["kind"]]> {
+    const id = this.next++;
+    return new Promise((resolve, reject) => {
+      this.pending.set(id, { resolve, reject });
+      this.worker.postMessage({ id, question });
+    });
+  }
+}
+
+// Runs one call at a time. Calls that come meanwhile are replaced by the last.
+export function latest<T>(run: (value: T) => Promise<void>): (value: T) => void {
+  let running = false;
+  let waiting: { value: T } | undefined;
+  return function call(value: T): void {
+    if (running) {
+      waiting = { value };
+      return;
+    }
+    running = true;
+    void run(value).finally(() => {
+      running = false;
+      const { value: next } = waiting ?? { value: undefined };
+      if (waiting) {
+        waiting = undefined;
+        call(next as T);
+      }
+    });
+  };
+}

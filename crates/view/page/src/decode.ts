@@ -1,0 +1,46 @@
+// Expands the columns of a recording (crates/view/src/columns.rs).
+
+import type { Head } from "./model.ts";
+
+// gzip in base64, as bytes.
+export async function expand(base64: string): Promise<Uint8Array> {
+  const text = atob(base64);
+  const packed = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+// The bytes of each column.
+export function split(head: Head, bytes: Uint8Array): Map<string, Uint8Array> {
+  const columns = new Map<string, Uint8Array>();
+  let at = 0;
+  for (const [name, size] of head.columns) {
+    columns.set(name, bytes.subarray(at, at + size));
+    at += size;
+  }
+  if (at !== bytes.length) throw new Error(`the columns have ${bytes.length} bytes, ${at} expected`);
+  return columns;
+}
+
+// The numbers of a column: LEB128, up to 2^53.
+export function numbers(bytes: Uint8Array, count: number): Float64Array {
+  const all = new Float64Array(count);
+  let at = 0;
+  for (let i = 0; i < count; i++) {
+    let value = 0, scale = 1, byte;
+    do {
+      if (at >= bytes.length) throw new Error(`a column ends after ${i} of ${count} numbers`);
+      byte = bytes[at++];
+      value += (byte & 0x7f) * scale;
+      scale *= 128;
+    } while (byte & 0x80);
+    all[i] = value;
+  }
+  return all;
+}
+
+// The inverse of zigzag.
+export function signed(value: number): number {
+  return value % 2 ? -(value + 1) / 2 : value / 2;
+}

@@ -1,0 +1,217 @@
+// Counts a recording for a selection. Pure: no DOM, no clock, no messages.
+//
+// Stack nodes come in pre-order. Boxes merge the nodes of a function below the same callers, whatever their lines. Times are ns: a sample
+// stands for the time up to its clock, and counts with the part of it that lies in the range, so that the counts of adjacent ranges add up.
+
+import { numbers, signed } from "./decode.ts";
+import type { Bins, Counts, Func, Head, Measure, Selection, Tree } from "./model.ts";
+
+// Numbers of states (crates/profile/src/recording.rs).
+const AWAKE = 1, ASLEEP = 2, TASK = 3, READY = 4;
+
+const counts: Record<Measure, (state: number) => boolean> = {
+  cpu: (state) => state === AWAKE || state === TASK,
+  asleep: (state) => state === ASLEEP,
+  ready: (state) => state === READY,
+  wall: () => true,
+};
+
+export class Kernel {
+  readonly tree: Tree;
+  readonly funcs: Func[];
+  private readonly categories: number;
+  private readonly threads: number;
+  // By sample.
+  private readonly clock: Float64Array;
+  private readonly time: Float64Array;
+  private readonly box: Int32Array;
+  private readonly thread: Int32Array;
+  private readonly state: Uint8Array;
+  private readonly hits: Float64Array;
+  // The category of the innermost function, by box.
+  private readonly category: Uint8Array;
+  // Whether no caller of a box is the same function.
+  private readonly outermost: Uint8Array;
+
+  constructor(head: Head, columns: Map<string, Uint8Array>) {
+    const column = (name: string, count: number) => {
+      const bytes = columns.get(name);
+      if (!bytes) throw new Error(`there is no column ${name}`);
+      return numbers(bytes, count);
+    };
+    const strings: string[] = JSON.parse(new TextDecoder().decode(columns.get("strings")));
+    const frameCount = entries(columns.get("frames.name")!);
+    const name = column("frames.name", frameCount), full = column("frames.full", frameCount);
+    const file = column("frames.file", frameCount), module = column("frames.module", frameCount);
+    const line = column("frames.line", frameCount), category = column("frames.category", frameCount);
+
+    // Functions: frames of the same name and module.
+    const funcs: Func[] = [{ name: "all", full: "", file: "", line: 0, module: "", category: 0 }];
+    const numbersOf = new Map<string, number>();
+    const funcOf = new Int32Array(frameCount);
+    for (let i = 0; i < frameCount; i++) {
+      const key = `${name[i]} ${module[i]}`;
+      let func = numbersOf.get(key);
+      if (func === undefined) {
+        func = funcs.length;
+        numbersOf.set(key, func);
+        funcs.push({
+          name: strings[name[i]], full: strings[full[i]], file: strings[file[i]], line: signed(line[i]),
+          module: strings[module[i]], category: category[i],
+        });
+      }
+      funcOf[i] = func;
+    }
+
+    const nodes = head.nodes - 1;
+    const left = column("nodes.left", nodes), frame = column("nodes.frame", nodes);
+    const boxOf = new Int32Array(head.nodes);
+    const parent = [-1], func = [0], depth = [0];
+    const boxes = new Map<number, number>();
+    const path = [0];
+    for (let i = 0; i < nodes; i++) {
+      path.length -= left[i];
+      const above = boxOf[path[path.length - 1]];
+      const of = funcOf[frame[i]];
+      const key = above * funcs.length + of;
+      let box = boxes.get(key);
+      if (box === undefined) {
+        box = parent.length;
+        boxes.set(key, box);
+        parent.push(above);
+        func.push(of);
+        depth.push(depth[above] + 1);
+      }
+      boxOf[i + 1] = box;
+      path.push(i + 1);
+    }
+    this.tree = { parent: Int32Array.from(parent), func: Int32Array.from(func), depth: Int32Array.from(depth) };
+    this.funcs = funcs;
+    this.category = Uint8Array.from(func, (of) => funcs[of].category);
+    this.outermost = outermost(this.tree, funcs.length);
+    this.categories = head.categories.length;
+    this.threads = head.threads.length;
+
+    const count = head.samples;
+    this.clock = column("samples.clock", count);
+    for (let i = 1; i < count; i++) this.clock[i] += this.clock[i - 1];
+    this.box = Int32Array.from(column("samples.node", count), (node) => boxOf[node]);
+    this.thread = Int32Array.from(column("samples.thread", count));
+    this.state = Uint8Array.from(column("samples.state", count));
+    this.hits = column("samples.hits", count);
+    this.time = column("samples.time", count);
+  }
+
+  // Own and total time of boxes and functions.
+  count(selection: Selection): Counts {
+    const boxes = this.tree.parent.length;
+    const own = new Float64Array(boxes);
+    const [from, to] = selection.range ?? [-Infinity, Infinity];
+    const chosen = this.chosen(selection.threads);
+    const is = counts[selection.measure];
+    const does = Uint8Array.from({ length: 256 }, (_, state) => (is(state) ? 1 : 0));
+    let samples = 0;
+    for (let i = 0; i < this.clock.length; i++) {
+      if (!does[this.state[i]] || !chosen[this.thread[i]]) continue;
+      const end = this.clock[i], begin = end - this.time[i];
+      const part = Math.min(end, to) - Math.max(begin, from);
+      if (part > 0) {
+        own[this.box[i]] += part;
+        samples += part === this.time[i] ? this.hits[i] : Math.max(1, Math.round((this.hits[i] * part) / this.time[i]));
+      }
+    }
+    const total = own.slice();
+    const { parent, func } = this.tree;
+    for (let box = boxes - 1; box > 0; box--) total[parent[box]] += total[box];
+    const funcOwn = new Float64Array(this.funcs.length), funcTotal = new Float64Array(this.funcs.length);
+    for (let box = 1; box < boxes; box++) {
+      funcOwn[func[box]] += own[box];
+      if (this.outermost[box]) funcTotal[func[box]] += total[box];
+    }
+    return { own, total, funcOwn, funcTotal, samples };
+  }
+
+  // CPU time by category, then CPU time with a function on the stack, in equal parts of a range. When a thread slept or was ready is not
+  // known as well: such time is counted about once a second.
+  bins(threads: number[] | null, [from, to]: [number, number], parts: number, lit: number | null): Bins {
+    const width = this.categories + 1;
+    const rows = new Float32Array(parts * width);
+    const isLit = this.under(lit);
+    const chosen = this.chosen(threads);
+    const step = (to - from) / parts;
+    for (let i = 0; i < this.clock.length; i++) {
+      const state = this.state[i];
+      if (!chosen[this.thread[i]] || !counts.cpu(state)) continue;
+      const end = Math.min(this.clock[i], to), begin = Math.max(this.clock[i] - this.time[i], from);
+      if (end <= begin) continue;
+      const column = this.category[this.box[i]];
+      const last = Math.min(parts - 1, Math.floor((end - from) / step));
+      for (let part = Math.floor((begin - from) / step); part <= last; part++) {
+        const length = Math.min(end, from + (part + 1) * step) - Math.max(begin, from + part * step);
+        if (length <= 0) continue;
+        rows[part * width + column] += length;
+        if (isLit[this.box[i]]) rows[part * width + this.categories] += length;
+      }
+    }
+    return { parts, rows };
+  }
+
+  // The time of each thread; number 0 is nobody.
+  threadTimes(): { cpu: Float64Array; asleep: Float64Array; ready: Float64Array } {
+    const [cpu, asleep, ready] = [0, 1, 2].map(() => new Float64Array(this.threads + 1));
+    for (let i = 0; i < this.clock.length; i++) {
+      const of = this.state[i] === ASLEEP ? asleep : this.state[i] === READY ? ready : cpu;
+      of[this.thread[i]] += this.time[i];
+    }
+    return { cpu, asleep, ready };
+  }
+
+  // By box: whether it or one of its callers is the function.
+  private under(wanted: number | null): Uint8Array {
+    const { parent, func } = this.tree;
+    const result = new Uint8Array(parent.length);
+    if (wanted === null) return result;
+    for (let box = 1; box < parent.length; box++) result[box] = func[box] === wanted ? 1 : result[parent[box]];
+    return result;
+  }
+
+  private chosen(threads: number[] | null): Uint8Array {
+    const chosen = new Uint8Array(this.threads + 1);
+    if (threads === null) chosen.fill(1);
+    else for (const thread of threads) chosen[thread] = 1;
+    return chosen;
+  }
+}
+
+// The number of numbers in a column.
+function entries(bytes: Uint8Array): number {
+  let count = 0;
+  for (const byte of bytes) if (byte < 0x80) count++;
+  return count;
+}
+
+// Parents come before their children, so the boxes above one are those whose branch is open.
+function outermost({ parent, func }: Tree, funcs: number): Uint8Array {
+  const result = new Uint8Array(parent.length);
+  const first = new Int32Array(parent.length), next = new Int32Array(parent.length);
+  for (let box = parent.length - 1; box > 0; box--) {
+    next[box] = first[parent[box]];
+    first[parent[box]] = box;
+  }
+  const open = new Int32Array(funcs);
+  const stack = [first[0]];
+  while (stack.length) {
+    const box = stack[stack.length - 1];
+    if (box === 0) {
+      stack.pop();
+      const above = stack.pop();
+      if (above === undefined) break;
+      open[func[above]]--;
+      stack.push(next[above]);
+      continue;
+    }
+    result[box] = open[func[box]]++ === 0 ? 1 : 0;
+    stack.push(first[box]);
+  }
+  return result;
+}

@@ -1,0 +1,10 @@
+// Starts the page: draws what the head knows, then loads the columns.
+
+import { render } from "preact";
+import { App } from "./app.tsx";
+import { failure, load } from "./recording.ts";
+import { listen } from "./state.ts";
+
+listen();
+render(<App />, document.getElementById("app")!);
+load().then(() => { performance.mark("stackglass-open"); }).catch((error) => { failure.value = `The recording cannot be shown: ${error instanceof Error ? error.message : error}`; });

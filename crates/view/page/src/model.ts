@@ -1,0 +1,52 @@
+// What the page knows of a recording, and what it asks the worker.
+
+export interface Category { name: string; color: string }
+export interface ProcessLane { pid: number; name: string; start: number; end: number | null }
+export interface ThreadLane { process: number; tid: number; name: string; start: number; end: number | null }
+
+// The head of a recording: all but its columns. Times are ns since the start.
+export interface Head {
+  title: string; command: string; machine: string; writer: string; remarks: string[];
+  wall: number; delay: number;
+  // A profile by wall time of tasks: it has no CPU time.
+  walltime: boolean;
+  categories: Category[]; processes: ProcessLane[]; threads: ThreadLane[];
+  nodes: number; samples: number;
+  columns: [string, number][];
+}
+
+// What counts: time on a CPU, asleep, ready (waiting for a CPU), or all of it.
+export const MEASURES = ["cpu", "asleep", "ready", "wall"] as const;
+export type Measure = (typeof MEASURES)[number];
+
+// Which samples count. `threads`: numbers from 1; null for all.
+export interface Selection { range: [number, number] | null; threads: number[] | null; measure: Measure }
+
+// The tree of calls, merged by function. Box 0 is the root. Parents come before their children.
+export interface Tree {
+  parent: Int32Array; func: Int32Array; depth: Int32Array;
+}
+// A function: name, full name, file, module, category.
+export interface Func { name: string; full: string; file: string; line: number; module: string; category: number }
+
+// Own and total time of each box and each function, ns.
+export interface Counts {
+  own: Float64Array; total: Float64Array; funcOwn: Float64Array; funcTotal: Float64Array; samples: number;
+}
+
+// CPU time by category, and CPU time with the lit function on the stack, for equal parts of a range: `parts` rows of `categories + 1`
+// numbers, ns.
+export interface Bins { parts: number; rows: Float32Array }
+
+export type Question =
+  | { kind: "load"; head: Head; columns: string }
+  | { kind: "count"; selection: Selection }
+  | { kind: "bins"; threads: number[] | null; range: [number, number]; parts: number; lit: number | null }
+  | { kind: "threadTimes" };
+
+export interface Answers {
+  load: { tree: Tree; funcs: Func[] };
+  count: Counts;
+  bins: Bins;
+  threadTimes: { cpu: Float64Array; asleep: Float64Array; ready: Float64Array };
+}

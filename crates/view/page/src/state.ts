@@ -1,0 +1,68 @@
+// What is selected. Each change is a step of the browser's history, and the address holds all of it.
+
+import { signal } from "@preact/signals";
+import { MEASURES, type Measure, type Selection } from "./model.ts";
+
+export const TABS = ["flame", "functions", "facts"] as const;
+export type Tab = (typeof TABS)[number];
+
+export interface State {
+  range: [number, number] | null;
+  threads: number[] | null;
+  measure: Measure;
+  tab: Tab;
+  icicle: boolean;
+}
+
+export const INITIAL: State = { range: null, threads: null, measure: "cpu", tab: "flame", icicle: false };
+
+export const state = signal<State>(INITIAL);
+// What is typed to search; it changes no count.
+export const query = signal("");
+// The function that is selected, by number.
+export const chosen = signal<number | null>(null);
+// While a range is dragged: not a step yet.
+export const dragged = signal<[number, number] | null>(null);
+
+export function selection(of: State): Selection {
+  return { range: of.range, threads: of.threads, measure: of.measure };
+}
+
+export function toHash(of: State): string {
+  const parts = new URLSearchParams();
+  if (of.range) parts.set("range", of.range.map(Math.round).join("-"));
+  if (of.threads) parts.set("threads", of.threads.join(","));
+  if (of.measure !== INITIAL.measure) parts.set("measure", of.measure);
+  if (of.tab !== INITIAL.tab) parts.set("tab", of.tab);
+  if (of.icicle) parts.set("icicle", "1");
+  return parts.toString();
+}
+
+export function fromHash(hash: string): State {
+  const parts = new URLSearchParams(hash.replace(/^#/, ""));
+  const range = parts.get("range")?.split("-").map(Number);
+  const threads = parts.get("threads")?.split(",").map(Number).filter((thread) => thread > 0);
+  const one = <T extends string>(all: readonly T[], name: string, otherwise: T): T => all.find((word) => word === parts.get(name)) ?? otherwise;
+  const isRange = range?.length === 2 && range[0] < range[1];
+  return {
+    range: isRange ? [range[0], range[1]] : null,
+    threads: threads?.length ? threads : null,
+    // Only CPU time is known for parts of the time.
+    measure: isRange ? "cpu" : one(MEASURES, "measure", INITIAL.measure),
+    tab: one(TABS, "tab", INITIAL.tab),
+    icicle: parts.get("icicle") === "1",
+  };
+}
+
+// Changes the state, as a step that can be undone.
+export function change(part: Partial<State>): void {
+  const next = { ...state.value, ...part };
+  if (toHash(next) === toHash(state.value)) return;
+  state.value = next;
+  history.pushState(null, "", `#${toHash(next)}`);
+}
+
+export function listen(): void {
+  state.value = fromHash(location.hash);
+  addEventListener("popstate", () => { state.value = fromHash(location.hash); });
+}

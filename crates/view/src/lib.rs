@@ -1,0 +1,18 @@
+//! A recording as one page: its threads on a time axis, and below them what the selected range and threads did.
+//!
+//! [`Packed`] turns a recording into columns of numbers ([`columns`]), which the page in `page/` counts again for each selection.
+//! [`Page`] writes the file: one HTML document that opens from disk and makes no request.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod columns;
+mod frames;
+mod lanes;
+mod nodes;
+pub mod packed;
+pub mod page;
+mod samples;
+
+pub use packed::Packed;
+pub use page::Page;

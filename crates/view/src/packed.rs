@@ -1,0 +1,114 @@
+//! A recording as the page reads it: a head, and columns.
+
+use crate::columns::Columns;
+use crate::frames::Frames;
+use crate::lanes::{self, ProcessLane, ThreadLane};
+use crate::nodes::Nodes;
+use crate::samples;
+use serde::Serialize;
+use stackglass_flame::Category;
+use stackglass_profile::{Recording, sanitize};
+use stackglass_report::name_stackless;
+
+/// What is known before any column is read.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    title: String,
+    command: String,
+    machine: String,
+    writer: String,
+    remarks: Vec<String>,
+    /// ns.
+    wall: u64,
+    delay: u64,
+    walltime: bool,
+    categories: Vec<CategoryRow>,
+    processes: Vec<ProcessLane>,
+    threads: Vec<ThreadLane>,
+    nodes: usize,
+    samples: usize,
+    /// Names and sizes.
+    columns: Vec<(String, usize)>,
+}
+
+/// A kind of code, and its colour.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct CategoryRow {
+    name: &'static str,
+    color: String,
+}
+
+fn hex(category: Category) -> String {
+    let [red, green, blue] = category.color().0;
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// A packed recording.
+///
+/// ```
+/// use stackglass_profile::Recording;
+/// use stackglass_view::Packed;
+///
+/// let packed = Packed::new(Recording::default(), "empty");
+/// assert!(packed.head().contains("\"samples\":0"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Packed {
+    head: String,
+    title: String,
+    columns: Columns,
+}
+
+impl Packed {
+    /// Packs a recording.
+    pub fn new(mut recording: Recording, title: &str) -> Packed {
+        let rust = recording.has_rust();
+        name_stackless(&mut recording);
+        let mut frames = Frames::new(&recording);
+        let nodes = Nodes::new(&recording, rust, &mut frames);
+        let mut columns = Columns::default();
+        frames.write(&recording, rust, &mut columns);
+        nodes.write(&mut columns);
+        samples::write(&recording, &nodes, &mut columns);
+        let last = recording.samples.iter().map(|sample| sample.clock.0).max().unwrap_or(0);
+        let info = &recording.info;
+        let text = |text: &str| sanitize(text).into_owned();
+        let head = Head {
+            title: text(title),
+            command: text(&info.command.join(" ")),
+            machine: text(&info.machine),
+            writer: text(&info.writer),
+            remarks: info.remarks.iter().map(|remark| text(remark)).collect(),
+            wall: info.wall.0.max(last.saturating_sub(info.start.0)),
+            delay: info.delay.0,
+            walltime: recording.is_walltime(),
+            categories: Category::ALL
+                .into_iter()
+                .map(|category| CategoryRow { name: category.name(), color: hex(category) })
+                .collect(),
+            processes: lanes::processes(&recording),
+            threads: lanes::threads(&recording),
+            nodes: nodes.count(),
+            samples: recording.samples.len(),
+            columns: columns.sizes().iter().map(|(name, size)| ((*name).to_owned(), *size)).collect(),
+        };
+        let head = serde_json::to_string(&head).expect("the head is JSON");
+        Packed { head, title: text(title), columns }
+    }
+
+    /// JSON with all but the columns.
+    pub fn head(&self) -> &str {
+        &self.head
+    }
+
+    /// The title.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+}

@@ -1,0 +1,89 @@
+//! The page as one file: no server, no network, no other file.
+//!
+//! The viewer in `page/dist/` is embedded unchanged. The head of the recording is JSON; its columns are gzip in base64, which the page
+//! expands after it has drawn the head. A content security policy allows these scripts only, by hash, and no request.
+
+use crate::Packed;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
+use std::io::{self, Write};
+
+const SCRIPT: &str = include_str!("../page/dist/page.js");
+const STYLE: &str = include_str!("../page/dist/page.css");
+
+/// A page with a recording.
+///
+/// ```
+/// use stackglass_profile::Recording;
+/// use stackglass_view::{Packed, Page};
+///
+/// let packed = Packed::new(Recording::default(), "empty");
+/// let mut page = Vec::new();
+/// Page::new(&packed).write_to(&mut page)?;
+/// assert!(page.starts_with(b"<!doctype html>"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    packed: &'a Packed,
+}
+
+impl<'a> Page<'a> {
+    /// A page with a packed recording.
+    pub fn new(packed: &'a Packed) -> Page<'a> {
+        Page { packed }
+    }
+
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// The errors of `out`.
+    pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
+        let title = markup(self.packed.title());
+        write!(
+            out,
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {}; \
+             style-src {}; worker-src blob:; base-uri 'none'; form-action 'none'\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <meta name=\"generator\" content=\"stackglass\">\n\
+             <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+             <noscript>This page needs JavaScript. `stackglass print` shows the recording as text.</noscript>\n\
+             <div id=\"app\"></div>\n",
+            fingerprint(SCRIPT),
+            fingerprint(STYLE),
+        )?;
+        writeln!(
+            out,
+            "<script type=\"application/json\" id=\"head\">{}</script>",
+            in_script(self.packed.head())
+        )?;
+        write!(out, "<script type=\"text/plain\" id=\"columns\">")?;
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(self.packed.columns().bytes())?;
+        // Parts of a multiple of three bytes need no padding in between.
+        for part in gzip.finish()?.chunks(3 << 14) {
+            out.write_all(BASE64.encode(part).as_bytes())?;
+        }
+        write!(out, "</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n")
+    }
+}
+
+/// Text in markup.
+fn markup(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// JSON in a script element: no tag or comment can begin in it.
+fn in_script(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+/// The hash of a script or style sheet for a content security policy.
+fn fingerprint(source: &str) -> String {
+    format!("'sha256-{}'", BASE64.encode(Sha256::digest(source.as_bytes())))
+}

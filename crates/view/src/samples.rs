@@ -1,0 +1,25 @@
+//! Samples in order of time, as columns.
+
+use crate::columns::Columns;
+use crate::nodes::Nodes;
+use stackglass_profile::{Recording, Sample};
+
+/// Adds the columns of samples. A sample stands for the time up to its clock; clocks are relative to the start, and each is told by its
+/// distance from the one before.
+pub(crate) fn write(recording: &Recording, nodes: &Nodes, columns: &mut Columns) {
+    let mut samples: Vec<&Sample> = recording.samples.iter().collect();
+    samples.sort_by_key(|sample| sample.clock);
+    let mut before = recording.info.start.0;
+    let clocks = samples.iter().map(|sample| {
+        let passed = sample.clock.0.saturating_sub(before);
+        before = before.max(sample.clock.0);
+        passed
+    });
+    let clocks: Vec<u64> = clocks.collect();
+    columns.push("samples.clock", clocks);
+    columns.push("samples.node", samples.iter().map(|sample| u64::from(nodes.of_stack(sample.stack))));
+    columns.push("samples.thread", samples.iter().map(|sample| u64::from(sample.thread.0)));
+    columns.push("samples.state", samples.iter().map(|sample| sample.state as u64));
+    columns.push("samples.hits", samples.iter().map(|sample| u64::from(sample.hits)));
+    columns.push("samples.time", samples.iter().map(|sample| sample.time.0));
+}
