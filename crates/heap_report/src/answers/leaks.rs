@@ -10,7 +10,7 @@ use super::edges::{Holding, range};
 use super::sites::{SiteRow, SiteSums};
 use super::{Bits, HeapAnswers};
 use foldhash::{HashMap, HashSet};
-use stackglass_profile::heap_graph::{HeapGraph, NodeIndex, UNREAD_REGISTERS};
+use stackglass_profile::heap_graph::{HeapGraph, NodeIndex, UNREAD_MEMORY, UNREAD_REGISTERS};
 use stackglass_report::order;
 
 /// One node of each group of candidates that nothing else reaches.
@@ -72,11 +72,11 @@ impl Walk<'_, '_> {
     }
 }
 
-/// The number of threads whose registers were not read.
-fn unread_threads(graph: &HeapGraph) -> u64 {
+/// The number of nodes that stand for something that was not read.
+fn unread(graph: &HeapGraph, name: &str) -> u64 {
     let is_unread = |node: &usize| {
         let kind = graph.node_kinds.get(graph.kinds[*node] as usize).map(String::as_str);
-        kind == Some("synthetic") && graph.name(NodeIndex(*node as u32)) == UNREAD_REGISTERS
+        kind == Some("synthetic") && graph.name(NodeIndex(*node as u32)) == name
     };
     (0..graph.len()).filter(is_unread).count() as u64
 }
@@ -100,6 +100,8 @@ pub struct Leaks {
     pub weak_size: u64,
     /// Number of threads whose registers were not read. What only these hold is among the candidates.
     pub unread_threads: u64,
+    /// Number of mappings that were not read in whole. What only these hold is among the candidates.
+    pub unread_mappings: u64,
 }
 
 /// Owners of one type.
@@ -152,7 +154,8 @@ impl HeapAnswers<'_> {
             owners,
             shared_count: all.0.saturating_sub(count + 1),
             shared_size: all.1.saturating_sub(size),
-            unread_threads: unread_threads(self.graph),
+            unread_threads: unread(self.graph, UNREAD_REGISTERS),
+            unread_mappings: unread(self.graph, UNREAD_MEMORY),
             ..Leaks::default()
         };
         for node in 0..self.graph.len() {
