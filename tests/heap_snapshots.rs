@@ -209,14 +209,33 @@ fn blocks_are_no_leaks_while_the_allocator_joins_them() {
     }
 }
 
-/// What may be an address with a tag is in doubt. Memory holds its blocks also if it cannot be written any more.
+/// What may be an address is in doubt: one with a tag, an unaligned one, and the end of an array. Of the bytes in the buffer, some are
+/// aligned: they are pointers if nothing is known of them. Memory holds its blocks also if it cannot be written any more.
 #[test]
-fn tagged_addresses_and_read_only_memory_lead_to_blocks() {
-    let program = Ready::start(&[], &host("tagged", Language::C), &[]);
-    let (line, file) = program.take(&[]);
-    let unreachable = &shown(&file)["unreachable"];
-    let counts = [&unreachable["lost"]["count"], &unreachable["only_weak"]["count"]].map(Value::as_u64);
-    assert_eq!(counts, [Some(0), Some(100)], "{line} {unreachable}");
+fn disguised_addresses_and_read_only_memory_lead_to_blocks() {
+    for before in [&[][..], &RECORDED] {
+        let program = Ready::start(before, &host_with("tagged", Language::C, &["-g0"]), &[]);
+        let (line, file) = program.take(&[]);
+        let unreachable = &shown(&file)["unreachable"];
+        let counts = [&unreachable["lost"]["count"], &unreachable["only_weak"]["count"]].map(Value::as_u64);
+        let aligned = 100 / 8 + 1 + 100 / 8;
+        assert_eq!(counts, [Some(5), Some(5 * 100 + 1 - aligned)], "{line} {unreachable}");
+    }
+}
+
+/// Memory of all kinds holds blocks, also what a copy of the process lacks, and what nobody may read now. What another process may have
+/// written is in doubt.
+#[test]
+fn all_memory_that_the_program_has_written_holds_blocks() {
+    for before in [&[][..], &RECORDED] {
+        let program = Ready::start(before, &host("mapped", Language::C), &[]);
+        let (line, file) = program.take(&[]);
+        let unreachable = &shown(&file)["unreachable"];
+        let counts =
+            [&unreachable["lost"], &unreachable["only_weak"]].map(|sum| sum["count"].as_u64().unwrap());
+        assert_eq!(counts, [7, 10], "{line} {unreachable}");
+        assert_eq!(unreachable["unread_mappings"], 0, "{line} {unreachable}");
+    }
 }
 
 /// A thread that sleeps, and has no registers of its own: the frame that has saved the register is below.

@@ -1,5 +1,6 @@
-// Items whose only addresses have tags in their upper bits, as in interpreters that put numbers and pointers into one word; and items
-// whose addresses are in memory that has become read-only. Says `ready`.
+// Items whose only addresses are disguised, ITEMS of each kind: with tags in their upper bits, as in interpreters that put numbers and
+// pointers into one word; above a tag; in packed structs; in bytes; in a list whose links are bytes. An array of which only the end is known.
+// Items whose addresses are in memory that has become read-only, and LOST items that nothing holds. Says `ready`.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +8,23 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ITEMS = 100 };
+enum { ITEMS = 100, LOST = 5 };
 
-static uint64_t *boxed;
-static void **constants;
+struct __attribute__((packed)) entry {
+    char kind;
+    void *item;
+};
+struct node {
+    char text[41];
+    char next[8];
+};
+
+uint64_t *boxed, *shifted;
+void **constants;
+_Alignas(8) struct entry entries[ITEMS];
+char *buffer;
+_Alignas(8) char nodes[16];
+char *end;
 
 static __attribute__((noinline)) void fill(void) {
     boxed = malloc(ITEMS * sizeof *boxed);
@@ -20,6 +34,20 @@ static __attribute__((noinline)) void fill(void) {
         constants[i] = calloc(1, 300);
     }
     mprotect(constants, 4096, PROT_READ);
+    shifted = malloc(ITEMS * sizeof *shifted);
+    buffer = calloc(ITEMS, 11);
+    for (int i = 0; i < ITEMS; i++) {
+        shifted[i] = (uint64_t)(uintptr_t)calloc(1, 210) << 16 | 7;
+        entries[i].item = calloc(1, 220);
+        void *item = calloc(1, 230);
+        memcpy(buffer + i * 11, &item, sizeof item);
+        struct node *node = calloc(1, sizeof *node);
+        memcpy(node->next, nodes + 1, 8);
+        memcpy(nodes + 1, &node, 8);
+    }
+    // 896 bytes with the head: no byte of it is left. Another block follows.
+    end = (char *)calloc(1, 888) + 888;
+    for (int i = 0; i < LOST; i++) *(volatile char *)calloc(1, 240) = 1;
 }
 
 // What `fill` has left on the stack.

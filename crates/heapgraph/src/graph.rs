@@ -4,9 +4,11 @@
 //! 2. **Edges** of each root and block, by layout or by a scan of its words (`edges`).
 //! 3. **Reachability** (`reach`): which words of stacks hold blocks that nothing else holds, and which blocks nothing
 //!    reaches.
-//! 4. **Output**: nodes in order of address behind the roots, each with its edges (`emit`).
+//! 4. **Disguised addresses** (`disguised`) lead weakly to blocks that would be lost without them.
+//! 5. **Output**: nodes in order of address behind the roots, each with its edges (`emit`).
 
 mod counts;
+mod disguised;
 mod edges;
 mod emit;
 mod empty_values;
@@ -47,6 +49,7 @@ pub fn build<S: HeapGraphSink>(input: &Input<'_>, sink: &mut S) -> Result<Built,
     let mut edges = edges::find(input, &lookup);
     counts::apply(&mut edges, input);
     let unreached = reach::reach(&mut edges, input);
+    edges.disguised = disguised::find(&edges, input, &unreached.blocks);
     let totals = emit::emit(input, &edges, &unreached, sink)?;
     Ok(Built { totals, unreached: unreached.blocks })
 }

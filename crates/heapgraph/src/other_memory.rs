@@ -1,15 +1,26 @@
-//! Roots in memory that is mapped and belongs to no module, stack or heap: memory of other allocators, the loader, interpreters.
+//! Roots in memory that is mapped and belongs to no module, stack or heap: memory of other allocators, the loader, interpreters; pages
+//! of files that the program has written; shared memory.
 //!
 //! Freed and stale memory must not be a root. So the heaps of all allocators are left out, and memory below the stack pointers of
 //! threads. The C library keeps the stacks of ended threads for new ones: these are left out, too.
 
 use crate::blocks::Blocks;
 use crate::root::{Root, RootKind};
-use stackglass_process_view::core_image::{CoreImage, Mapping};
+use stackglass_process_view::core_image::{CoreImage, Mapping, WrittenPart};
 use stackglass_process_view::stacks::RED_ZONE;
+use stackglass_profile::heap_graph::UNREAD_MEMORY;
 use std::ops::Range;
 
-/// Private memory of no file, outside of heaps, blocks, and the `known` addresses of modules and threads.
+/// Other memory.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct OtherMemory {
+    /// What may have addresses. Mappings with memory that could not be read have a root without words, too.
+    pub roots: Vec<Root>,
+    /// Bytes that could not be read.
+    pub unread: u64,
+}
+
+/// Memory outside of heaps, blocks, and the `known` addresses of modules and threads, which the program may have written.
 ///
 /// `heaps` are those of the C library. Other mappings with blocks are taken for heaps as well, except those that hold only blocks
 /// with a mapping of their own: the kernel joins these with their neighbours.
@@ -18,20 +29,29 @@ pub fn other_memory(
     blocks: &Blocks,
     heaps: &[Range<u64>],
     known: &[Range<u64>],
-) -> Vec<Root> {
-    let mut roots = Vec::new();
+) -> OtherMemory {
+    let mut other = OtherMemory::default();
     for mapping in &image.mappings {
-        // Memory may have become read-only. `[vdso]` and its data are the kernel's.
-        let is_other = mapping.readable && !mapping.shared && mapping.inode == 0;
-        let is_special = ["[stack", "[heap]", "[v"].iter().any(|name| mapping.path.starts_with(name));
-        if !is_other || is_special {
-            continue;
-        }
         let Range { start, end } = mapping.range;
-        if is_foreign_heap(image, blocks, heaps, mapping) {
+        let is_known =
+            |ranges: &[Range<u64>]| ranges.iter().any(|range| range.start <= start && end <= range.end);
+        // `[vdso]` and its data are the kernel's. The program may have a part of `[heap]`, but not that of another allocator.
+        let is_special = ["[stack", "[v"].iter().any(|name| mapping.path.starts_with(name))
+            || mapping.path == "[heap]" && !heaps.iter().any(|heap| heap.start < end && start < heap.end);
+        let is_plain = mapping.inode == 0 && !mapping.shared;
+        if is_special || is_known(known) || is_plain && is_foreign_heap(image, blocks, heaps, mapping) {
             continue;
         }
-        let unused = unused_stacks(image, mapping);
+        let written = image.memory.written(mapping);
+        let owner = owner(mapping);
+        if written.unread > 0 {
+            other.roots.push(Root::new(RootKind::Other, owner, UNREAD_MEMORY, 0..0));
+            other.unread = other.unread.saturating_add(written.unread);
+        }
+        if written.parts.is_empty() {
+            continue;
+        }
+        let unused = if is_plain { unused_stacks(image, mapping) } else { Vec::new() };
         let mut taken: Vec<Range<u64>> = heaps
             .iter()
             .chain(known)
@@ -40,13 +60,32 @@ pub fn other_memory(
             .cloned()
             .collect();
         taken.sort_by_key(|range| range.start);
-        let mut rest = Vec::new();
-        subtract(start..end, &taken, &mut |range| add_between_blocks(blocks, range, &mut rest));
-        let owner = if mapping.path.is_empty() { "anonymous memory" } else { &mapping.path };
         let name = format!("mapping of {} KiB", (end - start) >> 10);
-        roots.extend(rest.into_iter().map(|range| Root::new(RootKind::Other, owner, &name, range)));
+        for WrittenPart { range, has_other_writers } in written.parts {
+            let mut rest = Vec::new();
+            // The C library's blocks of `[heap]` lie in its heaps.
+            subtract(range, &taken, &mut |range| match &*mapping.path {
+                "[heap]" => rest.push(range),
+                _ => add_between_blocks(blocks, range, &mut rest),
+            });
+            other.roots.extend(
+                rest.into_iter().map(|range| Root {
+                    has_other_writers,
+                    ..Root::new(RootKind::Other, owner, &name, range)
+                }),
+            );
+        }
     }
-    roots
+    other
+}
+
+/// What a mapping is called that has no name, or one of the kernel's own making.
+fn owner(mapping: &Mapping) -> &str {
+    match &*mapping.path {
+        "" => "anonymous memory",
+        "/dev/zero (deleted)" => "shared memory",
+        path => path,
+    }
 }
 
 /// Whether a mapping has blocks that do not come from the C library.
@@ -124,7 +163,7 @@ fn cached_structure(image: &CoreImage, mapping: &Mapping) -> Option<u64> {
 fn subtract(range: Range<u64>, taken: &[Range<u64>], each: &mut dyn FnMut(Range<u64>)) {
     let mut at = range.start;
     for other in taken {
-        if other.start > at {
+        if other.start > at && at < range.end {
             each(at..other.start.min(range.end));
         }
         at = at.max(other.end);

@@ -61,6 +61,8 @@ pub struct Root {
     pub may_be_filling: bool,
     /// Pointers into the middle of blocks count. Not so in data of the C library's allocator.
     pub interior: bool,
+    /// Other processes may have written the words. What only these lead to is in doubt.
+    pub has_other_writers: bool,
 }
 
 impl Root {
@@ -76,6 +78,7 @@ impl Root {
             registers: Vec::new(),
             may_be_filling: false,
             interior: true,
+            has_other_writers: false,
         }
     }
 }

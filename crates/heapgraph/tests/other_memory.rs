@@ -27,7 +27,7 @@ fn ranges(
 ) -> Vec<Range<u64>> {
     let image = image(mapped, threads, words);
     let heap = 0x90_0000..0x91_0000;
-    let roots = other_memory(&image, blocks, &[heap], &[]);
+    let roots = other_memory(&image, blocks, &[heap], &[]).roots;
     roots.into_iter().map(|root| root.range).collect()
 }
 

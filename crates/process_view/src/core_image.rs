@@ -2,6 +2,7 @@
 
 use stackglass_procfs::maps;
 pub use stackglass_procfs::maps::Mapping;
+use std::ops::Range;
 
 /// Reads memory.
 pub trait Memory: Sync {
@@ -14,6 +15,32 @@ pub trait Memory: Sync {
         let _ = address;
         pages.fill(true);
     }
+
+    /// Where a mapping may have addresses that the program has written. An implementation that does not know names private memory of
+    /// no file.
+    fn written(&self, mapping: &Mapping) -> Written {
+        let is_private = mapping.readable && !mapping.shared && mapping.inode == 0;
+        let whole = WrittenPart { range: mapping.range.clone(), has_other_writers: false };
+        Written { parts: if is_private { vec![whole] } else { Vec::new() }, unread: 0 }
+    }
+}
+
+/// Where a mapping may have addresses that the program has written.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Written {
+    /// Memory that can be read, by address.
+    pub parts: Vec<WrittenPart>,
+    /// Bytes that may hold such addresses and cannot be read.
+    pub unread: u64,
+}
+
+/// Memory that may have addresses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WrittenPart {
+    /// Where it lies.
+    pub range: Range<u64>,
+    /// Other processes may have written it: their addresses look like those of this one.
+    pub has_other_writers: bool,
 }
 
 /// General registers of a thread, as the kernel's `struct user_regs_struct` orders them.

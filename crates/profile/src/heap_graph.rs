@@ -13,6 +13,10 @@ pub const UNREACHABLE: &str = "(unreachable blocks)";
 /// read: the thread was left alone in a system call.
 pub const UNREAD_REGISTERS: &str = "(registers that were not read)";
 
+/// Name of the node of a mapping, below the node of its file, if there are leak candidates and the mapping may have addresses that
+/// could not be read.
+pub const UNREAD_MEMORY: &str = "(memory that was not read)";
+
 mod allocated;
 
 pub use allocated::{AllocatingFunction, AllocationStack, AllocationStacks};

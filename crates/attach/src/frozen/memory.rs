@@ -3,7 +3,7 @@
 //! Never process_vm_readv for a copy: it pins the pages that it reads, and the kernel gives the copy a page of its own
 //! for each pinned one.
 
-use super::memory_files::MemoryFiles;
+use super::memory_files::{MemoryFiles, Page};
 use super::working_set::{OtherPages, PagesOfMoment};
 use std::io;
 use std::sync::Arc;
@@ -17,8 +17,11 @@ pub struct ProcessMemory {
 }
 
 impl ProcessMemory {
-    /// Opens the memory of the process with the thread `tid`.
-    pub(super) fn open(tid: u32) -> io::Result<ProcessMemory> {
+    /// Opens the memory of the process with the thread `tid`, which may run.
+    ///
+    /// # Errors
+    /// If this user may not trace the process.
+    pub fn open(tid: u32) -> io::Result<ProcessMemory> {
         Ok(ProcessMemory { files: MemoryFiles::open(tid)?, moment: None })
     }
 
@@ -76,6 +79,11 @@ impl ProcessMemory {
     /// does not say.
     pub fn resident(&self, address: u64, pages: &mut [bool]) {
         self.files.resident(address, pages);
+    }
+
+    /// What the kernel says of each page of 4 KiB from `address` on.
+    pub fn pages(&self, address: u64, pages: &mut [Page]) {
+        self.files.pages(address, pages);
     }
 
     /// Writes bytes that must all be mapped.

@@ -6,9 +6,39 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 const PAGE: u64 = 4096;
-/// Bytes of an entry of `pagemap` (proc_pid_pagemap(5)), and the bits 62 and 63 in its last byte.
+/// Bytes of an entry of `pagemap` (proc_pid_pagemap(5)), and its bits: the page is in memory, swapped out, of a file or of shared
+/// memory, mapped once only.
 const ENTRY: usize = 8;
-const PRESENT_OR_SWAPPED: u8 = 0xc0;
+const PRESENT: u64 = 1 << 63;
+const SWAPPED: u64 = 1 << 62;
+const OF_FILE: u64 = 1 << 61;
+const EXCLUSIVE: u64 = 1 << 56;
+
+/// A page of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Page {
+    /// The process has none here, or has not used it.
+    Absent,
+    /// It is the process's own: written, or zeros.
+    Own,
+    /// It belongs to a file or to shared memory.
+    OfFile {
+        /// No other process has it now.
+        is_exclusive: bool,
+    },
+    /// The kernel does not say.
+    Unknown,
+}
+
+impl Page {
+    fn from_entry(entry: u64) -> Page {
+        match entry {
+            _ if entry & (PRESENT | SWAPPED) == 0 => Page::Absent,
+            _ if entry & OF_FILE == 0 => Page::Own,
+            _ => Page::OfFile { is_exclusive: entry & EXCLUSIVE != 0 },
+        }
+    }
+}
 
 /// The files of the memory of a process. Clones share them.
 #[derive(Clone, Debug)]
@@ -73,16 +103,23 @@ impl MemoryFiles {
         done
     }
 
-    /// For each page of 4 KiB from `address` on, whether it was ever written: is present or swapped out. `true` where the kernel
-    /// does not say.
-    pub(super) fn resident(&self, address: u64, pages: &mut [bool]) {
-        pages.fill(true);
+    /// What the kernel says of each page of 4 KiB from `address` on.
+    pub(super) fn pages(&self, address: u64, pages: &mut [Page]) {
+        pages.fill(Page::Unknown);
         let Some(file) = self.files().pages else { return };
         let mut entries = vec![0; pages.len() * ENTRY];
         let read = file.read_at(&mut entries, address / PAGE * ENTRY as u64).unwrap_or(0);
-        for (page, entry) in pages.iter_mut().zip(entries[..read].chunks_exact(ENTRY)) {
-            *page = entry[ENTRY - 1] & PRESENT_OR_SWAPPED != 0;
+        for (page, entry) in pages.iter_mut().zip(entries[..read].as_chunks::<ENTRY>().0) {
+            *page = Page::from_entry(u64::from_le_bytes(*entry));
         }
+    }
+
+    /// For each page of 4 KiB from `address` on, whether it was ever written: is present or swapped out. `true` where the kernel
+    /// does not say.
+    pub(super) fn resident(&self, address: u64, resident: &mut [bool]) {
+        let mut pages = vec![Page::Unknown; resident.len()];
+        self.pages(address, &mut pages);
+        resident.iter_mut().zip(pages).for_each(|(resident, page)| *resident = page != Page::Absent);
     }
 
     /// Writes bytes that must all be mapped.

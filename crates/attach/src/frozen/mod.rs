@@ -40,6 +40,7 @@ mod working_set;
 
 pub use error::FreezeError;
 pub use memory::ProcessMemory;
+pub use memory_files::Page;
 pub use own_copies::is_own_copy;
 pub(crate) use request::is_wanted as copy_is_wanted;
 pub use stackglass_procfs::maps::Mapping;

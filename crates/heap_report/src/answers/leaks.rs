@@ -10,7 +10,7 @@ use super::edges::{Holding, range};
 use super::sites::{SiteRow, SiteSums};
 use super::{Bits, HeapAnswers};
 use foldhash::{HashMap, HashSet};
-use stackglass_profile::heap_graph::{HeapGraph, NodeIndex, UNREAD_REGISTERS};
+use stackglass_profile::heap_graph::{HeapGraph, NodeIndex, UNREAD_MEMORY, UNREAD_REGISTERS};
 use stackglass_report::order;
 
 /// One node of each group of candidates that nothing else reaches.
@@ -91,6 +91,8 @@ pub struct Leaks {
     pub weak_size: u64,
     /// Number of threads whose registers were not read. What only these hold is among the candidates.
     pub unread_threads: u64,
+    /// Number of mappings that were not read in whole. What only these hold is among the candidates.
+    pub unread_mappings: u64,
 }
 
 /// Owners of one type.
@@ -113,11 +115,10 @@ pub struct OwnerRow {
 }
 
 impl HeapAnswers<'_> {
-    /// The number of threads whose registers were not read.
-    fn unread_threads(&self) -> u64 {
+    /// The number of roots that stand for something that was not read.
+    fn unread(&self, name: &str) -> u64 {
         let is_unread = |node: &usize| {
-            self.type_names.is_root(self.graph, *node)
-                && self.graph.name(NodeIndex(*node as u32)) == UNREAD_REGISTERS
+            self.type_names.is_root(self.graph, *node) && self.graph.name(NodeIndex(*node as u32)) == name
         };
         (0..self.graph.len()).filter(is_unread).count() as u64
     }
@@ -152,7 +153,8 @@ impl HeapAnswers<'_> {
             owners,
             shared_count: all.0.saturating_sub(count + 1),
             shared_size: all.1.saturating_sub(size),
-            unread_threads: self.unread_threads(),
+            unread_threads: self.unread(UNREAD_REGISTERS),
+            unread_mappings: self.unread(UNREAD_MEMORY),
             ..Leaks::default()
         };
         for node in 0..self.graph.len() {

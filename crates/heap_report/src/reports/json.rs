@@ -42,6 +42,7 @@ pub fn write_show_json(answers: &HeapAnswers<'_>, out: &mut dyn Write) -> io::Re
             lost: Sum { count: leaks.lost_count, self_size: leaks.lost_size },
             only_weak: Sum { count: leaks.weak_count, self_size: leaks.weak_size },
             unread_threads: leaks.unread_threads,
+            unread_mappings: leaks.unread_mappings,
             types: each(&types.unreachable, Type::from_row),
             owners: each(&leaks.owners, Owner::from_row),
         },
@@ -72,6 +73,7 @@ struct Candidates<'a> {
     lost: Sum,
     only_weak: Sum,
     unread_threads: u64,
+    unread_mappings: u64,
     types: Each<'a, TypeRow, Type<'a>>,
     owners: Each<'a, OwnerRow, Owner<'a>>,
 }

@@ -33,6 +33,12 @@ pub(super) fn write(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Wr
              `heap take --interrupt-calls` reads them"
         ));
     }
+    if leaks.lost_count + leaks.weak_count > 0 && leaks.unread_mappings > 0 {
+        let mappings = counted(leaks.unread_mappings, "mapping", "mappings");
+        remarks.push(format!(
+            "{mappings} with memory that could not be read: what only they hold is among the leak candidates"
+        ));
+    }
     let all = total(&types.alive).self_size;
     let unknown: u64 =
         types.alive.iter().filter(|row| is_unknown_type(&row.name)).map(|row| row.self_size).sum();

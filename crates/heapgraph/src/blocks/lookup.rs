@@ -7,6 +7,9 @@ use super::{BlockIndex, Blocks};
 
 /// Areas end at gaps of this many bytes.
 const GAP: u64 = 1 << 20;
+/// An address at most so many bytes behind the end of a block may be that of its end: the size may be less than what the allocator
+/// gave.
+const NEAR: u64 = 24;
 /// Smallest step: 256 bytes.
 const SMALLEST_SHIFT: u32 = 8;
 
@@ -69,19 +72,34 @@ impl Lookup {
     /// The block that holds an address; a block of no bytes holds its first.
     #[inline]
     pub fn find(&self, blocks: &Blocks, address: u64) -> Option<Found> {
+        self.find_near(blocks, address).filter(|found| found.is_inside(blocks))
+    }
+
+    /// The block that holds an address, or else the one that ends there or a few bytes before: no other block begins in between.
+    #[inline]
+    pub fn find_near(&self, blocks: &Blocks, address: u64) -> Option<Found> {
         let behind = self.areas.partition_point(|area| area.start <= address);
         let area = &self.areas[behind.checked_sub(1)?];
-        if address >= area.end {
+        if address > area.end + NEAR {
             return None;
         }
-        let mut index =
-            self.steps[area.first_step + ((address - area.start) >> area.shift) as usize] as usize;
+        let steps = area.first_step + ((address.min(area.end) - area.start) >> area.shift) as usize;
+        let mut index = self.steps[steps] as usize;
         while blocks.addresses.get(index).is_some_and(|start| *start <= address) {
             index += 1;
         }
         let index = index.checked_sub(1)?;
-        let offset = address.checked_sub(blocks.addresses[index])?;
-        (offset < blocks.size(index).max(1)).then_some(Found { block: BlockIndex(index as u32), offset })
+        let found =
+            Found { block: BlockIndex(index as u32), offset: address.checked_sub(blocks.addresses[index])? };
+        (found.offset <= blocks.size(index).saturating_add(NEAR)).then_some(found)
+    }
+}
+
+impl Found {
+    /// Whether the address is that of a byte of the block, or of a block of no bytes.
+    #[inline]
+    pub fn is_inside(&self, blocks: &Blocks) -> bool {
+        self.offset < blocks.size(self.block.0 as usize).max(1)
     }
 }
 
@@ -120,6 +138,9 @@ mod tests {
                 if let (Some(found), Some(index)) = (found, expected) {
                     prop_assert_eq!(found.offset, address - blocks.addresses[index]);
                 }
+                let last = (0..blocks.len()).rev().find(|index| blocks.addresses[*index] <= address);
+                let near = last.filter(|index| address - blocks.addresses[*index] <= blocks.size(*index) + NEAR);
+                prop_assert_eq!(lookup.find_near(&blocks, address).map(|found| found.block.0 as usize), near);
             }
         }
     }

@@ -5,6 +5,7 @@
 //! hold nothing. Memory of unknown type is scanned: each aligned word that is an address in a block is an edge. Such words may be
 //! left over: `counts` finds those that hold nothing.
 
+use super::disguised::Disguised;
 use super::empty_values::EmptyValues;
 use super::input::Input;
 use super::names::Names;
@@ -34,6 +35,8 @@ pub(super) struct Edges {
     pub kinds: Vec<u8>,
     /// Number in `names`, or the index of an element.
     pub labels: Vec<u32>,
+    /// Weak edges that were found last, by the root or block where they begin.
+    pub disguised: HashMap<usize, Vec<Disguised>>,
     /// Texts.
     pub names: Names,
     /// What owners say of their blocks.
@@ -61,6 +64,11 @@ impl Edges {
     /// The edges of a root or block, as a range of numbers.
     pub fn of(&self, place: usize) -> Range<usize> {
         self.first[place] as usize..self.first[place + 1] as usize
+    }
+
+    /// Whether edges begin at a root or block.
+    pub fn has_any(&self, place: usize) -> bool {
+        !self.of(place).is_empty() || self.disguised.contains_key(&place)
     }
 
     /// The edges of all blocks, which lie behind those of so many roots.
@@ -95,6 +103,7 @@ pub(super) fn find(input: &Input<'_>, lookup: &Lookup) -> Edges {
         seen: Seen::new(input.blocks.len()),
         own: None,
         interior: true,
+        has_other_writers: false,
         doubts: Vec::new(),
         edges: Edges { owned, ..Edges::default() },
         label: String::new(),
@@ -102,9 +111,11 @@ pub(super) fn find(input: &Input<'_>, lookup: &Lookup) -> Edges {
     for root in input.roots {
         search.begin();
         search.interior = root.interior;
+        search.has_other_writers = root.has_other_writers;
         search.root(root, &mut references, &mut near);
     }
     search.interior = true;
+    search.has_other_writers = false;
     for index in 0..input.blocks.len() {
         search.begin();
         search.block(index, &mut references, &mut window);
@@ -135,6 +146,30 @@ impl Seen {
     }
 }
 
+/// Where an address lies.
+enum Place {
+    /// In a block.
+    In(Found),
+    /// Behind the end of a block: this may be the end of an array, or the head of the next block, left over from the allocator.
+    Behind(BlockIndex),
+    /// In no block.
+    Elsewhere,
+}
+
+/// A word that may lead to a block.
+struct Doubt {
+    block: BlockIndex,
+    kind: EdgeKind,
+    /// The name of a field, or the number of the word.
+    label: u32,
+}
+
+impl Doubt {
+    fn word(block: BlockIndex, number: u64) -> Doubt {
+        Doubt { block, kind: EdgeKind::Element, label: clamped(number) }
+    }
+}
+
 struct Search<'a> {
     input: &'a Input<'a>,
     lookup: &'a Lookup,
@@ -145,9 +180,10 @@ struct Search<'a> {
     own: Option<BlockIndex>,
     /// Pointers into the middle of blocks count.
     interior: bool,
-    /// Blocks to which words of the current root or block may lead, and the numbers of these words. What is known to be a pointer counts
-    /// first.
-    doubts: Vec<(BlockIndex, u64)>,
+    /// Other processes may have written the words of the current root.
+    has_other_writers: bool,
+    /// Words of the current root or block that may lead to blocks. What is known to be a pointer counts first.
+    doubts: Vec<Doubt>,
     edges: Edges,
     label: String,
 }
@@ -156,7 +192,25 @@ impl Search<'_> {
     /// The block that holds an address, or the value at it.
     #[inline]
     fn find(&self, address: u64) -> Option<Found> {
-        self.lookup.find(self.input.blocks, address).or_else(|| self.empty.find(self.input, address))
+        match self.place(address) {
+            Place::In(found) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// Where an address lies.
+    #[inline]
+    fn place(&self, address: u64) -> Place {
+        let near = self.lookup.find_near(self.input.blocks, address);
+        if let Some(found) = near.filter(|found| found.is_inside(self.input.blocks)) {
+            return Place::In(found);
+        }
+        match (self.empty.find(self.input, address), near) {
+            (Some(found), _) => Place::In(found),
+            // The C library's data has addresses of the heads of blocks.
+            (None, Some(found)) if self.interior => Place::Behind(found.block),
+            _ => Place::Elsewhere,
+        }
     }
 
     fn begin(&mut self) {
@@ -309,7 +363,14 @@ impl Search<'_> {
     /// Adds the edge of a pointer in a value of a known type.
     fn follow(&mut self, reference: Reference<'_>) {
         let Input { blocks, layouts, .. } = self.input;
-        let Some(found) = self.find(reference.target) else { return };
+        let found = match self.place(reference.target) {
+            Place::In(found) => found,
+            Place::Behind(block) if reference.hold == Hold::Refers => {
+                let (kind, label) = self.name(&reference);
+                return self.doubts.push(Doubt { block, kind, label });
+            }
+            _ => return,
+        };
         if found.offset != 0 && !self.interior {
             return;
         }
@@ -327,15 +388,20 @@ impl Search<'_> {
             Hold::Owns | Hold::Weak => WEAK,
             Hold::Refers => 0,
         };
-        let (kind, label) = match reference.name {
-            EdgeName::Field(name) => (EdgeKind::Property, self.edges.names.intern(name)),
-            EdgeName::Index(index) if reference.within.is_empty() => (EdgeKind::Element, clamped(index)),
-            EdgeName::Index(index) => (EdgeKind::Property, self.label_of(index, reference.within)),
-        };
+        let (kind, label) = self.name(&reference);
         self.seen.insert(found.block);
         self.edges.push_marked(found.block, kind as u8 | mark, label);
         if reference.text && self.input.with_texts && found.offset == 0 {
             self.note_text(reference, index);
+        }
+    }
+
+    /// The name of a pointer's edge.
+    fn name(&mut self, reference: &Reference<'_>) -> (EdgeKind, u32) {
+        match reference.name {
+            EdgeName::Field(name) => (EdgeKind::Property, self.edges.names.intern(name)),
+            EdgeName::Index(index) if reference.within.is_empty() => (EdgeKind::Element, clamped(index)),
+            EdgeName::Index(index) => (EdgeKind::Property, self.label_of(index, reference.within)),
         }
     }
 
@@ -396,11 +462,20 @@ impl Search<'_> {
             if !known.is_empty() && is_known(number) {
                 continue;
             }
-            let Some(found) = self.find(word) else {
-                self.tagged_word(word, first + number as u64);
-                continue;
+            let found = match self.place(word) {
+                Place::In(found) => found,
+                Place::Behind(block) => {
+                    self.doubts.push(Doubt::word(block, first + number as u64));
+                    continue;
+                }
+                Place::Elsewhere => {
+                    self.tagged_word(word, first + number as u64);
+                    continue;
+                }
             };
-            if (self.interior || found.offset == 0) && self.seen.insert(found.block) {
+            if self.has_other_writers {
+                self.doubts.push(Doubt::word(found.block, first + number as u64));
+            } else if (self.interior || found.offset == 0) && self.seen.insert(found.block) {
                 let mark = if self.own.is_some() { UNKNOWN } else { 0 };
                 let label = clamped(first + number as u64);
                 self.edges.push_marked(found.block, EdgeKind::Element as u8 | mark, label);
@@ -419,7 +494,7 @@ impl Search<'_> {
                 continue;
             };
             if found.offset < TAGS {
-                self.doubts.push((found.block, first + number as u64));
+                self.doubts.push(Doubt::word(found.block, first + number as u64));
             }
         }
     }
@@ -430,14 +505,15 @@ impl Search<'_> {
             return;
         }
         let found = self.find(word & ((1 << USER_BITS) - 1));
-        self.doubts.extend(found.filter(|found| found.offset < TAGS).map(|found| (found.block, number)));
+        let found = found.filter(|found| found.offset < TAGS);
+        self.doubts.extend(found.map(|found| Doubt::word(found.block, number)));
     }
 
     /// Adds weak edges for the words in doubt of the current root or block, unless it holds these blocks by other words.
     fn end_doubts(&mut self) {
-        for (block, number) in std::mem::take(&mut self.doubts) {
+        for Doubt { block, kind, label } in std::mem::take(&mut self.doubts) {
             if self.seen.insert(block) {
-                self.edges.push(block, EdgeKind::Element, clamped(number), true);
+                self.edges.push(block, kind, label, true);
             }
         }
     }

@@ -6,7 +6,7 @@ use super::reach::Unreached;
 use crate::references;
 use crate::root::RootKind;
 use stackglass_profile::heap_graph::{
-    EdgeKind, HeapGraphSink, NameId, NodeIndex, NodeKind, UNREACHABLE, UNREAD_REGISTERS,
+    EdgeKind, HeapGraphSink, NameId, NodeIndex, NodeKind, UNREACHABLE, UNREAD_MEMORY, UNREAD_REGISTERS,
 };
 
 /// Sums of a graph.
@@ -151,6 +151,12 @@ impl<S: HeapGraphSink> Out<'_, S> {
             let count = if is_weak { &mut self.totals.weak_edges } else { &mut self.totals.edges };
             *count += 1;
         }
+        for disguised in self.edges.disguised.get(&place).map_or(&[][..], Vec::as_slice) {
+            let name = self.sink.name(&format!("byte {}", disguised.at.min(MOST_NAMED.into())));
+            let to = NodeIndex(self.blocks_from + disguised.to.0);
+            self.sink.edge(from, to, EdgeKind::Weak, name.0)?;
+            self.totals.weak_edges += 1;
+        }
         Ok(())
     }
 
@@ -177,8 +183,9 @@ fn upper_nodes(input: &Input<'_>, edges: &Edges, unreached: &Unreached) -> Vec<U
         let group = add(&mut nodes, 0, kind.node_name().to_owned());
         let mut owner: Option<(&str, usize)> = None;
         for (place, root) in input.roots.iter().enumerate() {
-            let tells_doubt = root.name == UNREAD_REGISTERS && !unreached.blocks.is_empty();
-            if root.kind != kind || edges.of(place).is_empty() && !tells_doubt {
+            let is_unread = root.name == UNREAD_REGISTERS || root.name == UNREAD_MEMORY;
+            let tells_doubt = is_unread && !unreached.blocks.is_empty();
+            if root.kind != kind || !edges.has_any(place) && !tells_doubt {
                 continue;
             }
             let row = match owner {

@@ -4,11 +4,10 @@
 //! It is read in the process itself, which runs on meanwhile: what it holds is that of a later moment. Without it, the blocks
 //! that only it holds would count as leaked.
 
+use stackglass_attach::frozen::ProcessMemory;
 use stackglass_procfs::maps::{self, Mapping};
 use stackglass_procfs::{process, smaps};
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 /// The flag of mappings that a forked child does not get.
 const EXCLUDED: &str = "dc";
@@ -16,11 +15,12 @@ const EXCLUDED: &str = "dc";
 /// Memory that a copy lacks.
 #[derive(Debug, Default)]
 pub(super) struct NotCopied {
-    /// Private memory that can be read and written, by address. The copy does not list it.
+    /// Private memory that the program excludes, by address. The copy does not list it.
     pub excluded: Vec<Mapping>,
     /// All of it, by address.
     all: Vec<Mapping>,
-    memory: Option<File>,
+    /// That of the process.
+    memory: Option<ProcessMemory>,
 }
 
 impl NotCopied {
@@ -31,11 +31,8 @@ impl NotCopied {
         let excluded = excluded(living, copied);
         let mut all = given_back;
         all.extend_from_slice(&excluded);
-        if all.is_empty() {
-            return NotCopied::default();
-        }
         all.sort_by_key(|mapping| mapping.range.start);
-        match File::open(format!("/proc/{living}/mem")) {
+        match ProcessMemory::open(living) {
             Ok(memory) => NotCopied { excluded, all, memory: Some(memory) },
             Err(_) => NotCopied::default(),
         }
@@ -48,7 +45,12 @@ impl NotCopied {
 
     /// Copies as many bytes from `address` on as can be read at once, and returns how many.
     pub fn read(&self, address: u64, into: &mut [u8]) -> usize {
-        self.memory.as_ref().and_then(|memory| memory.read_at(into, address).ok()).unwrap_or(0)
+        self.memory.as_ref().map_or(0, |memory| memory.read(address, into))
+    }
+
+    /// The memory of the process, if there is a copy and the process may be read.
+    pub fn memory(&self) -> Option<&ProcessMemory> {
+        self.memory.as_ref()
     }
 }
 
@@ -57,7 +59,7 @@ fn excluded(living: u32, copied: &[Mapping]) -> Vec<Mapping> {
     let Ok(now) = maps::read(living) else { return Vec::new() };
     let mut mappings: Vec<Mapping> = now
         .into_iter()
-        .filter(|mapping| mapping.readable && mapping.writable && !mapping.shared && mapping.inode == 0)
+        .filter(|mapping| !mapping.shared)
         .filter(|mapping| is_missing(copied, &mapping.range))
         .collect();
     if !mappings.is_empty() {

@@ -6,22 +6,24 @@ use super::recorded::{self, Recorded, Table};
 use super::{interpreters, memory};
 use stackglass_heapgraph::blocks::{BlockIndex, Blocks, SiteId, glibc};
 use stackglass_heapgraph::graph::{self, Built, Input, Root, Site, Totals};
+use stackglass_heapgraph::other_memory::{self, OtherMemory};
+use stackglass_heapgraph::roots;
 use stackglass_heapgraph::typing::{self, Evidence};
-use stackglass_heapgraph::{other_memory, roots};
 use stackglass_layouts::{BlockType, Layouts, Wanted, allocated_blocks};
 use stackglass_process_view::core_image::CoreImage;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::stacks::StackFrame;
 use stackglass_process_view::{ProcessView, Threads};
 use stackglass_profile::heap_graph::{
-    AllocatingFunction, AllocationStack, AllocationStacks, HeapGraphSink, NodeKind, UNREAD_REGISTERS,
+    AllocatingFunction, AllocationStack, AllocationStacks, HeapGraphSink, NodeKind, UNREAD_MEMORY,
+    UNREAD_REGISTERS,
 };
 use stackglass_profile::symbols::is_known_type;
 use stackglass_profile::{
     Location, LocationId, Module, ModuleIndex, PortableStack, ReachedBlocks, Recording, SizeClass, StackId,
     UNKNOWN_TYPE,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 /// The functions of a stack that allocated blocks: the place that names them, then its callers. There is at least one.
@@ -84,7 +86,9 @@ where
     let recorded = portable.map(|stacks| (stacks, blocks.sites.clone()));
     remarks.extend(interpreters::remark(image.pid, &modules));
     let of_recorder = table.as_ref().map_or_else(Vec::new, |table| table.table.memory(image));
-    all.extend(other_memory(image, &modules, &blocks, &all, of_recorder));
+    let OtherMemory { roots: others, unread: unread_memory } =
+        other_memory(image, &modules, &blocks, &all, of_recorder);
+    all.extend(others);
     let biases: Vec<u64> = modules.iter().map(LoadedModule::bias).collect();
     let known = if table.is_some() { &sites[..] } else { &[] };
     let evidence =
@@ -121,6 +125,7 @@ where
     let Built { totals, unreached } = graph::build(&input, sink)?;
     let unread = all.iter().filter(|root| root.name == UNREAD_REGISTERS).count() as u64;
     remarks.extend(unread_registers(unread, totals.unreached_blocks));
+    remarks.extend(unread_mappings(&all, unread_memory, totals.unreached_blocks));
     let reached = recorded
         .map(|(stacks, sites)| reached_blocks(&blocks, &sites, &stacks, &unreached))
         .unwrap_or_default();
@@ -136,6 +141,19 @@ fn unread_registers(threads: u64, unreached_blocks: u64) -> Option<String> {
         _ => format!("{threads} threads were left alone in system calls: their registers were not read"),
     };
     Some(format!("{told}, and what only they hold counts as leaked; --interrupt-calls reads them"))
+}
+
+/// What it means for leak candidates that so many bytes were not read.
+fn unread_mappings(roots: &[Root], bytes: u64, unreached_blocks: u64) -> Option<String> {
+    if bytes == 0 || unreached_blocks == 0 {
+        return None;
+    }
+    let of_memory = roots.iter().filter(|root| root.name == UNREAD_MEMORY);
+    let owners: BTreeSet<&str> = of_memory.map(|root| &*root.owner).collect();
+    let first = owners.first()?;
+    let others = if owners.len() > 1 { format!(" and {} others", owners.len() - 1) } else { String::new() };
+    let size = bytes.div_ceil(1 << 10);
+    Some(format!("{size} KiB of {first}{others} could not be read, and what only they hold counts as leaked"))
 }
 
 /// Which blocks of each stack and size class something holds. Site 0 is unknown.
@@ -345,8 +363,9 @@ fn other_memory(
     blocks: &Blocks,
     known: &[Root],
     of_recorder: Vec<Range<u64>>,
-) -> Vec<Root> {
+) -> OtherMemory {
     let mut ranges = of_recorder;
+    ranges.extend(recorded::shared_memory(image));
     ranges.extend(modules.iter().flat_map(|module| module.data.iter().cloned()));
     let threads = known.iter().filter(|root| root.kind != graph::RootKind::Static);
     ranges.extend(threads.map(|root| root.range.clone()).filter(|range| !range.is_empty()));

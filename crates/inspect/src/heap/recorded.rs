@@ -114,6 +114,16 @@ fn shared_tables(image: &CoreImage) -> Option<(&Mapping, Session)> {
     Some((tables, session))
 }
 
+/// Memory that a process shares with its launcher: all files in the folder of the session.
+pub(super) fn shared_memory(image: &CoreImage) -> Vec<Range<u64>> {
+    let folder = |mapping: &Mapping| Path::new(&mapping.path).parent().map(Path::to_owned);
+    let shared = || image.mappings.iter().filter(|mapping| mapping.shared);
+    let session = shared().find(|mapping| name_of(mapping) == SESSION_FILE).and_then(folder);
+    let Some(session) = session else { return Vec::new() };
+    let is_of_session = |mapping: &&Mapping| folder(mapping).as_ref() == Some(&session);
+    shared().filter(is_of_session).map(|mapping| mapping.range.clone()).collect()
+}
+
 fn name_of(mapping: &Mapping) -> &str {
     mapping.path.rsplit('/').next().unwrap_or_default()
 }

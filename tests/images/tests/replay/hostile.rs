@@ -134,7 +134,7 @@ fn read_heap(known: &Known, opened: &Opened, image: &CoreImage) {
     }
     let mut ranges: Vec<Range<u64>> = modules.iter().flat_map(|module| module.data.clone()).collect();
     ranges.extend(all.iter().map(|root| root.range.clone()).filter(|range| !range.is_empty()));
-    all.extend(other_memory(image, &blocks, &glibc::heaps(image), &ranges));
+    all.extend(other_memory(image, &blocks, &glibc::heaps(image), &ranges).roots);
     let biases: Vec<u64> = modules.iter().map(LoadedModule::bias).collect();
     let evidence = Evidence { image, blocks: &blocks, sites: &[], layouts, biases: &biases, roots: &all };
     let typing = infer(evidence);

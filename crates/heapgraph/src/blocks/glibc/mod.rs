@@ -89,11 +89,29 @@ pub fn live_blocks(image: &CoreImage) -> Result<GlibcHeap, NoGlibcHeap> {
     Ok(GlibcHeap { blocks, report })
 }
 
-/// The memory of all heaps of glibc's malloc, sorted, without blocks that have a mapping of their own. Empty if there are none.
+/// The memory of all heaps of glibc's malloc, sorted, without blocks that have a mapping of their own, and without what the program got by
+/// `sbrk` itself. Empty if there are none.
 pub fn heaps(image: &CoreImage) -> Vec<Range<u64>> {
     let mut words = Words::new(image);
     let mains = arenas::main_arenas(&mut words);
-    Memory::from_arenas(&mut words, &mains, &mut Report::default()).known
+    let memory = Memory::from_arenas(&mut words, &mains, &mut Report::default());
+    let mut foreign = Vec::new();
+    let mut walk = Walk::new(&mut words, &[]);
+    for region in memory.regions.iter().filter(|region| !region.of_thread_arena) {
+        walk.walk(region);
+        foreign.append(&mut walk.outcome.foreign);
+    }
+    let mut heaps = Vec::new();
+    for heap in memory.known {
+        let mut start = heap.start;
+        for part in foreign.iter().filter(|part| heap.contains(&part.start)) {
+            heaps.push(start..part.start);
+            start = part.end;
+        }
+        heaps.push(start..heap.end);
+    }
+    heaps.retain(|heap| heap.start < heap.end);
+    heaps
 }
 
 /// A part of memory with blocks.

@@ -15,6 +15,8 @@ const WINDOW: usize = 1 << 20;
 const CONVINCING: u64 = 24;
 /// Most addresses at which the walk tries to go on, in one core image: 1 GiB of memory.
 const MOST_TRIES: u64 = 1 << 26;
+/// Bytes of the two chunks that mark the end of a piece.
+const FENCES: u64 = 32;
 /// Gaps of which the addresses are kept.
 const KEPT_GAPS: usize = 16;
 
@@ -42,6 +44,8 @@ pub(super) struct Outcome {
     pub gap_bytes: u64,
     /// Pieces of the main heap behind memory of others.
     pub pieces: u64,
+    /// This memory of others, and that behind the top chunk.
+    pub foreign: Vec<std::ops::Range<u64>>,
     /// Chunks that a thread was about to change.
     pub changing: u64,
     /// Free chunks by caches and fast bins that the walk did not meet.
@@ -136,12 +140,16 @@ impl<'image, 'words> Walk<'image, 'words> {
             };
             if is_fence {
                 self.outcome.pieces += 1;
+                self.outcome.foreign.push(chunk + FENCES..next);
             } else if self.is_split(before, chunk, next, next_head) {
                 self.outcome.changing += 1;
             } else {
                 self.add_gap(chunk..next);
             }
             (before, chunk, head) = (next, next, next_head);
+        }
+        if let Some(end) = chunk.checked_add(head & !FLAGS).filter(|end| *end < region.end) {
+            self.outcome.foreign.push(end..region.end);
         }
     }
 
