@@ -59,8 +59,10 @@ pub fn find(image: &CoreImage, executable: &str) -> Vec<LoadedModule> {
     let mut index = 0;
     while index < image.mappings.len() && found.len() < MOST {
         let first = &image.mappings[index];
-        // The kernel's library is in no file.
-        let is_start = (first.inode != 0 && first.offset == 0 || first.path == VDSO) && first.readable;
+        // The kernel's library is in no file. Shared memory is no module, nor is a device; to read it may add pages to the process.
+        let is_start = (first.inode != 0 && first.offset == 0 || first.path == VDSO)
+            && first.readable
+            && !(first.shared && first.writable);
         let read = |at, into: &mut [u8]| image.memory.read(at, into);
         let module = if is_start { Module::from_image(first.range.start, read) } else { None };
         index += 1;

@@ -86,18 +86,36 @@ fn scan(
             let from = (address - kept) - range.start;
             lost.each_unaligned(edges, &between, from, add);
         }
-        lost.each_unaligned(edges, bytes, address - range.start, add);
-        for (number, word) in words(bytes).enumerate() {
-            let at = address - range.start + (number * WORD) as u64;
-            lost.note(edges, word >> TAG_BITS, MOST_OFFSET, at, add);
-            if at < text {
-                lost.note(edges, word, u64::MAX, at, add);
-            }
-        }
-        between.clear();
-        between.extend(&bytes[bytes.len().saturating_sub(WORD - 1)..]);
+        let from = address - range.start;
+        lost.each_unaligned(edges, bytes, from, add);
+        let (upper, most) = lost.upper;
+        each_group(bytes, upper, most, 32 + TAG_BITS, &mut |number, word| {
+            lost.note(edges, word >> TAG_BITS, MOST_OFFSET, from + number as u64 * WORD as u64, add);
+        });
+        let text = usize::try_from(text.saturating_sub(from)).unwrap_or(usize::MAX).min(bytes.len());
+        each_group(&bytes[..text], upper, most, 32, &mut |number, word| {
+            lost.note(edges, word, u64::MAX, from + number as u64 * WORD as u64, add);
+        });
         end = address + bytes.len() as u64;
+        if end < range.end {
+            between.clear();
+            between.extend(&bytes[bytes.len().saturating_sub(WORD - 1)..]);
+        }
     });
+}
+
+/// Calls `each` with number and value of all words of groups with a word whose 32 bits from `shift` on are at least `upper`, and at most
+/// so much more.
+fn each_group(bytes: &[u8], upper: u32, most: u32, shift: u32, each: &mut dyn FnMut(usize, u64)) {
+    const GROUP: usize = 64;
+    for (group, bytes) in bytes.chunks(GROUP * WORD).enumerate() {
+        // Without branches, so that several words are compared at once.
+        let has_any = words(bytes)
+            .fold(false, |any, word| any | (((word >> shift) as u32).wrapping_sub(upper) <= most));
+        if has_any {
+            words(bytes).enumerate().for_each(|(number, word)| each(group * GROUP + number, word));
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -119,6 +137,8 @@ struct Lost<'a> {
     lookup: Lookup,
     /// The addresses of them all.
     range: Range<u64>,
+    /// The upper 32 bits of these addresses: the least, and how much more the others have.
+    upper: (u32, u32),
     /// Places of blocks that are no longer lost, whose bytes were not looked at.
     pending: Vec<usize>,
 }
@@ -134,6 +154,7 @@ impl<'a> Lost<'a> {
             numbers: Vec::new(),
             lookup: Lookup::default(),
             range: 0..0,
+            upper: (0, 0),
             pending: Vec::new(),
         };
         unreached.iter().for_each(|block| lost.states[block.0 as usize] = State::Lost);
@@ -158,6 +179,8 @@ impl<'a> Lost<'a> {
         lost.lookup = Lookup::new(&lost.blocks);
         let last = lost.blocks.len().checked_sub(1)?;
         lost.range = lost.blocks.addresses[0]..lost.blocks.end(last);
+        let upper = |address: u64| (address >> 32) as u32;
+        lost.upper = (upper(lost.range.start), upper(lost.range.end) - upper(lost.range.start));
         Some(lost)
     }
 
@@ -180,17 +203,12 @@ impl<'a> Lost<'a> {
 
     /// Looks at all addresses that do not begin at a multiple of 8. `from` is where the bytes lie in their root or block.
     fn each_unaligned(&mut self, edges: &Edges, bytes: &[u8], from: u64, add: &mut dyn FnMut(Disguised)) {
-        let (start, size) = (self.range.start, self.range.end - self.range.start);
-        for skipped in 0..WORD {
-            if (from + skipped as u64).is_multiple_of(WORD as u64) {
-                continue;
-            }
+        let (upper, most) = self.upper;
+        for skipped in (0..WORD).filter(|skipped| !(from + *skipped as u64).is_multiple_of(WORD as u64)) {
             let at = from + skipped as u64;
-            for (number, value) in words(bytes.get(skipped..).unwrap_or_default()).enumerate() {
-                if value.wrapping_sub(start) < size {
-                    self.note(edges, value, u64::MAX, at + (number * WORD) as u64, add);
-                }
-            }
+            each_group(bytes.get(skipped..).unwrap_or_default(), upper, most, 32, &mut |number, value| {
+                self.note(edges, value, u64::MAX, at + (number * WORD) as u64, add);
+            });
         }
     }
 
