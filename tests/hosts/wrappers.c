@@ -361,7 +361,7 @@ NOINLINE static void use(int one) {
     store_others(5 * one);
     kept[16] = take_copy("twelve bytes" + one - 1); // site: 13
     kept[17] = take_part("part" + one - 1, 3); // site: 4
-    kept[18] = take_duplicate("a duplicate" + one - 1); // site: 12
+    kept[18] = take_duplicate("a duplicate" + one - 1); // site: 12 char[]
     kept[19] = take_pooled(&pool, 1400 * one); // site: 1400
     kept[20] = take_traced(1500 * one); // site: 1516
     kept[21] = take_hooked(&hooks, 1600 * one, 4); // site: 1600
