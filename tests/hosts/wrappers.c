@@ -55,6 +55,31 @@ union either {
 struct class {
     size_t size;
 };
+struct large {
+    void *block;
+};
+struct pool {
+    struct large *larges;
+    int count;
+};
+struct buffer {
+    size_t length;
+    char *data;
+};
+struct user {
+    int id;
+    char name[20];
+};
+// How Lua calls its allocator.
+typedef void *function(void *context, void *block, size_t old, size_t size);
+struct hooks {
+    function *allocate;
+    void *context;
+};
+struct traced {
+    struct traced *next;
+    size_t size;
+};
 
 static _Atomic size_t used;
 void *kept[64];
@@ -70,6 +95,23 @@ struct shape *shapes;
 struct base *object;
 union either either;
 struct class class = {72};
+struct large larges[4];
+struct pool pool = {larges, 0};
+struct buffer buffer;
+struct traced *traced;
+// Ends with the call of `realloc`, so that it is not on the stack.
+function ends_with_realloc;
+__asm__(".text\n"
+        ".globl ends_with_realloc\n"
+        ".type ends_with_realloc, @function\n"
+        "ends_with_realloc:\n"
+        "    .cfi_startproc\n"
+        "    mov %rsi, %rdi\n"
+        "    mov %rcx, %rsi\n"
+        "    jmp realloc@plt\n"
+        "    .cfi_endproc\n"
+        ".size ends_with_realloc, . - ends_with_realloc\n");
+struct hooks hooks = {ends_with_realloc, NULL};
 
 NOINLINE static void fail(size_t size) {
     fprintf(stderr, "no memory: %zu\n", size);
@@ -131,6 +173,52 @@ NOINLINE void *take_stored(size_t size) {
     if (size > 1 << 30) return NULL;
     store((int)size, &block);
     return block;
+}
+
+NOINLINE char *take_copy(const char *text) {
+    size_t size = strlen(text) + 1;
+    char *copy = take(size);
+    memcpy(copy, text, size);
+    return copy;
+}
+NOINLINE void *take_part(const void *from, size_t size) {
+    char *copy = take(size + 1);
+    memcpy(copy, from, size);
+    copy[size] = '\0';
+    return copy;
+}
+NOINLINE char *take_duplicate(const char *text) {
+    char *copy = strdup(text);
+    if (!copy) fail(0);
+    return copy;
+}
+// A pool frees it later.
+NOINLINE void *take_pooled(struct pool *of, size_t size) {
+    void *block = take(size);
+    if (!block) return NULL;
+    if (getenv("POOL_IS_FULL")) {
+        free(block);
+        return NULL;
+    }
+    of->larges[of->count++].block = block;
+    return block;
+}
+NOINLINE void *take_traced(size_t size) {
+    struct traced *header = malloc(sizeof *header + size);
+    header->size = size;
+    header->next = traced;
+    traced = header;
+    return header + 1;
+}
+NOINLINE void *take_hooked(struct hooks *with, size_t size, int kind) {
+    void *block = with->allocate(with->context, NULL, kind, size);
+    if (!block) fail(size);
+    return block;
+}
+NOINLINE void *take_hooked_again(struct hooks *with, void *block, size_t old, size_t size) {
+    void *made = with->allocate(with->context, block, old, size);
+    if (!made && size) fail(size);
+    return made;
 }
 
 // These make something.
@@ -218,6 +306,36 @@ NOINLINE void store_others(int count) {
     shapes->marks = both;
 }
 
+// These have the names of wrappers.
+NOINLINE void bench_malloc(int size) {
+    kept[15] = malloc(size); // site: 1200
+}
+static inline void inlined_malloc(int size) {
+    kept[27] = malloc(size); // site: 1800
+}
+NOINLINE struct node *node_malloc(void) {
+    struct node *made = malloc(sizeof *made); // site: 64 node
+    return made;
+}
+NOINLINE struct node *node_hooked_malloc(struct hooks *with) {
+    return with->allocate(with->context, NULL, 0, sizeof(struct node)); // site: 64 node
+}
+NOINLINE char *user_strdup(struct user *user) {
+    return strdup(user->name); // site: 10 char[]
+}
+NOINLINE char *joined_strdup(const char *first, const char *second) {
+    size_t at = strlen(first);
+    char *made = malloc(at + strlen(second) + 1); // site: 11 char[]
+    memcpy(made, first, at);
+    strcpy(made + at, second);
+    return made;
+}
+NOINLINE void *buffer_malloc(struct buffer *into, size_t size) {
+    into->data = malloc(size); // site: 1300 char[]
+    into->length = size;
+    return into->data;
+}
+
 NOINLINE static void use(int one) {
     kept[0] = take(100 * one); // site: 100
     kept[1] = take_nested(200 * one); // site: 200
@@ -241,6 +359,21 @@ NOINLINE static void use(int one) {
     store_fields(5 * one);
     give_item();
     store_others(5 * one);
+    kept[16] = take_copy("twelve bytes" + one - 1); // site: 13
+    kept[17] = take_part("part" + one - 1, 3); // site: 4
+    kept[18] = take_duplicate("a duplicate" + one - 1); // site: 12 char[]
+    kept[19] = take_pooled(&pool, 1400 * one); // site: 1400
+    kept[20] = take_traced(1500 * one); // site: 1516
+    kept[21] = take_hooked(&hooks, 1600 * one, 4); // site: 1600
+    kept[22] = take_hooked_again(&hooks, NULL, 0, 1700 * one); // site: 1700
+    bench_malloc(1200 * one);
+    inlined_malloc(1800 * one);
+    kept[23] = node_malloc();
+    kept[24] = node_hooked_malloc(&hooks);
+    struct user user = {.name = "some name"};
+    kept[25] = user_strdup(&user);
+    kept[26] = joined_strdup("first", "other" + one - 1);
+    buffer_malloc(&buffer, 1300 * one);
 }
 
 int main(int argc, char **argv) {

@@ -22,8 +22,9 @@ pub struct Frame {
     pub foreign: bool,
     /// Inlined into the frame that follows it.
     pub inlined: bool,
-    /// Its code passes a size from its caller on to an allocator, and returns the block: it is no reason for an allocation.
-    pub allocates_for_caller: bool,
+    /// Whether its code passes a size from its caller on to an allocator, and returns the block: it is then no reason for an
+    /// allocation. `None` if that was not asked, or its code does not tell.
+    pub allocates_for_caller: Option<bool>,
     /// Address of the frame, or 0.
     pub address: u64,
     /// File name of its module (executable or library). Empty when unknown.
@@ -43,7 +44,7 @@ impl Frame {
             line: -1,
             foreign: true,
             inlined: false,
-            allocates_for_caller: false,
+            allocates_for_caller: None,
             address,
             module: empty.clone(),
             krate: empty,

@@ -78,7 +78,7 @@ pub enum Missing {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct FrameKey {
     frame: Frame,
-    allocates_for_caller: bool,
+    allocates_for_caller: Option<bool>,
     spec: Option<Arc<str>>,
     module: Arc<str>,
     krate: Arc<str>,
@@ -115,10 +115,15 @@ impl Symbols {
         self.dispatches.get(location.0 as usize).copied().unwrap_or(false)
     }
 
-    /// Marks all frames of a location as those of a function that allocates for its caller.
-    pub fn set_allocates_for_caller(&mut self, location: LocationId) {
+    /// Says whether the function of a location allocates for its caller. If it does, so does what is inlined into it. If not,
+    /// that says nothing of inlined functions.
+    pub fn set_allocates_for_caller(&mut self, location: LocationId, allocates: bool) {
         let frames: Vec<Frame> = self.frames_of(location).cloned().collect();
-        self.set(location, frames.into_iter().map(|frame| Frame { allocates_for_caller: true, ..frame }));
+        let said = |frame: Frame| match allocates || !frame.inlined {
+            true => Frame { allocates_for_caller: Some(allocates), ..frame },
+            false => frame,
+        };
+        self.set(location, frames.into_iter().map(said));
     }
 
     /// Sets the type that is allocated at a stack.

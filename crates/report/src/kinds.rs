@@ -348,8 +348,10 @@ pub fn class(frame: &Frame) -> Class {
     if of_std { Class::Std } else { Class::Own }
 }
 
-/// Functions that return a new block for their caller, besides those with a telling end.
-const WRAPPERS: &[&str] = &[
+/// Functions of the C library that return a new block for their caller, wherever they are defined.
+const C_WRAPPERS: &[&str] = &[
+    "strdup",
+    "strndup",
     "wcsdup",
     "asprintf",
     "vasprintf",
@@ -357,24 +359,26 @@ const WRAPPERS: &[&str] = &[
     "getdelim",
     "realpath",
     "canonicalize_file_name",
-    "g_slice_alloc",
-    "g_strdup_printf",
-    "g_strdup_vprintf",
-    "av_mallocz",
-    "ngx_palloc_large",
 ];
+
+/// Other such functions, besides those with a telling end.
+const WRAPPERS: &[&str] =
+    &["g_slice_alloc", "g_strdup_printf", "g_strdup_vprintf", "av_mallocz", "ngx_palloc_large"];
 
 /// Ends of the names of such functions: `xmalloc`, `g_malloc0_n`, `CRYPTO_zalloc`, `jv_mem_alloc`, `PyMem_RawMalloc`, `luaM_malloc_`.
 const WRAPPER_ENDS: &[&str] =
     &["malloc", "calloc", "zalloc", "realloc", "reallocarray", "mem_alloc", "strdup", "strndup", "memdup"];
 
-/// Whether a function allocates for its caller, as `xmalloc` does: by its code, or by its name where the code is inlined, or does
-/// more.
+/// Whether a function allocates for its caller, as `xmalloc` does: by its code, or by its name where the code does not tell, or is
+/// inlined.
 fn is_wrapper(frame: &Frame) -> bool {
-    if frame.allocates_for_caller {
+    let name = plain(&frame.func).trim_start_matches('_');
+    if frame.foreign && C_WRAPPERS.contains(&name) {
         return true;
     }
-    let name = plain(&frame.func).trim_start_matches('_');
+    if let Some(known) = frame.allocates_for_caller {
+        return known;
+    }
     let stem = name.strip_suffix("_n").unwrap_or(name);
     let stem = stem.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
     let stem = stem.to_ascii_lowercase();
@@ -484,6 +488,21 @@ mod tests {
             assert!(!is_site(&frame(func, module, true)), "{func}");
         }
         assert!(is_allocation_site(&frame("main", "app", true), false), "in C, main is the program");
+    }
+
+    #[test]
+    fn names_of_wrappers_count_where_the_code_does_not_tell() {
+        for (func, told, wanted) in [
+            ("bench_malloc", None, false),
+            ("bench_malloc", Some(false), true),
+            ("user_strdup", Some(false), true),
+            ("strdup", Some(false), false),
+            ("take", None, true),
+            ("take", Some(true), false),
+        ] {
+            let frame = Frame { allocates_for_caller: told, ..frame(func, "app", true) };
+            assert_eq!(is_allocation_site(&frame, false), wanted, "{func}, {told:?}");
+        }
     }
 
     #[test]

@@ -301,6 +301,10 @@ impl Builder<'_, '_, '_> {
             frame.krate = named.krate;
             frame.foreign = named.foreign;
         }
+        // Its code cannot be told from that around it. A function that returns nothing allocates for no caller, whatever its name.
+        if frame.inlined && frame.foreign && raw.returns_nothing && !self.wanted.allocating.is_empty() {
+            frame.allocates_for_caller = Some(false);
+        }
         match (complete, language) {
             (true, _) => FromSymbol::No,
             (false, Some(_)) => FromSymbol::Name,

@@ -55,9 +55,34 @@ impl<'data> ModuleCode<'data> {
         addresses.contains(&address).then_some((addresses.start, *name))
     }
 
+    /// The jumps in the code that may lead to other functions, and bytes that look the same: where they are, and where they lead.
+    pub fn jumps(&self) -> impl Iterator<Item = (u64, Target)> {
+        let parts = self.elf.code_bytes().into_iter();
+        parts.flat_map(|(start, bytes)| {
+            let windows = bytes.windows(6).enumerate();
+            windows.filter_map(move |(at, window)| {
+                let address = start + at as u64;
+                let to = |length: usize| {
+                    let distance = i32::from_le_bytes(window[length - 4..length].try_into().ok()?);
+                    (address + length as u64).checked_add_signed(i64::from(distance))
+                };
+                match window {
+                    [0xe9, ..] => Some((address, Target::Function(to(5)?))),
+                    [0xff, 0x25, ..] => Some((address, Target::Slot(to(6)?))),
+                    _ => None,
+                }
+            })
+        })
+    }
+
+    /// Where the function around an address lies.
+    pub fn range_around(&self, address: u64) -> Option<Range<u64>> {
+        dispatch::functions_around(&self.elf, &[address]).pop()?
+    }
+
     /// The function around an address, unless it is larger than so many bytes.
     pub fn function_around(&self, address: u64, largest: u64) -> Option<Function> {
-        let range = dispatch::functions_around(&self.elf, &[address]).pop()??;
+        let range = self.range_around(address)?;
         if range.end - range.start > largest {
             return None;
         }

@@ -23,6 +23,8 @@ pub struct RawName<'data> {
     pub scopes: Vec<&'data [u8]>,
     /// Language of the unit that defines the function.
     pub language: Option<DwLang>,
+    /// Whether it certainly returns nothing.
+    pub returns_nothing: bool,
 }
 
 /// Follows references from an entry to the one with its name.
@@ -67,11 +69,14 @@ fn follow<'data>(
     names: Names,
 ) -> RawName<'data> {
     let mut found = RawName::default();
+    let mut has_type = false;
     let (mut info, mut unit, mut entry) = (info, unit, entry);
     for _ in 0..LONGEST_CHAIN {
         found.language = unit.language.or(found.language);
         let Ok(Some(step)) = read(info, unit, entry, names) else { break };
         found.linkage = found.linkage.or(step.linkage);
+        has_type |= step.has_type;
+        found.returns_nothing = !has_type && step.next.is_none();
         if found.linkage.is_some() {
             found.name = step.name.or(found.name);
             if names == Names::Scopes {
@@ -110,6 +115,7 @@ struct Step<'data> {
     linkage: Option<&'data [u8]>,
     name: Option<&'data [u8]>,
     next: Option<AttributeValue<Reader<'data>>>,
+    has_type: bool,
 }
 
 fn read<'data>(
@@ -124,13 +130,17 @@ fn read<'data>(
     let unit = unit.with(&info.dwarf);
     let attributes = EndianSlice::new(&bytes.slice()[at..], LittleEndian);
     let mut entries = EntriesRaw::new(attributes, unit.encoding(), &unit.abbreviations, entry);
-    let (mut linkage, mut name, mut next) = (None, None, None);
+    let (mut linkage, mut name, mut next, mut has_type) = (None, None, None, false);
     for spec in declaration.attributes() {
         let mut value = || entries.read_attribute(spec).map(|attribute| attribute.value());
         match spec.name() {
             gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => linkage = Some(value()?),
             gimli::DW_AT_name => name = Some(value()?),
             gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => next = Some(value()?),
+            gimli::DW_AT_type => {
+                has_type = true;
+                entries.skip_attributes(&[spec])?;
+            }
             _ => entries.skip_attributes(&[spec])?,
         }
     }
@@ -139,7 +149,7 @@ fn read<'data>(
     };
     let linkage = text(linkage);
     let name = if linkage.is_none() || names != Names::Needed { text(name) } else { None };
-    let step = Step { linkage, name, next };
+    let step = Step { linkage, name, next, has_type };
     Ok(Some(step))
 }
 

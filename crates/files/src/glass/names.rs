@@ -26,6 +26,7 @@ const MAX_NOTES: usize = 10_000;
 const FOREIGN: u64 = 1;
 const INLINED: u64 = 2;
 const ALLOCATES_FOR_CALLER: u64 = 4;
+const ALLOCATES_FOR_ITSELF: u64 = 8;
 
 /// Writes the next chunk of frames from number `from` on. Returns the number after its last.
 pub(crate) fn write_frames(body: &mut Body, texts: &mut TextWriter, frames: &[Frame], from: usize) -> usize {
@@ -41,7 +42,8 @@ pub(crate) fn write_frames(body: &mut Body, texts: &mut TextWriter, frames: &[Fr
         let flags = [
             (frame.foreign, FOREIGN),
             (frame.inlined, INLINED),
-            (frame.allocates_for_caller, ALLOCATES_FOR_CALLER),
+            (frame.allocates_for_caller == Some(true), ALLOCATES_FOR_CALLER),
+            (frame.allocates_for_caller == Some(false), ALLOCATES_FOR_ITSELF),
         ];
         body.number(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum());
         body.number(texts.id(&frame.module));
@@ -75,7 +77,10 @@ pub(crate) fn read_frames(
         let module = text_at(&mut source, texts)?;
         let krate = text_at(&mut source, texts)?;
         let (foreign, inlined) = (flags & FOREIGN != 0, flags & INLINED != 0);
-        let allocates_for_caller = flags & ALLOCATES_FOR_CALLER != 0;
+        let allocates_for_caller = match flags & (ALLOCATES_FOR_CALLER | ALLOCATES_FOR_ITSELF) {
+            0 => None,
+            flags => Some(flags & ALLOCATES_FOR_CALLER != 0),
+        };
         frames.push(Frame {
             func,
             spec,

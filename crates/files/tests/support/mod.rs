@@ -334,7 +334,7 @@ pub fn end(recording: &mut Recording, seed: u64) {
             line: (mix % 11) as i64 - 1,
             foreign: mix.is_multiple_of(5),
             inlined: n > 0,
-            allocates_for_caller: mix.is_multiple_of(4),
+            allocates_for_caller: [None, Some(false), Some(true)][mix as usize % 3],
             address: 0,
             module: "m".into(),
             krate: ["", "serde"][mix as usize % 2].into(),

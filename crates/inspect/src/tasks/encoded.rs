@@ -394,7 +394,7 @@ impl Decoder<'_> {
             line: self.number()? as i64,
             foreign: self.flag()?,
             inlined: self.flag()?,
-            allocates_for_caller: false,
+            allocates_for_caller: None,
             address: self.number()?,
             module: self.text()?,
             krate: self.text()?,

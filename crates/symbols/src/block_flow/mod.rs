@@ -10,7 +10,7 @@ mod value;
 
 pub(crate) use callees::{Callees, Target};
 pub(crate) use state::{PRESERVED, Place, State};
-pub(crate) use value::{Index, Path, Root, Size, Value};
+pub(crate) use value::{ARGUMENTS, Index, Path, Root, Size, Value};
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
 use std::cell::OnceCell;
@@ -116,9 +116,9 @@ impl Function {
 
     /// What is known before an instruction when the function has come to it. `None` if no path is known.
     ///
-    /// The paths are followed once: `returns_first` is the same in all calls.
-    pub fn before(&self, index: usize, returns_first: &dyn Fn(&Instruction) -> bool) -> Option<State> {
-        let mut walk = Walk::new(self, None, returns_first);
+    /// The paths are followed once: `result_of` is the same in all calls.
+    pub fn before(&self, index: usize, result_of: ResultOf<'_>) -> Option<State> {
+        let mut walk = Walk::new(self, None, result_of);
         let states = self.states.get_or_init(|| walk.run(0, State::at_start())).as_ref()?;
         let first = (0..index).rev().find(|before| self.ends_block(*before)).map_or(0, |end| end + 1);
         let mut found: Option<State> = None;
@@ -132,7 +132,7 @@ impl Function {
 
     /// Follows all paths from the start. False if not all can be followed.
     pub fn follow(&self, state: &State, each: Each<'_>) -> bool {
-        let mut walk = Walk::new(self, None, &|_| false);
+        let mut walk = Walk::new(self, None, &|_, _| None);
         let Some(states) = walk.run(0, state.clone()) else { return false };
         walk.replay(&states, each);
         true
@@ -144,10 +144,10 @@ impl Function {
         &self,
         call: AllocatingCall,
         state: &State,
-        returns_first: &dyn Fn(&Instruction) -> bool,
+        result_of: ResultOf<'_>,
         each: Each<'_>,
     ) -> bool {
-        let mut walk = Walk::new(self, Some(call), returns_first);
+        let mut walk = Walk::new(self, Some(call), result_of);
         let mut first = state.clone();
         walk.call(&mut first, call.at);
         let Some(states) = walk.run(call.at + 1, first) else { return false };
@@ -160,26 +160,30 @@ impl Function {
 struct Walk<'a> {
     function: &'a Function,
     allocation: Option<AllocatingCall>,
-    /// Whether the target of a call or jump is a function that returns its first argument, as `memset` does.
-    returns_first: &'a dyn Fn(&Instruction) -> bool,
+    result_of: ResultOf<'a>,
     factory: InstructionInfoFactory,
     /// Whether all that is known is final, so that `each` is called.
     is_replay: bool,
 }
 
+/// Whether a function of any number of arguments may be called: the number of vector registers with arguments is set (System V
+/// ABI x86-64, 3.2.3).
+fn is_variadic(state: &State) -> bool {
+    matches!(state.registers[0], Value::Constant(0..=8))
+}
+
 /// What is known at the starts of blocks of instructions.
 type States = BTreeMap<usize, State>;
+
+/// What the target of a call or jump returns, if that is known: `memset` its first argument.
+pub(crate) type ResultOf<'a> = &'a dyn Fn(&Instruction, &[Value; 6]) -> Option<Value>;
 
 /// Receives the index of each instruction with the state before it, and what it does.
 pub(crate) type Each<'a> = &'a mut dyn FnMut(usize, &State, Option<Event>);
 
 impl<'a> Walk<'a> {
-    fn new(
-        function: &'a Function,
-        allocation: Option<AllocatingCall>,
-        returns_first: &'a dyn Fn(&Instruction) -> bool,
-    ) -> Walk<'a> {
-        Walk { function, allocation, returns_first, factory: InstructionInfoFactory::new(), is_replay: false }
+    fn new(function: &'a Function, allocation: Option<AllocatingCall>, result_of: ResultOf<'a>) -> Walk<'a> {
+        Walk { function, allocation, result_of, factory: InstructionInfoFactory::new(), is_replay: false }
     }
 
     /// Finds what is known at the start of each block of instructions. `None` if that takes too long.
@@ -241,8 +245,7 @@ impl<'a> Walk<'a> {
                 FlowControl::Call | FlowControl::IndirectCall => {
                     let arguments = std::array::from_fn(|number| state.argument(number));
                     let target = Target::of(code);
-                    // The number of vector registers with arguments (System V ABI x86-64, 3.2.3).
-                    let is_variadic = matches!(state.registers[0], Value::Constant(0..=8));
+                    let is_variadic = is_variadic(&state);
                     each(index, &state, Some(Event::Called { target, arguments, is_variadic }));
                     self.call(&mut state, index);
                 }
@@ -280,12 +283,17 @@ impl<'a> Walk<'a> {
         };
         match inside {
             Some(target) => next.push((target, state)),
-            None if (self.returns_first)(code) => {
-                each(index, &state, Some(Event::Returned(state.argument(0))))
-            }
             None => {
                 let arguments = std::array::from_fn(|number| state.argument(number));
-                each(index, &state, Some(Event::Left { target, arguments }));
+                match (self.result_of)(code, &arguments) {
+                    // As if it were called, and its result returned.
+                    Some(value) => {
+                        let is_variadic = is_variadic(&state);
+                        each(index, &state, Some(Event::Called { target, arguments, is_variadic }));
+                        each(index, &state, Some(Event::Returned(value)));
+                    }
+                    None => each(index, &state, Some(Event::Left { target, arguments })),
+                }
             }
         }
     }
@@ -294,12 +302,9 @@ impl<'a> Walk<'a> {
     fn call(&self, state: &mut State, index: usize) {
         let code = &self.function.code[index];
         let arguments: [Value; 6] = std::array::from_fn(|number| state.argument(number));
-        let returns_first = (self.returns_first)(code);
+        let result = (self.result_of)(code, &arguments);
         state.call();
-        state.set_result(match returns_first {
-            true => arguments[0],
-            false => Path::new(Root::Result(code.next_ip())).into(),
-        });
+        state.set_result(result.unwrap_or_else(|| Path::new(Root::Result(code.next_ip())).into()));
         // Another call of the allocator gives another block.
         let Some(allocation) = self.allocation.filter(|allocation| allocation.at == index) else { return };
         match allocation.allocator.result {

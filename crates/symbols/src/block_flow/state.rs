@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub(super) tested: Tested,
     /// The lowest address on the stack that other code knows.
     shared_from: i64,
+    /// Whether an instruction has set the register of results, and not only to store that.
+    pub is_result_meant: bool,
 }
 
 impl State {
@@ -47,7 +49,13 @@ impl State {
             registers[*register] = Value::Argument(number as u8);
         }
         registers[RSP] = Value::Stack(0);
-        State { registers, stack: BTreeMap::new(), tested: Tested::Nothing, shared_from: i64::MAX }
+        State {
+            registers,
+            stack: BTreeMap::new(),
+            tested: Tested::Nothing,
+            shared_from: i64::MAX,
+            is_result_meant: false,
+        }
     }
 
     /// What is known where two paths meet.
@@ -63,6 +71,7 @@ impl State {
             stack: stack.collect(),
             tested,
             shared_from: self.shared_from.min(other.shared_from),
+            is_result_meant: self.is_result_meant && other.is_result_meant,
         }
     }
 
@@ -103,7 +112,9 @@ impl State {
 
     pub fn set_register(&mut self, register: Register, value: Value) {
         if register.is_gpr() {
-            self.registers[register.full_register().number()] = value.low(register.size());
+            let number = register.full_register().number();
+            self.registers[number] = value.low(register.size());
+            self.is_result_meant |= number == RAX;
         }
     }
 
@@ -198,6 +209,7 @@ impl State {
             }
         }
         self.tested = Tested::Nothing;
+        self.is_result_meant = false;
     }
 
     pub fn set_result(&mut self, value: Value) {

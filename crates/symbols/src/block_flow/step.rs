@@ -124,6 +124,8 @@ pub(super) fn execute(
             let place = state.place(code);
             written(Write { place, value });
             state.store(place, bytes, value);
+            state.is_result_meant &=
+                code.op_count() < 2 || code.op1_register().full_register() != Register::RAX;
         }
         _ => {}
     }

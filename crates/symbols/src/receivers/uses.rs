@@ -5,7 +5,7 @@ use crate::block_flow::{
     Value,
 };
 use crate::module_code::ModuleCode;
-use crate::wrappers::{by_name, is_filling};
+use crate::wrappers::{by_name, result_of as named_result};
 use iced_x86::{OpKind, Register};
 
 /// Largest function in bytes that is read.
@@ -92,13 +92,13 @@ pub(super) fn of_call(
 ) -> Option<Uses> {
     let at = function.ending_at(end)?;
     let name = |target| module.name(target);
-    let returns_first = |code: &_| name(Target::of(code)).is_some_and(is_filling);
+    let result_of = |code: &_, arguments: &_| named_result(name(Target::of(code))?, arguments);
     let returned =
         Allocator { size: Size { arguments: 1, is_product: false }, result: AllocatorResult::Returned };
     let callee = name(Target::of(function.instruction(at)));
     let known = inner.or_else(|| callee.and_then(by_name));
     let allocator = known.unwrap_or(returned);
-    let state = function.before(at, &returns_first)?;
+    let state = function.before(at, &result_of)?;
     let size = known.map_or(SizeKind::Unknown, |allocator| size_kind(allocator.size, &state));
     let made_by_new = match callee {
         Some("_Znwm" | "_ZnwmRKSt9nothrow_t") => Some(New::Object),
@@ -107,7 +107,7 @@ pub(super) fn of_call(
     };
     let mut uses = Uses { function: function.range(), size, made_by_new, ..Uses::default() };
     let block = Value::Block(offset);
-    function.after(AllocatingCall { at, allocator }, &state, &returns_first, &mut |index, state, event| {
+    function.after(AllocatingCall { at, allocator }, &state, &result_of, &mut |index, state, event| {
         uses.add(function, index, state, block);
         if index == at + 1 {
             let words = state.stack.iter().filter(|(_, value)| **value == block);

@@ -249,7 +249,7 @@ class Reader:
             func, spec, file = self.texts[c.number()], c.optional(), self.texts[c.number()]
             line, bits = c.signed(), c.number()
             spec = None if spec is None else self.texts[spec]
-            row = [func, spec, file, line, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0]
+            row = [func, spec, file, line, bits & 1 != 0, bits & 2 != 0, [None, True, False][bits >> 2]]
             self.frames.append(row + [self.texts[c.number()], self.texts[c.number()]])
 
     def symb(self, c):
