@@ -50,7 +50,7 @@ static __attribute__((noinline)) void keep(void) {
     for (int i = 0; i < LOST; i++) *(volatile char *)calloc(1, 300) = 1;
 }
 
-// A child has used the same page, so that it may have written the addresses. Nobody has the second page in use.
+// A child has used the same page, so that it may have written the addresses.
 static __attribute__((noinline)) void share(void) {
     volatile char *page = (char *)fill(mapped(MAP_SHARED | MAP_ANONYMOUS, -1));
     if (fork() == 0) {
@@ -59,7 +59,6 @@ static __attribute__((noinline)) void share(void) {
         for (;;) pause();
     }
     while (!page[PAGE - 1]) usleep(1000);
-    madvise(fill(mapped(MAP_SHARED | MAP_ANONYMOUS, -1)), PAGE, MADV_DONTNEED);
 }
 
 // What the others have left on the stack.

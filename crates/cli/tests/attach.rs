@@ -99,7 +99,8 @@ fn children_are_recorded_or_said_to_be_left_out() {
             sample.state == State::Awake
                 && recording.processes[thread.process.0 as usize].pid.to_string() == yes
         };
-        assert!(recording.samples.iter().filter(ran).map(|sample| sample.hits).sum::<u32>() > 50);
+        // Beside other tests, it has a part of a CPU only.
+        assert!(recording.samples.iter().filter(ran).map(|sample| sample.hits).sum::<u32>() > 10);
     }
     assert!(!all.info.remarks.join(" ").contains("not in this recording"), "{:?}", all.info.remarks);
     let said = text(&peek.stderr);
