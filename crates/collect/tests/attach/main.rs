@@ -49,19 +49,18 @@ fn deep_stacks_are_whole() {
     let program = Program::compile(&[]).start(&["deep", "3000"]);
     for driver in [Driver::Ptrace, Driver::Perf] {
         // A busy machine takes few of such stacks in a time.
-        let mut hits = 0;
+        let (mut hits, mut whole) = (0, 0);
         for _ in 0..8 {
             let seen = Seen::by(driver, program.pid(), SECOND / 2);
             // The first one of a stack deeper than what perf events copy says so; the thread is stopped from then on.
             assert!(seen.cut() <= 8, "{} of {} {driver:?}", seen.cut(), seen.hits("burn"));
-            let deepest = seen.stacks().keys().filter(|path| path.matches("deep;").count() == 3001).count();
-            assert!(deepest > 0, "{:?}", seen.stacks().keys().next());
+            whole += seen.stacks().keys().filter(|path| path.matches("deep;").count() == 3001).count();
             hits += seen.hits("burn");
-            if hits > 50 {
+            if hits > 50 && whole > 0 {
                 break;
             }
         }
-        assert!(hits > 50, "{hits} stacks in 4 s, {driver:?}");
+        assert!(hits > 50 && whole > 0, "{hits} stacks in 4 s, {whole} whole ones, {driver:?}");
     }
 }
 
