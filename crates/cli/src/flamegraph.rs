@@ -2,13 +2,12 @@
 
 mod colors;
 pub(crate) mod format;
-pub(crate) mod open;
 mod pruned;
 mod views;
 
-use crate::failure::{Failure, Outcome};
+use crate::drawn_output::DrawnOutput;
+use crate::failure::Outcome;
 use crate::input::{self, Drawable};
-use crate::message;
 use crate::metric_flag::MetricFlag;
 use crate::pick_flags::PickFlags;
 use crate::report_flags::recur_help;
@@ -20,7 +19,6 @@ use pruned::{PruneRule, func_at_file};
 use regex::Regex;
 use stackglass_report::Recur;
 use stackglass_report::allocation_queries::TypeLeaf;
-use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -154,15 +152,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let path = input::choose(flags.file.as_deref())?;
     let output = flags.output.clone().unwrap_or_else(|| beside(&path, flags.to.unwrap_or(Format::Html)));
     let format = format::choose(flags.to, &output)?;
-    let stream = input::is_stream(&output);
-    if stream && flags.open {
-        let line = "--open needs a file, not stdout: name one with -o".into();
-        return Err(Failure { status: 2, line });
-    }
-    if stream && io::stdout().is_terminal() {
-        return Err(Failure::new("pictures are not written to a terminal: name a file with -o"));
-    }
-    input::refuse_same(&path, &output)?;
+    let output = DrawnOutput::new(output, flags.open, &path, "pictures")?;
     let drawing = match input::read_drawable(&path)? {
         Drawable::Samples(input) => {
             let metric = flags.metric.of_input(&input)?;
@@ -170,21 +160,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         }
         Drawable::Graph { name, graph } => views::saved(flags, name, graph, format)?,
     };
-    match stream {
-        true => {
-            let mut out = io::stdout().lock();
-            drawing.write(flags, format, &mut out)?;
-            out.flush()?;
-        }
-        false => stackglass_files::write_atomically(&output, |out| drawing.write(flags, format, out))
-            .map_err(|error| Failure::new(format!("cannot write {}: {error}", output.display())))?,
-    }
-    if !stream {
-        message::print(&format!("{}: {}", output.display(), drawing.summary(format)));
-    }
-    if flags.open {
-        open::show(&output)?;
-    }
+    output.write(|mut out| drawing.write(flags, format, &mut out), |_| drawing.summary(format))?;
     Ok(0)
 }
 

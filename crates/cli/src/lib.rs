@@ -21,6 +21,7 @@ mod demo;
 mod demo_workload;
 mod diff;
 mod doctor;
+mod drawn_output;
 mod driver;
 mod environment_help;
 mod failure;

@@ -1,14 +1,12 @@
 //! `stackglass view [FILE]`: a recording as one page with a time axis.
 
+use crate::drawn_output::DrawnOutput;
 use crate::failure::{Failure, Outcome};
-use crate::flamegraph::open;
 use crate::input;
-use crate::message;
 use clap::Args;
 use stackglass_report::numbers::bytes_text;
 use stackglass_view::{Packed, Page};
 use std::ffi::OsStr;
-use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -44,15 +42,7 @@ pub(crate) struct Flags {
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let path = input::choose(flags.file.as_deref())?;
     let output = flags.output.clone().unwrap_or_else(|| beside(&path));
-    let is_stream = input::is_stream(&output);
-    if is_stream && flags.open {
-        let line = "--open needs a file, not stdout: name one with -o".into();
-        return Err(Failure { status: 2, line });
-    }
-    if is_stream && io::stdout().is_terminal() {
-        return Err(Failure::new("pages are not written to a terminal: name a file with -o"));
-    }
-    input::refuse_same(&path, &output)?;
+    let output = DrawnOutput::new(output, flags.open, &path, "pages")?;
     let input = input::read_exactly(&path)?;
     if input.timed().is_none() {
         let line = format!("{}: its samples have no times; `stackglass flamegraph` draws them", input.name);
@@ -63,23 +53,13 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let (threads, samples) = (recording.threads.len(), recording.samples.len());
     let packed = Packed::new(recording, &title);
     let page = Page::new(&packed);
-    if is_stream {
-        let mut out = io::stdout().lock();
-        page.write_to(&mut out)?;
-        out.flush()?;
-        return Ok(0);
-    }
-    stackglass_files::write_atomically(&output, |out| page.write_to(out))
-        .map_err(|error| Failure::new(format!("cannot write {}: {error}", output.display())))?;
-    let size = output.metadata().map_or(0, |file| file.len());
-    message::print(&format!(
-        "{}: a page of {} with {threads} threads, {samples} samples",
-        output.display(),
-        bytes_text(size)
-    ));
-    if flags.open {
-        open::show(&output)?;
-    }
+    output.write(
+        |mut out| page.write_to(&mut out),
+        |file| {
+            let size = bytes_text(file.metadata().map_or(0, |file| file.len()));
+            format!("a page of {size} with {threads} threads, {samples} samples")
+        },
+    )?;
     Ok(0)
 }
 

@@ -45,7 +45,7 @@ fn releases(
     (found.releases, found.is_whole)
 }
 
-/// What `ask` is told of a function, if memory begins with these words.
+/// The answer of `ask` for a function, if memory begins with these words.
 fn interpreted(
     words: &[u64],
     function: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,

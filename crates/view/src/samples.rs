@@ -4,8 +4,8 @@ use crate::columns::Columns;
 use crate::nodes::Nodes;
 use stackglass_profile::{Recording, Sample};
 
-/// Adds the columns of samples. A sample stands for the time up to its clock; clocks are relative to the start, and each is told by its
-/// distance from the one before.
+/// Adds the columns of samples. A sample stands for the time up to its clock. Of each clock, the column has the distance from the one
+/// before, and from the start of the recording for the first.
 pub(crate) fn write(recording: &Recording, nodes: &Nodes, columns: &mut Columns) {
     let mut samples: Vec<&Sample> = recording.samples.iter().collect();
     samples.sort_by_key(|sample| sample.clock);
