@@ -1,5 +1,6 @@
 //! Whole programs under the command. One binary, so that the tests compile soon.
 mod allocation_owners;
+mod allocation_slices;
 mod allocations;
 mod allocations_harmless;
 mod asked;

@@ -5,9 +5,10 @@ use super::memory::bounded;
 use stackglass_files::{read_from, write};
 use stackglass_profile::{AllocationKind, Recording};
 
-const TAGS: [&[u8; 4]; 21] = [
+const TAGS: [&[u8; 4]; 24] = [
     b"ABOU", b"STRS", b"PROC", b"THRD", b"MODU", b"LOCS", b"NODE", b"SAMP", b"FRAM", b"SYMB", b"PATH",
     b"NOTE", b"INDX", b"ENDS", b"????", b"TASK", b"DISP", b"ALLO", b"MEMO", b"AGRP", b"TYPE",
+    b"ASPR", b"ASKY", b"ASLI",
 ];
 
 /// If the first byte is even, the rest is a file. If it is odd, chunks follow: a tag's number, two bytes of length
@@ -29,6 +30,13 @@ pub fn check(bytes: &[u8]) {
     assert_eq!(written.0.allocations.groups.len(), recording.allocations.groups.len());
     let sum = |recording: &Recording| recording.allocations.total(AllocationKind::Block);
     assert_eq!(sum(&written.0), sum(&recording));
+    let bytes = |recording: &Recording| {
+        let slices = recording.allocations.slices.slices().iter();
+        let changes = slices.flat_map(|slice| &slice.changes);
+        changes.fold(0i64, |sum, change| sum.wrapping_add(change.bytes))
+    };
+    assert_eq!(bytes(&written.0), bytes(&recording));
+    assert_eq!(written.0.allocations.slices.keys(), recording.allocations.slices.keys());
     assert_eq!(written.0.symbols.allocated_types(), recording.symbols.allocated_types());
 }
 

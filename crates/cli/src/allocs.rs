@@ -5,10 +5,11 @@ use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input};
 use crate::metric_flag::{metric_help, no_allocations};
 use crate::output::output_file;
+use crate::range_flags::RangeFlags;
 use crate::terminal::LayoutFlags;
 use crate::values::{allocation_sampling, one_of, positive_duration, process_id};
 use clap::Args;
-use stackglass_profile::{AllocationSampling, Recording, sanitize};
+use stackglass_profile::{AllocationSampling, Recording, TimeRange, sanitize};
 use stackglass_report::allocation_queries::{NamedTypes, keep_types, types_named};
 use stackglass_report::numbers::bytes_text;
 use stackglass_report::{AllocationKey, AllocationTable, AllocationsText, Metric, Source, allocations};
@@ -26,11 +27,13 @@ Examples:
   stackglass allocs --by function --all server.glass
   stackglass allocs --type 'Vec<u8>'        the lines that allocate this type
   stackglass allocs --pid 1234 --duration 10s   a process, now
+  stackglass allocs --from 2s --to 3s       what was allocated in this second
   stackglass allocs --json | jq '.rows[0]'  all rows, for programs
 
 A site is the innermost line outside of allocators and standard libraries. A
 temporary block is freed before its thread allocates again. The peak of a row
-is its bytes when the whole process had the most. Stacks are in `stackglass
+is its bytes when the whole process had the most. With --from or --to, what is
+alive is so at the end of that time, whenever it was allocated. Stacks are in `stackglass
 print --metric bytes` and `stackglass flamegraph --metric bytes`.";
 
 /// Print what a program allocates: types, lines, the peak, and what is left.
@@ -77,6 +80,9 @@ pub(crate) struct Flags {
     json: bool,
 
     #[command(flatten)]
+    range: RangeFlags,
+
+    #[command(flatten)]
     layout: LayoutFlags,
 }
 
@@ -105,16 +111,34 @@ fn key_help(key: AllocationKey) -> &'static str {
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
+    let range = flags.range.range()?;
+    if let Some(pid) = flags.pid.filter(|_| !range.is_all()) {
+        return Err(Failure::new(format!(
+            "process {pid}: --pid reads the counters at the end only, so its allocations have no times; `stackglass record --allocs -- PROGRAM` stores them by time, for --from and --to"
+        )));
+    }
     let (input, live);
+    let name;
     let recording = match flags.pid {
         Some(pid) => {
+            name = format!("process {pid}");
             let duration = flags.duration.unwrap_or(Duration::from_secs(10));
             live = allocs_pid::record(pid, flags.rate, duration, flags.output.as_deref())?;
             &live
         }
         None => {
             input = input::read(&input::choose(flags.file.as_deref())?)?;
+            name = input.name.clone();
             recorded(&input)?
+        }
+    };
+    let metric = flags.metric.unwrap_or(Metric::Bytes);
+    let part;
+    let recording = match range.is_all() {
+        true => recording,
+        false => {
+            part = in_range(&name, recording, range, metric)?;
+            &part
         }
     };
     let of_type;
@@ -125,7 +149,6 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             &of_type
         }
     };
-    let metric = flags.metric.unwrap_or(Metric::Bytes);
     let mut out = BufWriter::new(std::io::stdout().lock());
     if flags.json {
         allocations::write_json(
@@ -142,6 +165,20 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     out.flush()?;
     Ok(0)
+}
+
+/// The allocations of a part of the time.
+fn in_range(name: &str, recording: &Recording, range: TimeRange, metric: Metric) -> Result<Recording, Failure> {
+    if metric == Metric::LeakedBytes {
+        return Err(Failure::new(format!(
+            "--metric {} is known at the end only: it needs the whole time, without --from and --to",
+            metric.word()
+        )));
+    }
+    let mut recording = recording.clone();
+    let kept = recording.allocations.keep(range, &recording.info);
+    kept.map_err(|reason| Failure::new(format!("{name}: {reason}")))?;
+    Ok(recording)
 }
 
 /// The recording, if it has allocations.

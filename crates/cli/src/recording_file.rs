@@ -36,6 +36,9 @@ pub(crate) fn with_names(
         return Err(Failure::new(format!("{name} is cut: it ends before anything was recorded")));
     }
     warn(name, completeness);
+    if !completeness.is_complete() {
+        recording.allocations.sum_up_slices();
+    }
     if recording.symbols.is_empty() && !recording.stacks.locations().is_empty() {
         let options = Options { debuginfod: Debuginfod::from_environment(), ..Options::default() };
         let outcome = stackglass_symbols::symbolize(&mut recording, &options, &mut |_| ());

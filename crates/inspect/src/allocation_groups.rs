@@ -2,41 +2,19 @@
 //!
 //! The tables are input from a program: numbers are checked before they are used as indices.
 
-use foldhash::HashMap;
-use stackglass_profile::address_space::{AddressSpace, MappedRange};
 use stackglass_profile::{
-    AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, MemoryPoint,
-    Module, ModuleIndex, Nanos, Process, ProcessIndex, Recorder, SizeClass, StackId, Thread, ThreadNumber,
+    AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, Allocations,
+    MemoryPoint, Nanos, ProcessIndex, Recorder, SizeClass, SliceKey, StackId, ThreadNumber,
 };
-use stackglass_wire::heap::{
-    self, CounterEntry, HeapSampling, HeapTables, MAX_COUNTERS, MAX_NODES, MAX_THREADS, MODULE_WORDS,
-    NODE_NOWHERE,
-};
-use stackglass_wire::{Event, text_byte};
-use std::sync::Arc;
+use stackglass_wire::heap::{self, CounterEntry, HeapSampling, HeapTables, MAX_COUNTERS};
 use std::sync::atomic::Ordering::*;
 
-/// Longest path and build id of a module.
-const LONGEST_PATH: usize = 4096;
-const LONGEST_BUILD_ID: usize = 64;
+mod followed;
+mod identities;
+mod modules;
 
-/// What the numbers in the tables of a process are in a recording.
-#[derive(Debug, Default)]
-pub struct Identities {
-    /// Stacks by node.
-    stacks: Vec<StackId>,
-    /// Threads by their number.
-    threads: Vec<ThreadNumber>,
-}
-
-impl Identities {
-    /// The stack and the thread of a counter.
-    pub fn of(&self, counter: &CounterEntry) -> (StackId, ThreadNumber) {
-        let stack = self.stacks.get(counter.node.load(Relaxed) as usize);
-        let thread = self.threads.get(counter.thread.load(Relaxed) as usize);
-        (stack.copied().unwrap_or_default(), thread.copied().unwrap_or_default())
-    }
-}
+pub use followed::Followed;
+pub use identities::Identities;
 
 /// What counts are if each allocation was recorded with a probability.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,19 +30,27 @@ pub fn add(
     tables: &HeapTables,
     rate_counts: RateCounts,
     end: Nanos,
-    mut memory: Vec<MemoryPoint>,
+    memory: Vec<MemoryPoint>,
     recorder: &mut Recorder,
 ) -> Identities {
+    let mut identities = Identities::default();
+    add_known(tables, rate_counts, end, memory, recorder, &mut identities, &mut |_, _, _, _| ());
+    identities
+}
+
+/// As [`add`], with what is known of the process already. `each` gets the recording, and the key and counts of each counter.
+fn add_known(
+    tables: &HeapTables,
+    rate_counts: RateCounts,
+    end: Nanos,
+    mut memory: Vec<MemoryPoint>,
+    recorder: &mut Recorder,
+    identities: &mut Identities,
+    each: &mut dyn FnMut(u32, &mut Allocations, SliceKey, &AllocationCounts),
+) {
     let page = tables.page();
     let begin = Nanos(page.begin_ns.load(Relaxed));
-    let modules = Modules::read(tables, recorder);
-    let Some(process) = process_of(page.pid.load(Relaxed), begin, &modules, recorder) else {
-        return Identities::default();
-    };
-    let program = modules.program.rsplit('/').next().unwrap_or_default();
-    let threads = threads(tables, process, program, recorder);
-    let stacks = stacks(tables, &modules, recorder);
-    let identities = Identities { stacks, threads };
+    let Some(process) = identities.read_all(tables, recorder) else { return };
     let sampling = sampling_of(tables, rate_counts);
     let scale = Scale::from_sampling(sampling);
     let last_peak = page.peak_number().load(Acquire);
@@ -77,17 +63,10 @@ pub fn add(
         if counts.count == 0 {
             continue;
         }
-        let class = entry.class.load(Relaxed);
-        let (stack, thread) = identities.of(entry);
-        allocations.groups.push(AllocationGroup {
-            stack,
-            thread,
-            process,
-            task: entry.task.load(Relaxed),
-            kind: if heap::is_mapping_class(class) { AllocationKind::Mapping } else { AllocationKind::Block },
-            size_class: SizeClass(class as u8),
-            counts,
-        });
+        let key = key_of(entry, process, identities.of(entry));
+        each(number, allocations, key, &counts);
+        let SliceKey { stack, thread, process, task, kind, size_class } = key;
+        allocations.groups.push(AllocationGroup { stack, thread, process, task, kind, size_class, counts });
     }
     let (end, mut peak_at) = (end.max(begin), Nanos(page.peak_at_ns().load(Relaxed)).max(begin));
     if end_is_peak(&mut allocations.groups[first..]) {
@@ -104,7 +83,23 @@ pub fn add(
         without_stack: page.without_stack().load(Relaxed),
         memory,
     });
-    identities
+}
+
+/// What a counter counts.
+fn key_of(
+    entry: &CounterEntry,
+    process: ProcessIndex,
+    (stack, thread): (StackId, ThreadNumber),
+) -> SliceKey {
+    let class = entry.class.load(Relaxed);
+    SliceKey {
+        stack,
+        thread,
+        process,
+        task: entry.task.load(Relaxed),
+        kind: if heap::is_mapping_class(class) { AllocationKind::Mapping } else { AllocationKind::Block },
+        size_class: SizeClass(class as u8),
+    }
 }
 
 /// If more is alive at the end than at the peak, the end is the peak: threads keep the last small changes to themselves, and
@@ -208,154 +203,8 @@ fn counts(entry: &CounterEntry, last_peak: u32, scale: &Scale) -> AllocationCoun
         temporary_count: scale.count(entry.temporary_count.load(Relaxed)).min(all - live),
         peak_count: scale.count(not_negative(own_peak.0.wrapping_sub(others_peak.0))).min(all),
         peak_bytes: scale.bytes(not_negative(own_peak.1.wrapping_sub(others_peak.1))).min(all_bytes),
-        kept_count: 0,
-        kept_bytes: 0,
+        ..AllocationCounts::default()
     }
-}
-
-/// The modules of a process, generation by generation.
-struct Modules {
-    /// The modules from a generation on, in order.
-    spaces: Vec<(u32, AddressSpace)>,
-    /// Path of the first module, which is the program.
-    program: Arc<str>,
-}
-
-/// Most generations of modules that are distinguished.
-const MOST_GENERATIONS: usize = 4096;
-
-impl Modules {
-    fn read(tables: &HeapTables, recorder: &mut Recorder) -> Modules {
-        let used = (tables.page().module_words.load(Acquire) as usize).min(MODULE_WORDS);
-        let words: Vec<u64> = (0..used).map(|index| tables.module_word(index).load(Relaxed)).collect();
-        let mut modules = Modules { spaces: vec![(0, AddressSpace::default())], program: "".into() };
-        heap::module_events(&words, |event| modules.apply(event, recorder));
-        modules
-    }
-
-    fn apply(&mut self, event: &Event<'_>, recorder: &mut Recorder) {
-        match *event {
-            Event::ModuleLoad { module, at, bias, low, high, text, build_id_len, path_len } => {
-                let (id, path) = (build_id_len as usize, path_len as usize);
-                let bytes = |from: usize, n: usize| (from..from + n).map(|i| text_byte(text, i));
-                let path: Vec<u8> = bytes(id, path.min(LONGEST_PATH)).collect();
-                let build_id: Vec<u8> = bytes(0, id.min(LONGEST_BUILD_ID)).collect();
-                let path: Arc<str> = String::from_utf8_lossy(&path).into();
-                if self.program.is_empty() {
-                    self.program = path.clone();
-                }
-                if let Some(index) = module_of(Module { path, build_id: build_id.into() }, recorder) {
-                    self.space_of(at).load(module.0, index, MappedRange { low, high, bias });
-                }
-            }
-            Event::ModuleUnload { module, at } => self.space_of(at).unload(module.0),
-            _ => {}
-        }
-    }
-
-    /// The modules of a generation, which begin as those of the one before.
-    fn space_of(&mut self, generation: u64) -> &mut AddressSpace {
-        let generation = u32::try_from(generation).unwrap_or(u32::MAX);
-        if self.spaces.last().is_none_or(|(last, _)| *last < generation)
-            && self.spaces.len() < MOST_GENERATIONS
-        {
-            let before = self.spaces.last().map(|(_, space)| space.clone()).unwrap_or_default();
-            self.spaces.push((generation, before));
-        }
-        let last = self.spaces.len() - 1;
-        &mut self.spaces[last].1
-    }
-
-    fn at(&self, generation: u32) -> &AddressSpace {
-        let behind = self.spaces.partition_point(|(begin, _)| *begin <= generation);
-        &self.spaces[behind.saturating_sub(1)].1
-    }
-}
-
-/// The index of a module. The loader and the kernel may name the same file by different paths.
-fn module_of(module: Module, recorder: &mut Recorder) -> Option<ModuleIndex> {
-    let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
-    let same = |other: &Module| {
-        !module.build_id.is_empty()
-            && other.build_id == module.build_id
-            && name(&other.path) == name(&module.path)
-    };
-    match recorder.recording().modules.iter().position(same) {
-        Some(index) => Some(ModuleIndex(index as u32)),
-        None => recorder.add_module(module),
-    }
-}
-
-/// The recording's process for these tables: the latest image with this id that began before them.
-fn process_of(pid: u32, begin: Nanos, modules: &Modules, recorder: &mut Recorder) -> Option<ProcessIndex> {
-    let processes = &recorder.recording().processes;
-    let images = processes.iter().enumerate().filter(|(_, image)| image.pid == pid);
-    let known = images.filter(|(_, image)| image.start <= begin).max_by_key(|(_, image)| image.start);
-    if let Some((index, _)) = known {
-        return Some(ProcessIndex(index as u32));
-    }
-    recorder.add_process(Process { pid, exe: modules.program.clone(), start: begin, ..Process::default() })
-}
-
-/// The recording's threads by their number in the tables; 0 is unknown. Threads that it does not know yet are named like the program.
-fn threads(
-    tables: &HeapTables,
-    process: ProcessIndex,
-    program: &str,
-    recorder: &mut Recorder,
-) -> Vec<ThreadNumber> {
-    let mut by_tid: HashMap<u32, Vec<(Nanos, ThreadNumber)>> = HashMap::default();
-    for (thread, number) in recorder.recording().threads.iter().zip(1..) {
-        if thread.process == process {
-            by_tid.entry(thread.tid).or_default().push((thread.start, ThreadNumber(number)));
-        }
-    }
-    let count = (tables.page().threads.load(Acquire) as usize).min(MAX_THREADS - 1) as u32;
-    let mut numbers = vec![ThreadNumber(0)];
-    for number in 1..=count {
-        let entry = tables.thread(number);
-        let (tid, first) = (entry.tid.load(Relaxed), Nanos(entry.first_ns.load(Relaxed)));
-        // Ids are used again: the latest thread that began before its first allocation.
-        let known = by_tid.get(&tid).map(Vec::as_slice).unwrap_or(&[]);
-        let found = known
-            .iter()
-            .filter(|(start, _)| *start <= first)
-            .max()
-            .or(known.iter().min())
-            .map(|(_, number)| *number);
-        let found = found.or_else(|| {
-            let new = Thread {
-                process,
-                tid,
-                name: program.into(),
-                start: first,
-                end: None,
-                cpu: Nanos(0),
-                blocked_signal: false,
-            };
-            let number = recorder.add_thread(new)?;
-            by_tid.entry(tid).or_default().push((first, number));
-            Some(number)
-        });
-        numbers.push(found.unwrap_or_default());
-    }
-    numbers
-}
-
-/// The recording's stacks by node.
-fn stacks(tables: &HeapTables, modules: &Modules, recorder: &mut Recorder) -> Vec<StackId> {
-    let count = tables.page().nodes().load(Acquire).min(MAX_NODES as u32);
-    let mut ids = vec![StackId(0)];
-    let stacks = &mut recorder.recording_mut().stacks;
-    for number in 1..count {
-        let node = tables.node(number);
-        let lookup = node.lookup.load(Acquire);
-        let location = modules.at(node.generation.load(Relaxed) & !NODE_NOWHERE).locate(lookup);
-        let caller = ids.get(node.parent.load(Relaxed) as usize).copied().unwrap_or_default();
-        let location = stacks.intern_location(location);
-        ids.push(stacks.extend(caller, location));
-    }
-    ids
 }
 
 #[cfg(test)]

@@ -85,6 +85,8 @@ impl Recording {
         stacks: &[StackId],
     ) {
         let here = &mut self.allocations;
+        // They do not have what the other recording counted.
+        here.slices.forget();
         let (peaks_before, peaks_later) = (peaks(here), peaks(other));
         let first_new = here.groups.len();
         here.groups.extend(other.groups.iter().map(|group| {
@@ -255,7 +257,7 @@ mod tests {
         all.absorb(&part(1, 70, 40, AllocationSampling::Every));
         all.absorb(&part(5, 71, 50, AllocationSampling::Rate(0.5)));
         all.absorb(&part(9, 71, 30, AllocationSampling::Every));
-        let Allocations { processes, groups } = &all.allocations;
+        let Allocations { processes, groups, .. } = &all.allocations;
         assert_eq!((processes.len(), groups.len()), (1, 6));
         let process = &processes[0];
         assert_eq!((process.begin, process.end, process.peak_at), (Nanos(1), Nanos(10), Nanos(50)));

@@ -3,7 +3,7 @@
 //! The profiled program counts; single allocations are not kept. A recording therefore grows with the number of distinct
 //! stacks, not with the number of allocations, and no record is lost when the program allocates fast.
 
-use crate::{Nanos, ProcessIndex, StackId, ThreadNumber};
+use crate::{AllocationSlices, CountedSlices, Nanos, ProcessIndex, StackId, ThreadNumber};
 use std::ops::RangeInclusive;
 
 /// The type of blocks whose type is unknown, in all reports.
@@ -36,6 +36,10 @@ pub struct Allocations {
     pub processes: Vec<AllocatingProcess>,
     /// Counts by stack, thread, task, kind and size class. Several groups may have equal keys.
     pub groups: Vec<AllocationGroup>,
+    /// The same by slice of time; empty if counters were read at the end only.
+    pub slices: AllocationSlices,
+    /// If they are those of a part of the time: which one.
+    pub part: Option<CountedSlices>,
 }
 
 impl Allocations {
@@ -146,6 +150,11 @@ pub struct AllocationCounts {
     pub peak_count: u64,
     /// Their bytes.
     pub peak_bytes: u64,
+    /// Number of blocks that were alive when the range began, if these are the counts of a part of the time
+    /// ([`Allocations::keep`]). Those that were freed may be among them.
+    pub older_count: u64,
+    /// Their bytes.
+    pub older_bytes: u64,
     /// Number of those alive at the end that something still holds, as a heap snapshot of that moment tells
     /// ([`Recording::set_reached`](crate::Recording::set_reached)); 0 if that is unknown.
     pub kept_count: u64,
@@ -156,12 +165,12 @@ pub struct AllocationCounts {
 impl AllocationCounts {
     /// Number of allocations that are alive at the end of the recording.
     pub fn live_count(&self) -> u64 {
-        self.count.saturating_sub(self.freed_count)
+        self.count.saturating_add(self.older_count).saturating_sub(self.freed_count)
     }
 
     /// Their bytes.
     pub fn live_bytes(&self) -> u64 {
-        self.bytes.saturating_sub(self.freed_bytes)
+        self.bytes.saturating_add(self.older_bytes).saturating_sub(self.freed_bytes)
     }
 
     /// Number of allocations that are alive at the end and that nothing holds, as far as that is known.
@@ -184,6 +193,8 @@ impl AllocationCounts {
         add(&mut self.temporary_count, other.temporary_count);
         add(&mut self.peak_count, other.peak_count);
         add(&mut self.peak_bytes, other.peak_bytes);
+        add(&mut self.older_count, other.older_count);
+        add(&mut self.older_bytes, other.older_bytes);
         add(&mut self.kept_count, other.kept_count);
         add(&mut self.kept_bytes, other.kept_bytes);
     }

@@ -9,7 +9,9 @@
 mod absorb;
 mod activity;
 pub mod address_space;
+pub mod allocation_slices;
 pub mod allocations;
+mod allocations_within;
 mod await_frames;
 mod command;
 mod cut;
@@ -29,6 +31,7 @@ pub mod symbols;
 mod task;
 pub mod task_dump;
 pub mod thread_waits;
+mod time_range;
 mod waiting_tasks;
 pub mod word_buffer;
 
@@ -37,6 +40,10 @@ pub use allocations::{
     AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, Allocations,
     MemoryPoint, SizeClass, UNKNOWN_TEXT, UNKNOWN_TYPE, is_unknown_type, unknown_that,
 };
+pub use allocation_slices::{
+    AllocationSlice, AllocationSlices, MOST_SLICES, SHORTEST_SLICE, SliceChange, SliceKey, SlicedProcess,
+};
+pub use allocations_within::{CountedSlices, NotSliced};
 pub use await_frames::{AwaitKind, AwaitLocation, is_await_module};
 pub use command::command_text;
 pub use cut::Cut;
@@ -53,4 +60,5 @@ pub use snapshots::{Snapshots, snapshots};
 pub use stacks::{Location, Stacks};
 pub use symbols::Symbols;
 pub use task::{TASKS_MODULE, Task, WAITING};
+pub use time_range::TimeRange;
 pub use word_buffer::{Data, DataError, Dictionary, NoAddressLeft, flatten};

@@ -103,6 +103,7 @@ impl Recorder {
     /// All samples so far were written: they do not change any more.
     pub fn settle(&mut self) {
         self.settled = self.recording.samples.len();
+        self.recording.allocations.slices.settle();
     }
 
     /// Adds a remark for the user, once.

@@ -1,12 +1,13 @@
 //! The tables of all processes of a session: found in its folder, read when their process has ended.
 
+use super::slices::{RATE_COUNTS, Slices};
 use super::table_file::TableFile;
 use crate::launch::own_allocator::Executables;
 use crate::launch::program::Program;
-use stackglass_inspect::allocation_groups::{self, RateCounts};
+use stackglass_inspect::allocation_groups::{self, Followed};
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::process::is_alive;
-use stackglass_profile::{MemoryPoint, Nanos, Recorder};
+use stackglass_profile::{MemoryPoint, Nanos, Recorder, SliceChange};
 use stackglass_wire::heap::{HEAP_FILE_PREFIX, HeapPage, HeapTables, REFUSED_FILE_PREFIX};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -34,13 +35,21 @@ pub struct AllocationDrain {
     refusals: Vec<String>,
     next: Option<Instant>,
     executables: Executables,
+    /// Allocations by time, if they are wanted.
+    slices: Option<Slices>,
+    /// Number of the next file.
+    next_number: u32,
 }
 
 /// The tables of one process.
 pub(crate) struct HeapFile {
     name: OsString,
+    /// Of all files of a session.
+    pub(super) number: u32,
     file: TableFile,
     memory: Memory,
+    /// Its counters at the last reading.
+    followed: Followed,
     /// What it counted in recordings that began before is forgotten, CLOCK_MONOTONIC in ns.
     forgotten_at: u64,
 }
@@ -88,7 +97,14 @@ impl Memory {
 
 impl HeapFile {
     pub(crate) fn open(path: &Path, name: OsString) -> Option<HeapFile> {
-        Some(HeapFile { name, file: TableFile::open(path)?, memory: Memory::default(), forgotten_at: 0 })
+        Some(HeapFile {
+            name,
+            number: 0,
+            file: TableFile::open(path)?,
+            memory: Memory::default(),
+            followed: Followed::default(),
+            forgotten_at: 0,
+        })
     }
 
     /// The tables. What it gives must not be used any more when `self` is dropped.
@@ -111,10 +127,27 @@ impl HeapFile {
         self.memory.push(MemoryPoint { clock: Nanos(monotonic()), live_bytes, resident_bytes });
     }
 
-    fn read(mut self, recorder: &mut Recorder) {
-        if self.begin() < self.forgotten_at {
-            // It has allocated nothing since.
+    /// It has allocated nothing since all was forgotten.
+    fn is_forgotten(&self) -> bool {
+        self.begin() < self.forgotten_at
+    }
+
+    /// What has changed since the last time, by counter.
+    pub(super) fn changes(&mut self) -> Vec<SliceChange> {
+        if self.is_forgotten() { Vec::new() } else { self.followed.changes(&self.file.tables(), RATE_COUNTS) }
+    }
+
+    /// Makes numbers of counters those of keys.
+    pub(super) fn resolve(&mut self, changes: &mut Vec<SliceChange>, recorder: &mut Recorder) {
+        self.followed.resolve(&self.file.tables(), RATE_COUNTS, changes, recorder);
+    }
+
+    fn read(mut self, slices: &mut Option<Slices>, recorder: &mut Recorder) {
+        if self.is_forgotten() {
             return;
+        }
+        if let Some(slices) = slices {
+            slices.resolve(&mut self, recorder);
         }
         self.add_point();
         let tables = self.tables();
@@ -124,7 +157,14 @@ impl HeapFile {
             end => end,
         };
         let memory = std::mem::take(&mut self.memory.points);
-        allocation_groups::add(&tables, RateCounts::OfAll, Nanos(end), memory, recorder);
+        match slices {
+            Some(slices) => {
+                slices.add(self.followed.finish(&tables, RATE_COUNTS, Nanos(end), memory, recorder));
+            }
+            None => {
+                allocation_groups::add(&tables, RATE_COUNTS, Nanos(end), memory, recorder);
+            }
+        }
     }
 }
 
@@ -138,7 +178,15 @@ impl AllocationDrain {
             refusals: Vec::new(),
             next: None,
             executables: Executables::default(),
+            slices: None,
+            next_number: 1,
         }
+    }
+
+    /// Stores allocations by slice of time as well: whoever calls this calls [`AllocationDrain::settle`] from time to time.
+    pub fn by_time(mut self) -> AllocationDrain {
+        self.slices = Some(Slices::new());
+        self
     }
 
     /// Says nothing more about the allocator of this program.
@@ -155,12 +203,18 @@ impl AllocationDrain {
         self.next = Some(now + EVERY);
         self.find();
         self.open.iter_mut().for_each(HeapFile::add_point);
+        if let Some(slices) = &mut self.slices {
+            slices.update(&mut self.open);
+        }
     }
 
     /// Reads the processes that have ended. All that is known of them must be in the recording already.
     pub fn settle(&mut self, recorder: &mut Recorder) {
         self.find();
         self.read_if(recorder, |file, open| !is_alive(file.pid()) || is_replaced(file, open));
+        if let Some(slices) = &mut self.slices {
+            slices.hand_over(&mut self.open, recorder);
+        }
     }
 
     /// Forgets what all processes have counted in recordings that began before this moment, CLOCK_MONOTONIC in ns.
@@ -168,7 +222,9 @@ impl AllocationDrain {
         self.find();
         for file in &mut self.open {
             (file.forgotten_at, file.memory) = (before, Memory::default());
+            file.followed = Followed::default();
         }
+        self.slices.iter_mut().for_each(Slices::forget);
     }
 
     /// Live bytes of all processes.
@@ -182,7 +238,7 @@ impl AllocationDrain {
         self.executables.take_remarks().into_iter().for_each(|remark| recorder.remark(remark));
         for file in self.open {
             if file.pid() == pid && !is_ended(&file) {
-                file.read(recorder);
+                file.read(&mut None, recorder);
             }
         }
     }
@@ -191,6 +247,9 @@ impl AllocationDrain {
     pub fn close(mut self, recorder: &mut Recorder) -> Option<String> {
         self.find();
         self.read_if(recorder, |_, _| true);
+        if let Some(slices) = self.slices.take() {
+            slices.finish(recorder);
+        }
         let first = self.refusals.first()?;
         Some(match self.refusals.len() {
             1 => first.clone(),
@@ -207,7 +266,7 @@ impl AllocationDrain {
         self.executables.take_remarks().into_iter().for_each(|remark| recorder.remark(remark));
         for file in gone {
             let _ = fs::remove_file(self.folder.join(&file.name));
-            file.read(recorder);
+            file.read(&mut self.slices, recorder);
         }
     }
 
@@ -245,7 +304,9 @@ impl AllocationDrain {
                 continue;
             }
             // A file that is not ready yet is tried again.
-            if let Some(file) = HeapFile::open(&entry.path(), name) {
+            if let Some(mut file) = HeapFile::open(&entry.path(), name) {
+                file.number = self.next_number;
+                self.next_number += 1;
                 self.executables.check(file.pid(), &self.folder);
                 self.open.push(file);
             }

@@ -116,7 +116,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     let mut recording = RecordingLoop::new(session, signals, recorder, file, limits);
     let peeks = StreamPeeks::new(options.peek_defaults());
     let allocations = options.allocations.map(|_| {
-        let mut drain = AllocationDrain::new(recording.session.folder());
+        let mut drain = AllocationDrain::new(recording.session.folder()).by_time();
         drain.skip_executable(&options.program);
         drain
     });
@@ -223,7 +223,10 @@ impl Source for RecordedProgram {
         if let Some(allocations) = &mut self.allocations {
             allocations.forget(before);
         }
-        recorder.recording_mut().allocations = Allocations::default();
+        let allocations = &mut recorder.recording_mut().allocations;
+        allocations.slices.forget();
+        let slices = std::mem::take(&mut allocations.slices);
+        *allocations = Allocations { slices, ..Allocations::default() };
     }
 
     fn processes(&self) -> usize {

@@ -132,8 +132,7 @@ impl Made {
                     temporary_count: if self.random(3) == 0 { self.random(count + 1 - live) } else { 0 },
                     peak_count: peak,
                     peak_bytes: peak * size,
-                    kept_count: 0,
-                    kept_bytes: 0,
+                    ..AllocationCounts::default()
                 };
                 let size_class = SizeClass::from_size(size);
                 recording.allocations.groups.push(AllocationGroup {

@@ -39,7 +39,16 @@ pub(crate) fn write_process(body: &mut Body, process: &AllocatingProcess) {
     body.number(process.process.0.into());
     body.number(process.begin.0);
     body.number(process.end.0);
-    let (how, n) = match process.sampling {
+    write_sampling(body, process.sampling);
+    body.number(process.peak_at.0);
+    body.number(process.lost);
+    body.number(process.without_stack);
+    body.weight += ROW_WEIGHT;
+}
+
+/// Adds how allocations are recorded.
+pub(super) fn write_sampling(body: &mut Body, sampling: AllocationSampling) {
+    let (how, n) = match sampling {
         AllocationSampling::Every => (0, 0),
         AllocationSampling::Rate(rate) => (1, rate_bits(rate)),
         AllocationSampling::Bytes(bytes) => (2, bytes),
@@ -48,10 +57,21 @@ pub(crate) fn write_process(body: &mut Body, process: &AllocatingProcess) {
     };
     body.number(how);
     body.number(n);
-    body.number(process.peak_at.0);
-    body.number(process.lost);
-    body.number(process.without_stack);
-    body.weight += ROW_WEIGHT;
+}
+
+/// Reads what [`write_sampling`] has added.
+pub(super) fn read_sampling(source: &mut Source<'_>) -> Result<AllocationSampling, Malformed> {
+    let (how, n) = (source.number()?, source.number()?);
+    let rate = f64::from_bits(n);
+    match how {
+        0 => Ok(AllocationSampling::Every),
+        1 if (0.0..=1.0).contains(&rate) => Ok(AllocationSampling::Rate(rate)),
+        3 if (0.0..=1.0).contains(&rate) => Ok(AllocationSampling::ScaledRate(rate)),
+        4 if (0.0..=1.0).contains(&rate) => Ok(AllocationSampling::Stacks(rate)),
+        1 | 3 | 4 => Err(source.malformed("an impossible sampling rate")),
+        2 => Ok(AllocationSampling::Bytes(n)),
+        _ => Err(source.malformed(format!("sampling of allocations {how}"))),
+    }
 }
 
 /// The bits of a rate from 0 to 1.
@@ -69,17 +89,7 @@ pub(crate) fn read_processes(
         source.spend(ROW_WEIGHT)?;
         let process = process_at(&mut source, processes, "list of allocations")?;
         let (begin, end) = (Nanos(source.number()?), Nanos(source.number()?));
-        let (how, n) = (source.number()?, source.number()?);
-        let rate = f64::from_bits(n);
-        let sampling = match how {
-            0 => AllocationSampling::Every,
-            1 if (0.0..=1.0).contains(&rate) => AllocationSampling::Rate(rate),
-            3 if (0.0..=1.0).contains(&rate) => AllocationSampling::ScaledRate(rate),
-            4 if (0.0..=1.0).contains(&rate) => AllocationSampling::Stacks(rate),
-            1 | 3 | 4 => return Err(source.malformed("an impossible sampling rate")),
-            2 => AllocationSampling::Bytes(n),
-            _ => return Err(source.malformed(format!("sampling of allocations {how}"))),
-        };
+        let sampling = read_sampling(&mut source)?;
         to.push(AllocatingProcess {
             process,
             begin,

@@ -47,6 +47,9 @@ impl Tag {
     pub const ALLOCATING: Tag = Tag(*b"ALLO");
     pub const MEMORY: Tag = Tag(*b"MEMO");
     pub const ALLOCATIONS: Tag = Tag(*b"AGRP");
+    pub const SLICED: Tag = Tag(*b"ASPR");
+    pub const SLICE_KEYS: Tag = Tag(*b"ASKY");
+    pub const SLICES: Tag = Tag(*b"ASLI");
     pub const FRAMES: Tag = Tag(*b"FRAM");
     pub const SYMBOLS: Tag = Tag(*b"SYMB");
     pub const DISPATCHES: Tag = Tag(*b"DISP");
@@ -60,7 +63,7 @@ impl Tag {
 
     /// Whether this version knows the tag, as a part of the recording. Heap snapshots are read by themselves.
     pub fn is_known(self) -> bool {
-        const KNOWN: [Tag; 20] = [
+        const KNOWN: [Tag; 23] = [
             Tag::ABOUT,
             Tag::STRINGS,
             Tag::PROCESSES,
@@ -73,6 +76,9 @@ impl Tag {
             Tag::ALLOCATING,
             Tag::MEMORY,
             Tag::ALLOCATIONS,
+            Tag::SLICED,
+            Tag::SLICE_KEYS,
+            Tag::SLICES,
             Tag::FRAMES,
             Tag::SYMBOLS,
             Tag::DISPATCHES,

@@ -4,7 +4,7 @@ use super::bytes::{Malformed, Source};
 use super::chunk::Tag;
 use super::index::Totals;
 use super::samples::{SampleReader, TableSizes};
-use super::{allocations, names, tables, tasks};
+use super::{allocations, names, slices, tables, tasks};
 use stackglass_profile::{Frame, Recording, Sample};
 use std::sync::Arc;
 
@@ -64,6 +64,9 @@ impl Contents {
                 allocations::read_memory(source, &mut self.seen, &mut recording.allocations.processes)?
             }
             Tag::ALLOCATIONS => allocations::read_groups(source, &mut self.seen, recording)?,
+            Tag::SLICED => slices::read_processes(source, recording)?,
+            Tag::SLICE_KEYS => slices::read_keys(source, recording)?,
+            Tag::SLICES => slices::read_slices(source, &mut self.seen, recording)?,
             Tag::FRAMES => names::read_frames(source, &self.texts, &mut self.frames)?,
             Tag::SYMBOLS => {
                 let locations = recording.stacks.locations().len();

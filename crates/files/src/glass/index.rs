@@ -31,6 +31,8 @@ pub struct Totals {
     pub allocation_groups: u64,
     /// Moments at which the memory of a process was measured.
     pub memory_points: u64,
+    /// Changes in slices of allocations.
+    pub slice_changes: u64,
 }
 
 /// Number of totals at the beginning of an END chunk. The others were added later.
@@ -44,7 +46,7 @@ impl Totals {
         self.time = self.time.wrapping_add(sample.time.0);
     }
 
-    fn fields(&mut self) -> [(&'static str, &mut u64); 12] {
+    fn fields(&mut self) -> [(&'static str, &mut u64); 13] {
         [
             ("processes", &mut self.processes),
             ("threads", &mut self.threads),
@@ -58,6 +60,7 @@ impl Totals {
             ("nanoseconds", &mut self.time),
             ("allocation groups", &mut self.allocation_groups),
             ("memory points", &mut self.memory_points),
+            ("changes of allocations", &mut self.slice_changes),
         ]
     }
 

@@ -20,6 +20,7 @@ mod names;
 mod parts;
 mod reader;
 mod samples;
+mod slices;
 mod tables;
 mod tasks;
 mod writer;

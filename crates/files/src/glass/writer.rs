@@ -9,7 +9,7 @@ use super::error::WriteError;
 use super::index::{Index, Totals};
 use super::samples::SampleWriter;
 use super::tables::{self, TextWriter};
-use super::{allocations, names, tasks};
+use super::{allocations, names, slices, tasks};
 use crate::{atomic_write, hidden_file};
 use stackglass_profile::{
     AllocationGroup, Allocations, Nanos, Process, Recording, RecordingInfo, Sample, Task, Thread,
@@ -57,6 +57,7 @@ struct Done {
     /// The sample `samples - 1` as written. It may grow afterwards.
     last: Option<Sample>,
     totals: Totals,
+    slices: slices::Written,
     chunks: usize,
 }
 
@@ -237,6 +238,7 @@ impl GlassWriter {
         tables::write_nodes(nodes, self.done.nodes, |body| self.seal(Tag::NODES, NO_PROCESS, &body))?;
         self.done.nodes = nodes.len();
         self.write_samples(recording)?;
+        self.write_slices(recording)?;
         if all { self.write_allocations(recording) } else { Ok(()) }
     }
 
@@ -356,8 +358,26 @@ impl GlassWriter {
         Ok(())
     }
 
+    fn write_slices(&mut self, recording: &Recording) -> Result<(), FlushError> {
+        let new = &recording.allocations.slices;
+        let mut written = self.done.slices;
+        let forgotten = written.begin(new);
+        if !written.fits(recording) {
+            return Err(FlushError::Inconsistent("slices of allocations have no process, thread, stack or key"));
+        }
+        if let Some(body) = written.processes(new, forgotten) {
+            self.seal(Tag::SLICED, NO_PROCESS, &body)?;
+        }
+        written.keys(new, |body| self.seal(Tag::SLICE_KEYS, NO_PROCESS, &body))?;
+        let first = self.done.totals.slice_changes;
+        let changes = written.slices(new, first, |body| self.seal(Tag::SLICES, NO_PROCESS, &body))?;
+        self.done.totals.slice_changes += changes;
+        self.done.slices = written;
+        Ok(())
+    }
+
     fn write_allocations(&mut self, recording: &Recording) -> Result<(), FlushError> {
-        let Allocations { processes, groups } = &recording.allocations;
+        let Allocations { processes, groups, .. } = &recording.allocations;
         let mut body = Body::default();
         for process in processes {
             if process.process.0 as usize >= recording.processes.len() {

@@ -452,6 +452,71 @@ fn the_most_allocations_a_file_may_hold_fit_into_the_bound() {
     assert!(reason.contains("more items than its stored bytes allow"), "{reason}");
 }
 
+/// A chunk of slices with these numbers, and one change with these columns.
+fn slice(numbers: &[u8], change: &[u8; 6]) -> Vec<u8> {
+    let mut raw = vec![0, 1, numbers.len() as u8, 1, 1, 1, 1, 1, 1];
+    raw.extend(numbers);
+    raw.extend(change);
+    raw
+}
+
+#[test]
+fn slices_of_nothing_are_refused() {
+    let said = |chunks: &[(&[u8; 4], Vec<u8>, usize)]| match read_in_bounds(&of_one_process(chunks)) {
+        Some(Completeness::Damaged { reason, .. }) => reason,
+        other => panic!("not refused: {other:?}"),
+    };
+    let key = |column: usize, byte: u8| {
+        let mut columns = [0; 6];
+        columns[column] = byte;
+        (b"ASKY", uniform(0, 1, &columns), 1000)
+    };
+    assert!(said(&[key(0, 2)]).contains("process 1 beyond 0"));
+    assert!(said(&[key(1, 2)]).contains("stack 1 beyond 0"));
+    assert!(said(&[key(2, 1)]).contains("thread 1 beyond 0"));
+    assert!(said(&[key(4, 2)]).contains("kind of allocation 2"));
+    assert!(said(&[(b"ASPR", vec![0, 1, 0, 0, 0], 100)]).contains("a slice of process 1 of 1"));
+    assert!(said(&[(b"ASPR", vec![1, 0, 0, 0, 0], 100)]).contains("from number 1, expected 0"));
+    assert!(said(&[(b"ASPR", vec![0, 0, 0, 9, 0], 100)]).contains("sampling of allocations 9"));
+    let one = |numbers: &[u8], key: u8| slice(numbers, &[key, 2, 0, 0, 0, 0]);
+    assert!(said(&[(b"ASLI", one(&[0, 9, 1], 0), 100)]).contains("key 0 of 0"));
+    let of_slice = |raw: Vec<u8>| said(&[key(0, 0), (b"ASLI", raw, 100)]);
+    assert!(of_slice(one(&[0, 9, 1], 1)).contains("key -1 of 1"));
+    assert!(of_slice(one(&[0, 9, 2], 0)).contains("a slice of 2 of 1 changes"));
+    assert!(of_slice(one(&[0, 9, 0], 0)).contains("1 changes in no slice"));
+    let again = [key(0, 0), (b"ASLI", one(&[20, 9, 1], 0), 100), (b"ASLI", one(&[4, 9, 1], 0), 100)];
+    assert!(said(&again).contains("from number 0, expected 1"));
+    let earlier = slice(&[20, 9, 1, 1, 2, 0], &[0, 2, 0, 0, 0, 0]);
+    assert!(of_slice(earlier).contains("a slice of 0 of 0 changes"));
+}
+
+#[test]
+fn the_most_slices_a_file_may_hold_fit_into_the_bound() {
+    for rows in [1 << 16, (1 << 16) + 1, 3 << 15] {
+        let keys = (b"ASKY", uniform(0, rows, &[0; 6]), 3 * rows);
+        let processes = (b"ASPR", [vec![0], vec![0; 4 * rows]].concat(), 3 * rows);
+        // One change in each slice, as short and as long as there are.
+        for length in [0, 100_000_000] {
+            let mut slices = Vec::new();
+            for _ in 0..rows {
+                slices.push(0);
+                number(&mut slices, length);
+                slices.push(1);
+            }
+            let mut raw = Vec::new();
+            [0, rows as u64, slices.len() as u64].into_iter().for_each(|n| number(&mut raw, n));
+            (0..6).for_each(|_| number(&mut raw, rows as u64));
+            raw.extend(slices);
+            (0..6).for_each(|_| raw.extend(vec![0; rows]));
+            let file = of_one_process(&[keys.clone(), processes.clone(), (b"ASLI", raw, 3 * rows)]);
+            let read = read_in_bounds(&file);
+            assert!(matches!(read, Some(Completeness::Incomplete { at }) if at == file.len() as u64), "{read:?}");
+            let (mut recording, _) = read_from(&file[..]).unwrap();
+            bounded(allowed(&file), || recording.allocations.sum_up_slices());
+        }
+    }
+}
+
 /// A process, a thread, and this many samples of it, each of another task, so that none is merged; one byte a sample.
 fn samples_of_tasks(samples: u64) -> Vec<u8> {
     let mut bytes = HEADER.to_vec();

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use stackglass_files::GlassWriter;
 use stackglass_profile::symbols::{Language, Missing, ModuleNote};
 use stackglass_profile::{
-    AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, Cut, End,
-    Frame, Location, LocationId, MemoryPoint, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recording,
-    RecordingInfo, Sample, ShortPath, SizeClass, StackId, State, Task, TaskId, Thread, ThreadNumber,
+    AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, AllocationSlice,
+    Cut, End, Frame, Location, LocationId, MemoryPoint, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recording,
+    RecordingInfo, SHORTEST_SLICE, Sample, ShortPath, SizeClass, SliceChange, SliceKey, SlicedProcess, StackId, State, Task, TaskId, Thread, ThreadNumber,
 };
 
 /// One thing that happens to a recording.
@@ -91,6 +91,18 @@ pub enum Step {
         class: u8,
         counts: [u64; 9],
     },
+    /// A slice of time in which a new key and the first one have changed.
+    Slice {
+        process: usize,
+        stack: usize,
+        thread: usize,
+        task: u64,
+        mapping: bool,
+        class: u8,
+        length: u64,
+        sampling: AllocationSampling,
+        change: [i64; 5],
+    },
     /// The recorder writes what is new.
     Flush,
 }
@@ -157,6 +169,10 @@ pub fn step() -> impl Strategy<Value = Step> {
         4 => (few.clone(), 0..30usize, few.clone(), prop_oneof![Just(0), any::<u64>()], any::<bool>(), any::<u8>(), counts())
             .prop_map(|(process, stack, thread, task, mapping, class, counts)| Step::Allocations {
                 process, stack, thread, task, mapping, class, counts }),
+        3 => (few.clone(), 0..30usize, few.clone(), prop_oneof![Just(0), any::<u64>()], any::<bool>(), any::<u8>(),
+              0..1_000_000_000u64, sampling(), prop_oneof![[-5..50i64, 0..5000, 0..50, 0..5000, 0..9], any::<[i64; 5]>()])
+            .prop_map(|(process, stack, thread, task, mapping, class, length, sampling, change)| Step::Slice {
+                process, stack, thread, task, mapping, class, length, sampling, change }),
         3 => Just(Step::Flush),
     ]
 }
@@ -310,9 +326,35 @@ pub fn apply(recording: &mut Recording, step: &Step) {
                         peak_bytes,
                         kept_count,
                         kept_bytes,
+                        ..AllocationCounts::default()
                     },
                 });
             }
+        }
+        Step::Slice { process, stack, thread, task, mapping, class, length, sampling, change } => {
+            let mut changes = Vec::new();
+            let process = ProcessIndex((process % r.processes.len().max(1)) as u32);
+            let slices = &mut r.allocations.slices;
+            if !r.processes.is_empty() {
+                if slices.processes().iter().all(|known| known.process != process) {
+                    slices.add_process(SlicedProcess { process, begin: Nanos(length), sampling });
+                }
+                let key = slices.add_key(SliceKey {
+                    stack: StackId((stack % (r.stacks.nodes().len() + 1)) as u32),
+                    thread: ThreadNumber((thread % (r.threads.len() + 1)) as u32),
+                    process,
+                    task,
+                    kind: if mapping { AllocationKind::Mapping } else { AllocationKind::Block },
+                    size_class: SizeClass(class),
+                });
+                let [count, bytes, freed_count, freed_bytes, temporary_count] = change;
+                let change = SliceChange { key, count, bytes, freed_count, freed_bytes, temporary_count };
+                changes = vec![change, SliceChange { key: 0, ..change }];
+            }
+            let begin = slices.slices().last().map_or(Nanos(length), |last| last.end);
+            // Shorter ones become parts of others.
+            let end = Nanos(begin.0 + SHORTEST_SLICE.0 + length);
+            slices.push(AllocationSlice { begin, end, changes });
         }
         Step::Flush => {}
     }
@@ -404,6 +446,10 @@ pub fn assert_same(read: &Recording, written: &Recording) {
     assert_eq!(of(read), of(written));
     assert_eq!(dispatches(read), dispatches(written));
     assert_eq!(read.allocations.processes, written.allocations.processes);
+    let (slices, expected) = (&read.allocations.slices, &written.allocations.slices);
+    assert_eq!(slices.processes(), expected.processes());
+    assert_eq!(slices.keys(), expected.keys());
+    assert_eq!(slices.slices(), expected.slices());
     assert_eq!(sorted_groups(read), sorted_groups(written));
     assert_eq!(read.symbols.allocated_types(), written.symbols.allocated_types());
     assert_eq!(read.symbols.short_paths(), written.symbols.short_paths());

@@ -20,8 +20,7 @@ pub fn counts(count: u64, size: u64, freed: u64, temporary: u64, peak: u64) -> A
         temporary_count: temporary,
         peak_count: peak,
         peak_bytes: peak * size,
-        kept_count: 0,
-        kept_bytes: 0,
+        ..AllocationCounts::default()
     }
 }
 

@@ -109,6 +109,7 @@ pub fn hostile(characters: &str) -> Recording {
             memory: vec![MemoryPoint { clock: Nanos(5), live_bytes: 120, resident_bytes: 999 }],
         }],
         groups: groups.into(),
+        ..Allocations::default()
     };
     recording.threads[0].blocked_signal = true;
     recording.info.remarks.push(evil("remark"));

@@ -231,8 +231,7 @@ fn scaled(
         temporary_count: scale(counts.temporary_count, exact.freed_count, sampled.freed_count),
         peak_count: part(|counts| counts.peak_count, |counts| counts.count),
         peak_bytes: part(|counts| counts.peak_bytes, |counts| counts.bytes),
-        kept_count: 0,
-        kept_bytes: 0,
+        ..AllocationCounts::default()
     }
 }
 

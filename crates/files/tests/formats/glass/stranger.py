@@ -14,7 +14,7 @@ ZSTD.ZSTD_decompress.restype = ctypes.c_size_t
 ZSTD.ZSTD_decompress.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
 
 MASK = (1 << 64) - 1
-KINDS = "ABOU STRS PROC THRD TASK MODU LOCS NODE SAMP ALLO MEMO AGRP FRAM SYMB DISP PATH NOTE TYPE INDX ENDS".split()
+KINDS = "ABOU STRS PROC THRD TASK MODU LOCS NODE SAMP ALLO MEMO AGRP ASPR ASKY ASLI FRAM SYMB DISP PATH NOTE TYPE INDX ENDS".split()
 FIELDS = ("processes", "threads", "modules", "locations", "nodes", "texts", "frames", "rows", "hits", "time")
 
 
@@ -85,6 +85,15 @@ def wrapped(n):
     return n & MASK
 
 
+def as_signed(n):
+    n &= MASK
+    return n - (1 << 64) if n >> 63 else n
+
+
+def toward_zero(n, by):
+    return abs(n) // abs(by) * (1 if (n < 0) == (by < 0) else -1)
+
+
 def largest(size_class):
     """The largest size of a size class."""
     if size_class <= 16:
@@ -103,6 +112,7 @@ class Reader:
         self.names, self.paths, self.notes = {}, {}, []
         self.dispatches = set()
         self.allocating, self.groups, self.types = [], [], {}
+        self.sliced, self.keys, self.slices, self.changes = [], [], [], 0
         self.points = 0
         self.rows = self.hits = self.time = 0
         self.latest = 0
@@ -237,6 +247,47 @@ class Reader:
             row += [wrapped(size - live_bytes), wrapped(d[4]), peak, wrapped(likely(peak) + d[6])]
             self.groups.append(row + [kept, wrapped(likely(kept) + d[8])])
 
+    def aspr(self, c):
+        first = c.number()
+        if first == 0:
+            self.sliced, self.keys, self.slices = [], [], []
+        elif first != len(self.sliced):
+            raise Damaged("a chunk is missing")
+        while c.more():
+            self.sliced.append([c.number(), c.number()])
+            c.number(), c.number()
+
+    def asky(self, c):
+        rows, columns = c.columns(6, len(self.keys))
+        process = stack = task = 0
+        for _ in range(rows):
+            process += columns[0].signed()
+            stack += columns[1].signed()
+            task = wrapped(task + columns[3].signed())
+            row = [process, stack, columns[2].number(), task]
+            self.keys.append(row + [columns[4].byte(), columns[5].byte()])
+
+    def asli(self, c):
+        rows, (slices, *columns) = c.columns(7, self.changes)
+        self.changes += rows
+        end = 0
+        while slices.more():
+            begin = wrapped(end + slices.signed())
+            end = wrapped(begin + slices.number())
+            key, changes = 0, []
+            for _ in range(slices.number()):
+                d = [column.signed() for column in columns]
+                key, count, live = key + d[0], d[1], d[3]
+                most = largest(self.keys[key][5])
+                size = as_signed(count * most + d[2])
+                likely = toward_zero(live * size, count) if count else live * most
+                live_bytes = as_signed(as_signed(likely) + d[4])
+                changes.append([key, count, size, as_signed(count - live), as_signed(size - live_bytes), d[5]])
+            if self.slices and self.slices[-1][1] == end:
+                self.slices[-1][2] += changes
+            else:
+                self.slices.append([begin, end, changes])
+
     def type(self, c):
         stack = 0
         while c.more():
@@ -281,10 +332,10 @@ class Reader:
     def ends(self, c):
         self.totals = {name: c.number() for name in FIELDS}
         self.index_places = c.list(c.number)
-        later = [c.number() for _ in range(2)]
+        later = [c.number() for _ in range(3)]
         seen = [len(t) for t in (self.processes, self.threads, self.modules, self.locations, self.nodes)]
         seen += [len(self.texts), len(self.frames), self.rows, self.hits & MASK, self.time]
-        if list(self.totals.values()) != seen or later != [len(self.groups), self.points]:
+        if list(self.totals.values()) != seen or later != [len(self.groups), self.points, self.changes]:
             raise Damaged("totals differ")
 
 
@@ -332,6 +383,7 @@ def read(data):
         "tasks": reader.tasks,
         "modules": reader.modules, "locations": reader.locations, "nodes": reader.nodes,
         "allocating": reader.allocating, "allocations": reader.groups,
+        "slices": [reader.sliced, reader.keys, reader.slices],
         "types": [list(row) for row in sorted(reader.types.items())],
         "samples": reader.samples, "names": names, "dispatches": sorted(reader.dispatches), "paths": reader.paths, "notes": reader.notes,
     }  # fmt: skip

@@ -7,7 +7,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 use stackglass_files::{Completeness, GlassWriter, read};
-use stackglass_profile::{AllocationSampling, End, LocationId, Recording};
+use stackglass_profile::{AllocationSampling, AllocationSlice, End, LocationId, Recording};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -96,11 +96,30 @@ fn expected(recording: &Recording, completeness: &Completeness) -> Value {
                 c.freed_count, c.freed_bytes, c.temporary_count, c.peak_count, c.peak_bytes, c.kept_count, c.kept_bytes,
             ])
         }).collect::<Vec<_>>(),
+        "slices": slices(recording),
         "types": recording.symbols.allocated_types().iter().map(|(s, name)| json!([s.0, ***name])).collect::<Vec<_>>(),
         "paths": paths,
         "notes": recording.symbols.notes().iter().map(|n| json!([*n.module, n.missing as u8, n.language as u8]))
             .collect::<Vec<_>>(),
     })
+}
+
+fn slices(recording: &Recording) -> Value {
+    let slices = &recording.allocations.slices;
+    let keys = slices.keys().iter();
+    let keys = keys.map(|k| json!([k.process.0, k.stack.0, k.thread.0, k.task, k.kind as u8, k.size_class.0]));
+    let of_slice = |slice: &AllocationSlice| {
+        let changes = slice.changes.iter().map(|c| {
+            json!([c.key, c.count, c.bytes, c.freed_count, c.freed_bytes, c.temporary_count])
+        });
+        json!([slice.begin.0, slice.end.0, changes.collect::<Vec<_>>()])
+    };
+    let processes = slices.processes().iter().map(|p| json!([p.process.0, p.begin.0]));
+    json!([
+        processes.collect::<Vec<_>>(),
+        keys.collect::<Vec<_>>(),
+        slices.slices().iter().map(of_slice).collect::<Vec<_>>()
+    ])
 }
 
 /// Random recordings, whole, unfinished, cut and damaged.

@@ -87,7 +87,7 @@ mod tests {
     fn processes_are_summed_while_they_live() {
         let processes =
             vec![process(100, &[(0, 10), (12, 50), (15, 20), (99, 1)]), process(60, &[(30, 100), (55, 200)])];
-        let memory = Memory::from_allocations(&Allocations { processes, groups: Vec::new() }, 10);
+        let memory = Memory::from_allocations(&Allocations { processes, ..Allocations::default() }, 10);
         assert_eq!(memory.live, [10, 50, 20, 120, 120, 220, 20, 20, 20, 20]);
         assert_eq!(memory.resident, memory.live.iter().map(|live| 2 * live).collect::<Vec<_>>());
         assert_eq!(memory.time, Nanos(100));
@@ -97,11 +97,11 @@ mod tests {
     fn no_points_no_line() {
         let processes = vec![process(100, &[])];
         assert_eq!(
-            Memory::from_allocations(&Allocations { processes, groups: Vec::new() }, 10),
+            Memory::from_allocations(&Allocations { processes, ..Allocations::default() }, 10),
             Memory::default()
         );
         let processes = vec![process(7, &[(7, u64::MAX)]), process(7, &[(7, u64::MAX)])];
-        let memory = Memory::from_allocations(&Allocations { processes, groups: Vec::new() }, 1);
+        let memory = Memory::from_allocations(&Allocations { processes, ..Allocations::default() }, 1);
         assert_eq!(memory.live, [u64::MAX]);
     }
 }

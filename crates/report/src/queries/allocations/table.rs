@@ -9,8 +9,8 @@ use foldhash::{HashMap, HashSet};
 use stackglass_profile::frame::file_name;
 use stackglass_profile::symbols::is_known_type;
 use stackglass_profile::{
-    AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, ProcessIndex, Recording,
-    UNKNOWN_TYPE,
+    AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, CountedSlices, ProcessIndex,
+    Recording, UNKNOWN_TYPE,
 };
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -59,6 +59,8 @@ pub struct AllocationTable {
     pub error: f64,
     /// How they were recorded: if processes differ, how the first of those that were sampled was.
     pub sampling: AllocationSampling,
+    /// If they are those of a part of the time: which one.
+    pub part: Option<CountedSlices>,
     /// Anonymous mappings that programs requested themselves. They are in neither `total` nor `rows`.
     pub mappings: AllocationCounts,
     /// Number of allocations with a known type.
@@ -176,7 +178,8 @@ impl AllocationTable {
         let samplings = || allocations.processes.iter().map(|process| process.sampling);
         let sampling = samplings().find(|one| *one != AllocationSampling::Every);
         let sampling = sampling.unwrap_or(AllocationSampling::Every);
-        AllocationTable { key, metric, total, error, sampling, mappings, typed, rows }
+        let part = allocations.part;
+        AllocationTable { key, metric, total, error, sampling, part, mappings, typed, rows }
     }
 
     /// The share of allocations with a known type, 0 to 1. It is 1 if there are no allocations.

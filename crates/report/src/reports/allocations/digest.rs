@@ -5,12 +5,12 @@ use crate::allocation_queries::AllocationRow;
 use crate::metric::Unit;
 use crate::queries::allocations::site::Sites;
 use crate::text::columns::{cut_right, width};
-use crate::text::numbers::{bytes_text, count_text, duration_text, percent, percent_text};
+use crate::text::numbers::{bytes_text, count_text, counted, duration_text, percent, percent_text};
 use crate::text::short::{location_text, short_function, shortest_location};
 use crate::text::style::{Line, Paint};
 use crate::text::type_name::shorten_type;
 use crate::{AllocationKey, AllocationTable, Metric};
-use stackglass_profile::{AllocationSampling, Nanos, Recording, command_text, sanitize};
+use stackglass_profile::{AllocationSampling, CountedSlices, Nanos, Recording, command_text, sanitize};
 
 /// Number of types and lines.
 const SHOWN: usize = 3;
@@ -26,6 +26,7 @@ pub(super) fn lines(
     sites: &mut Sites<'_>,
 ) -> Vec<Line> {
     let mut lines = vec![totals(text, recording, table)];
+    lines.extend(table.part.map(range));
     lines.extend(text.of_type.as_deref().map(|name| of_type(name, table)));
     lines.push(peak(text, recording, table));
     if table.total.count > 0 {
@@ -81,6 +82,21 @@ fn totals(text: &AllocationsText, recording: &Recording, table: &AllocationTable
     line
 }
 
+/// The part of the time that counts: whole slices.
+fn range(part: CountedSlices) -> Line {
+    let (from, to) = part.bounds();
+    let mut line = titled("counted");
+    line.plain("from ").push(Paint::Bold, seconds(from)).plain(" to ").push(Paint::Bold, seconds(to)).plain(
+        format!(", {}", counted(part.slices as u64, "slice of time", "slices of time")),
+    );
+    line
+}
+
+/// A moment, to the millisecond.
+fn seconds(moment: Nanos) -> String {
+    format!("{:.3} s", moment.0 as f64 / 1e9)
+}
+
 /// The time during which allocations of at least one process were recorded.
 fn recorded(recording: &Recording) -> Nanos {
     let processes = &recording.allocations.processes;
@@ -112,6 +128,7 @@ fn peak(text: &AllocationsText, recording: &Recording, table: &AllocationTable) 
         [process] => {
             // Recordings without a start are relative to the first allocation.
             let start = if recording.info.start.0 > 0 { recording.info.start } else { process.begin };
+            let start = table.part.map_or(start, |part| part.start);
             line.plain(format!(" after {}", duration_text(process.peak_at.0.saturating_sub(start.0))));
         }
         _ => {

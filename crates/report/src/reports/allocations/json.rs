@@ -46,6 +46,10 @@ pub fn write_json(table: &AllocationTable, out: &mut dyn Write) -> io::Result<()
             _ => None,
         },
         error: table.error,
+        range: table.part.map(|part| {
+            let (from, to) = part.bounds();
+            Range { from: from.0, to: to.0, slices: part.slices }
+        }),
         rows: Rows(table.rows.iter().map(|row| Row::from_row(table.key, row))),
     };
     write_sections(&["mappings", "typed_share", "rows"], &report, out)
@@ -60,7 +64,17 @@ struct Report<R> {
     interval: Option<u64>,
     stacks: Option<f64>,
     error: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    range: Option<Range>,
     rows: R,
+}
+
+/// The slices of time that count, in nanoseconds since the start.
+#[derive(Serialize)]
+struct Range {
+    from: u64,
+    to: u64,
+    slices: usize,
 }
 
 #[derive(Serialize)]
