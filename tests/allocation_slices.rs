@@ -62,7 +62,11 @@ fn phases_are_apart(file: &Path, moments: &[Moment]) {
         assert_eq!((of("second", "count"), of("second", "bytes")), (second, 3000 * second), "phase {index}");
         // What the first phase keeps lives until the third.
         let kept = if index < 2 { pair[1].first.div_ceil(10) } else { 0 };
-        assert_eq!((of("first", "live_count"), of("first", "live_bytes")), (kept, 100 * kept), "phase {index}");
+        assert_eq!(
+            (of("first", "live_count"), of("first", "live_bytes")),
+            (kept, 100 * kept),
+            "phase {index}"
+        );
         assert_eq!(of("second", "live_bytes"), 0);
         // Whole slices count: those at the ends may be a little longer or shorter.
         for (counted, asked) in counted.into_iter().zip([pair[0].ms, pair[1].ms]) {
@@ -150,7 +154,10 @@ fn a_range_that_no_slice_has_is_refused() {
     let late = allocs(&outcome.file, &["--from", "100s"]);
     assert!(!late.status.success());
     let said = String::from_utf8_lossy(&late.stderr).into_owned();
-    assert!(said.contains("no allocations were recorded in this range") || said.contains("it ends after"), "{said}");
+    assert!(
+        said.contains("no allocations were recorded in this range") || said.contains("it ends after"),
+        "{said}"
+    );
     let live = allocs(Path::new("--pid"), &["1", "--from", "1s"]);
     let said = String::from_utf8_lossy(&live.stderr).into_owned();
     assert!(!live.status.success() && said.contains("at the end only"), "{said}");

@@ -7,8 +7,8 @@ use stackglass_profile::{AllocationKind, Recording};
 
 const TAGS: [&[u8; 4]; 24] = [
     b"ABOU", b"STRS", b"PROC", b"THRD", b"MODU", b"LOCS", b"NODE", b"SAMP", b"FRAM", b"SYMB", b"PATH",
-    b"NOTE", b"INDX", b"ENDS", b"????", b"TASK", b"DISP", b"ALLO", b"MEMO", b"AGRP", b"TYPE",
-    b"ASPR", b"ASKY", b"ASLI",
+    b"NOTE", b"INDX", b"ENDS", b"????", b"TASK", b"DISP", b"ALLO", b"MEMO", b"AGRP", b"TYPE", b"ASPR",
+    b"ASKY", b"ASLI",
 ];
 
 /// If the first byte is even, the rest is a file. If it is odd, chunks follow: a tag's number, two bytes of length

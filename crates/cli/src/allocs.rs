@@ -3,7 +3,7 @@
 use crate::allocs_pid;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input};
-use crate::metric_flag::{metric_help, no_allocations};
+use crate::metric_flag::{leaks_need_the_end, metric_help, no_allocations};
 use crate::output::output_file;
 use crate::range_flags::RangeFlags;
 use crate::terminal::LayoutFlags;
@@ -168,12 +168,14 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
 }
 
 /// The allocations of a part of the time.
-fn in_range(name: &str, recording: &Recording, range: TimeRange, metric: Metric) -> Result<Recording, Failure> {
+fn in_range(
+    name: &str,
+    recording: &Recording,
+    range: TimeRange,
+    metric: Metric,
+) -> Result<Recording, Failure> {
     if metric == Metric::LeakedBytes {
-        return Err(Failure::new(format!(
-            "--metric {} is known at the end only: it needs the whole time, without --from and --to",
-            metric.word()
-        )));
+        return Err(leaks_need_the_end());
     }
     let mut recording = recording.clone();
     let kept = recording.allocations.keep(range, &recording.info);

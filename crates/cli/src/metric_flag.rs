@@ -2,9 +2,10 @@
 
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::message;
 use crate::values::one_of;
 use clap::Args;
-use stackglass_profile::Recording;
+use stackglass_profile::{Nanos, Recording};
 use stackglass_report::{Metric, Source};
 
 /// The flag of every verb that shows stacks.
@@ -43,6 +44,22 @@ impl MetricFlag {
 
     /// As [`MetricFlag::of_input`], for a recording with this name.
     pub(crate) fn of_recording(self, name: &str, recording: &Recording) -> Result<Metric, Failure> {
+        let allocations = &recording.allocations;
+        if let Some(reason) = allocations.not_sliced.filter(|_| self.needs_allocations()) {
+            return Err(Failure::new(format!("{name}: {reason}")));
+        }
+        if self.metric == Some(Metric::LeakedBytes) && allocations.part.is_some() {
+            return Err(leaks_need_the_end());
+        }
+        if let Some(part) = allocations.part.filter(|_| self.needs_allocations()) {
+            let (from, to) = part.bounds();
+            let seconds = |moment: Nanos| moment.0 as f64 / 1e9;
+            message::print(&format!(
+                "{name}: allocations from {:.3} s to {:.3} s, in whole slices of time",
+                seconds(from),
+                seconds(to)
+            ));
+        }
         match self.metric {
             Some(_) if self.needs_allocations() && !recording.allocations.were_recorded() => {
                 Err(no_allocations(name))
@@ -55,6 +72,14 @@ impl MetricFlag {
     fn needs_allocations(self) -> bool {
         self.metric.is_some_and(|metric| metric != Metric::Time)
     }
+}
+
+/// The failure of a view of leaks in a part of the time.
+pub(crate) fn leaks_need_the_end() -> Failure {
+    Failure::new(format!(
+        "--metric {} is known at the end only: it needs the whole time, without --from and --to",
+        Metric::LeakedBytes.word()
+    ))
 }
 
 /// The failure of a view of allocations if there are none.

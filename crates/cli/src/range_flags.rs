@@ -4,7 +4,6 @@ use crate::failure::Failure;
 use crate::values::duration;
 use clap::Args;
 use stackglass_profile::{Nanos, TimeRange};
-use stackglass_report::Metric;
 use std::time::Duration;
 
 /// The flags of every verb that can count a part of the time.
@@ -20,11 +19,6 @@ pub(crate) struct RangeFlags {
 }
 
 impl RangeFlags {
-    /// Whether one of the flags was given.
-    pub(crate) fn given(&self) -> bool {
-        self.begin.is_some() || self.end.is_some()
-    }
-
     /// The range.
     ///
     /// # Errors
@@ -36,17 +30,6 @@ impl RangeFlags {
             return Err(Failure::new("--to must be later than --from"));
         }
         Ok(range)
-    }
-
-    /// Refuses a range of what has no times.
-    pub(crate) fn of_metric(&self, metric: Metric) -> Result<(), Failure> {
-        match metric {
-            Metric::Time => Ok(()),
-            _ if !self.given() => Ok(()),
-            _ => Err(Failure::new(
-                "--from and --to choose a part of the time, and allocations have none: add --metric time",
-            )),
-        }
     }
 }
 

@@ -86,11 +86,7 @@ fn add_known(
 }
 
 /// What a counter counts.
-fn key_of(
-    entry: &CounterEntry,
-    process: ProcessIndex,
-    (stack, thread): (StackId, ThreadNumber),
-) -> SliceKey {
+fn key_of(entry: &CounterEntry, process: ProcessIndex, (stack, thread): (StackId, ThreadNumber)) -> SliceKey {
     let class = entry.class.load(Relaxed);
     SliceKey {
         stack,

@@ -193,9 +193,7 @@ impl AllocationSlices {
         let length = self.length();
         match self.slices.last_mut().filter(|_| may_grow) {
             Some(last)
-                if last.length() < length
-                    || slice.length() < SHORTEST_SLICE
-                    || last.end == slice.end =>
+                if last.length() < length || slice.length() < SHORTEST_SLICE || last.end == slice.end =>
             {
                 last.absorb(slice)
             }
@@ -263,7 +261,12 @@ mod tests {
         (0..count).map(move |number| AllocationSlice {
             begin: Nanos(number * length),
             end: Nanos((number + 1) * length),
-            changes: vec![SliceChange { key: (number % 7) as u32, count: 1, bytes: 8, ..SliceChange::default() }],
+            changes: vec![SliceChange {
+                key: (number % 7) as u32,
+                count: 1,
+                bytes: 8,
+                ..SliceChange::default()
+            }],
         })
     }
 
@@ -305,7 +308,8 @@ mod tests {
             });
         }
         for slice in slices(40, SHORTEST_SLICE.0) {
-            let changes = (0..keys).map(|key| SliceChange { key, count: 1, bytes: 8, ..SliceChange::default() });
+            let changes =
+                (0..keys).map(|key| SliceChange { key, count: 1, bytes: 8, ..SliceChange::default() });
             all.push(AllocationSlice { changes: changes.collect(), ..slice });
             assert!(all.changes <= MOST_CHANGES + 3 * keys as usize);
         }

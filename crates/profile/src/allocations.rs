@@ -3,7 +3,7 @@
 //! The profiled program counts; single allocations are not kept. A recording therefore grows with the number of distinct
 //! stacks, not with the number of allocations, and no record is lost when the program allocates fast.
 
-use crate::{AllocationSlices, CountedSlices, Nanos, ProcessIndex, StackId, ThreadNumber};
+use crate::{AllocationSlices, CountedSlices, Nanos, NotSliced, ProcessIndex, StackId, ThreadNumber};
 use std::ops::RangeInclusive;
 
 /// The type of blocks whose type is unknown, in all reports.
@@ -40,6 +40,8 @@ pub struct Allocations {
     pub slices: AllocationSlices,
     /// If they are those of a part of the time: which one.
     pub part: Option<CountedSlices>,
+    /// If nothing is left in a part of the time: why not.
+    pub not_sliced: Option<NotSliced>,
 }
 
 impl Allocations {

@@ -85,7 +85,9 @@ impl Allocations {
     pub fn keep(&mut self, range: TimeRange, info: &RecordingInfo) -> Result<CountedSlices, NotSliced> {
         let (from, to) = range.moments(info);
         let slices = self.slices.slices();
-        let (Some(first), Some(last)) = (slices.first(), slices.last()) else { return Err(NotSliced::NoSlices) };
+        let (Some(first), Some(last)) = (slices.first(), slices.last()) else {
+            return Err(NotSliced::NoSlices);
+        };
         let begin = slices.partition_point(|slice| slice.middle() < from);
         let end = slices.partition_point(|slice| slice.middle() < to).max(begin);
         if begin == end {
@@ -103,14 +105,24 @@ impl Allocations {
         };
         let peaks = self.sum_slices(begin..end);
         for process in &mut self.processes {
-            let (begin, end) = (counted.begin.max(process.begin), counted.end.min(process.end));
             process.memory.retain(|point| (counted.begin..=counted.end).contains(&point.clock));
-            process.peak_at = peaks.get(&process.process).map_or(begin, |peak| peak.0);
-            (process.begin, process.end) = (begin.min(end), end);
+            process.peak_at = peaks.get(&process.process).map_or(counted.begin, |peak| peak.0);
+            process.end = counted.end.min(process.end);
         }
         self.slices = Default::default();
         self.part = Some(counted);
         Ok(counted)
+    }
+
+    /// As [`Allocations::keep`], for a part of a recording. Nothing is left of allocations without slices, so that numbers of the whole time
+    /// never stand beside those of a part: [`Allocations::not_sliced`] says why.
+    pub fn become_part(&mut self, range: TimeRange, info: &RecordingInfo) {
+        if !self.were_recorded() || self.part.is_some() {
+            return;
+        }
+        if let Err(reason) = self.keep(range, info) {
+            *self = Allocations { not_sliced: Some(reason), ..Allocations::default() };
+        }
     }
 
     /// Fills in processes and groups from the slices, if the end of the recording is missing, where they are stored.

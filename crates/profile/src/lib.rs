@@ -36,12 +36,12 @@ mod waiting_tasks;
 pub mod word_buffer;
 
 pub use activity::Activity;
+pub use allocation_slices::{
+    AllocationSlice, AllocationSlices, MOST_SLICES, SHORTEST_SLICE, SliceChange, SliceKey, SlicedProcess,
+};
 pub use allocations::{
     AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, Allocations,
     MemoryPoint, SizeClass, UNKNOWN_TEXT, UNKNOWN_TYPE, is_unknown_type, unknown_that,
-};
-pub use allocation_slices::{
-    AllocationSlice, AllocationSlices, MOST_SLICES, SHORTEST_SLICE, SliceChange, SliceKey, SlicedProcess,
 };
 pub use allocations_within::{CountedSlices, NotSliced};
 pub use await_frames::{AwaitKind, AwaitLocation, is_await_module};

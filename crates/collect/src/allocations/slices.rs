@@ -62,8 +62,11 @@ impl Slices {
 
     fn end_slice(&mut self, now: u64, files: &mut [HeapFile]) {
         let before = thread_cpu();
-        let by_file: Vec<(u32, Vec<SliceChange>)> =
-            files.iter_mut().map(|file| (file.number, file.changes())).filter(|(_, c)| !c.is_empty()).collect();
+        let by_file: Vec<(u32, Vec<SliceChange>)> = files
+            .iter_mut()
+            .map(|file| (file.number, file.changes()))
+            .filter(|(_, c)| !c.is_empty())
+            .collect();
         let changes = std::mem::take(&mut self.current);
         let count = changes.len() + by_file.iter().map(|(_, changes)| changes.len()).sum::<usize>();
         self.cost = thread_cpu().saturating_sub(before) + count as u64 * OF_CHANGE;
@@ -98,7 +101,9 @@ impl Slices {
     /// A process has ended: the recording understands its changes after this only.
     pub(super) fn resolve(&mut self, file: &mut HeapFile, recorder: &mut Recorder) {
         for slice in &mut self.ended {
-            let Some(at) = slice.by_file.iter().position(|(number, _)| *number == file.number) else { continue };
+            let Some(at) = slice.by_file.iter().position(|(number, _)| *number == file.number) else {
+                continue;
+            };
             let (_, mut changes) = slice.by_file.swap_remove(at);
             file.resolve(&mut changes, recorder);
             slice.changes.append(&mut changes);

@@ -2,7 +2,7 @@
 
 use super::allocations::{read_sampling, write_sampling};
 use super::bytes::{Body, CHUNK_TARGET, Malformed, Source, push_number, zigzag};
-use super::columns::{Columns, expect_first, split};
+use super::columns::{Columns, split};
 use super::index::Totals;
 use super::tables::process_at;
 use stackglass_profile::{
@@ -117,7 +117,8 @@ impl Written {
         mut emit: impl FnMut(Body) -> Result<(), E>,
     ) -> Result<u64, E> {
         let mut chunk = SliceChunk { first, ..SliceChunk::default() };
-        for slice in self.new_slices(slices) {
+        let before = *self;
+        for slice in before.new_slices(slices) {
             let mut rest = &slice.changes[..];
             loop {
                 rest = chunk.add(slice, rest, slices.keys());
@@ -309,7 +310,7 @@ pub(crate) fn read_slices(
         end = begin.wrapping_add(slices.number()?);
         let count = slices.number()?;
         // A slice may continue the one before, in another chunk.
-        let follows = to.slices().last().is_none_or(|last| begin >= last.end || end == last.end);
+        let follows = to.slices().last().is_none_or(|last| begin >= last.end.0 || end == last.end.0);
         let fits = |count: &usize| *count <= left && begin <= end && follows;
         let Some(count) = usize::try_from(count).ok().filter(fits) else {
             return Err(slices.malformed(format!("a slice of {count} of {left} changes")));

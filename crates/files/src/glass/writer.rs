@@ -363,7 +363,9 @@ impl GlassWriter {
         let mut written = self.done.slices;
         let forgotten = written.begin(new);
         if !written.fits(recording) {
-            return Err(FlushError::Inconsistent("slices of allocations have no process, thread, stack or key"));
+            return Err(FlushError::Inconsistent(
+                "slices of allocations have no process, thread, stack or key",
+            ));
         }
         if let Some(body) = written.processes(new, forgotten) {
             self.seal(Tag::SLICED, NO_PROCESS, &body)?;

@@ -510,7 +510,10 @@ fn the_most_slices_a_file_may_hold_fit_into_the_bound() {
             (0..6).for_each(|_| raw.extend(vec![0; rows]));
             let file = of_one_process(&[keys.clone(), processes.clone(), (b"ASLI", raw, 3 * rows)]);
             let read = read_in_bounds(&file);
-            assert!(matches!(read, Some(Completeness::Incomplete { at }) if at == file.len() as u64), "{read:?}");
+            assert!(
+                matches!(read, Some(Completeness::Incomplete { at }) if at == file.len() as u64),
+                "{read:?}"
+            );
             let (mut recording, _) = read_from(&file[..]).unwrap();
             bounded(allowed(&file), || recording.allocations.sum_up_slices());
         }

@@ -5,9 +5,10 @@ use proptest::prelude::*;
 use stackglass_files::GlassWriter;
 use stackglass_profile::symbols::{Language, Missing, ModuleNote};
 use stackglass_profile::{
-    AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, AllocationSlice,
-    Cut, End, Frame, Location, LocationId, MemoryPoint, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recording,
-    RecordingInfo, SHORTEST_SLICE, Sample, ShortPath, SizeClass, SliceChange, SliceKey, SlicedProcess, StackId, State, Task, TaskId, Thread, ThreadNumber,
+    AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling,
+    AllocationSlice, Cut, End, Frame, Location, LocationId, MemoryPoint, Module, ModuleIndex, Nanos, Process,
+    ProcessIndex, Recording, RecordingInfo, SHORTEST_SLICE, Sample, ShortPath, SizeClass, SliceChange,
+    SliceKey, SlicedProcess, StackId, State, Task, TaskId, Thread, ThreadNumber,
 };
 
 /// One thing that happens to a recording.

@@ -91,21 +91,29 @@ impl Followed {
             self.add_process(tables, rate_counts, process, recorder);
         }
         let Followed { mut identities, mut seen, .. } = self;
-        add_known(tables, rate_counts, end, memory, recorder, &mut identities, &mut |number, all, key, counts| {
-            let number = number as usize;
-            if seen.len() <= number {
-                seen.resize(number + 1, Seen::default());
-            }
-            let seen = &mut seen[number];
-            let mut change = seen.change(number as u32, counts);
-            if !change.is_none() {
-                if seen.counts.key == NO_KEY {
-                    seen.counts.key = all.slices.add_key(key);
+        add_known(
+            tables,
+            rate_counts,
+            end,
+            memory,
+            recorder,
+            &mut identities,
+            &mut |number, all, key, counts| {
+                let number = number as usize;
+                if seen.len() <= number {
+                    seen.resize(number + 1, Seen::default());
                 }
-                change.key = seen.counts.key;
-                changes.push(change);
-            }
-        });
+                let seen = &mut seen[number];
+                let mut change = seen.change(number as u32, counts);
+                if !change.is_none() {
+                    if seen.counts.key == NO_KEY {
+                        seen.counts.key = all.slices.add_key(key);
+                    }
+                    change.key = seen.counts.key;
+                    changes.push(change);
+                }
+            },
+        );
         changes
     }
 

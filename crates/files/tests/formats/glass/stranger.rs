@@ -107,11 +107,13 @@ fn expected(recording: &Recording, completeness: &Completeness) -> Value {
 fn slices(recording: &Recording) -> Value {
     let slices = &recording.allocations.slices;
     let keys = slices.keys().iter();
-    let keys = keys.map(|k| json!([k.process.0, k.stack.0, k.thread.0, k.task, k.kind as u8, k.size_class.0]));
+    let keys =
+        keys.map(|k| json!([k.process.0, k.stack.0, k.thread.0, k.task, k.kind as u8, k.size_class.0]));
     let of_slice = |slice: &AllocationSlice| {
-        let changes = slice.changes.iter().map(|c| {
-            json!([c.key, c.count, c.bytes, c.freed_count, c.freed_bytes, c.temporary_count])
-        });
+        let changes = slice
+            .changes
+            .iter()
+            .map(|c| json!([c.key, c.count, c.bytes, c.freed_count, c.freed_bytes, c.temporary_count]));
         json!([slice.begin.0, slice.end.0, changes.collect::<Vec<_>>()])
     };
     let processes = slices.processes().iter().map(|p| json!([p.process.0, p.begin.0]));

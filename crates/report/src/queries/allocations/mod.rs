@@ -160,8 +160,7 @@ mod tests {
             memory: Vec::new(),
         };
         let groups = vec![group(1, 1, 300), group(2, 1, 700), group(1, 2, 50)];
-        let allocations =
-            Allocations { groups, processes: vec![process], ..Allocations::default() };
+        let allocations = Allocations { groups, processes: vec![process], ..Allocations::default() };
         let errors = Errors::from_allocations(&allocations);
         let of = |groups: &[usize]| {
             let (mut variance, mut bytes) = (Variance::default(), 0);

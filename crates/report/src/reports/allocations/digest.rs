@@ -86,9 +86,11 @@ fn totals(text: &AllocationsText, recording: &Recording, table: &AllocationTable
 fn range(part: CountedSlices) -> Line {
     let (from, to) = part.bounds();
     let mut line = titled("counted");
-    line.plain("from ").push(Paint::Bold, seconds(from)).plain(" to ").push(Paint::Bold, seconds(to)).plain(
-        format!(", {}", counted(part.slices as u64, "slice of time", "slices of time")),
-    );
+    line.plain("from ")
+        .push(Paint::Bold, seconds(from))
+        .plain(" to ")
+        .push(Paint::Bold, seconds(to))
+        .plain(format!(", {}", counted(part.slices as u64, "slice of time", "slices of time")));
     line
 }
 
@@ -101,6 +103,7 @@ fn seconds(moment: Nanos) -> String {
 fn recorded(recording: &Recording) -> Nanos {
     let processes = &recording.allocations.processes;
     let begin = processes.iter().map(|process| process.begin.0).min().unwrap_or(0);
+    let begin = recording.allocations.part.map_or(begin, |part| part.begin.0.max(begin));
     let end = processes.iter().map(|process| process.end.0).max().unwrap_or(0);
     Nanos(end.saturating_sub(begin))
 }
