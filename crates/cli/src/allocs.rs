@@ -8,7 +8,7 @@ use crate::output::output_file;
 use crate::terminal::LayoutFlags;
 use crate::values::{allocation_sampling, one_of, positive_duration, process_id};
 use clap::Args;
-use stackglass_profile::{AllocationSampling, Recording, sanitize};
+use stackglass_profile::{AllocationSampling, Recording, TimeRange, sanitize};
 use stackglass_report::allocation_queries::{NamedTypes, keep_types, types_named};
 use stackglass_report::numbers::bytes_text;
 use stackglass_report::{AllocationKey, AllocationTable, AllocationsText, Metric, Source, allocations};
@@ -113,7 +113,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             &live
         }
         None => {
-            input = input::read(&input::choose(flags.file.as_deref())?)?;
+            input = input::read(&input::choose(flags.file.as_deref())?, TimeRange::default())?;
             recorded(&input)?
         }
     };

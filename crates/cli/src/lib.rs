@@ -48,6 +48,7 @@ mod peek_text;
 mod perf_refused;
 mod pick_flags;
 mod print;
+mod range_flags;
 mod record;
 mod record_pid;
 mod record_program;

@@ -29,6 +29,7 @@ pub mod symbols;
 mod task;
 pub mod task_dump;
 pub mod thread_waits;
+mod time_range;
 mod waiting_tasks;
 pub mod word_buffer;
 
@@ -53,4 +54,5 @@ pub use snapshots::{Snapshots, snapshots};
 pub use stacks::{Location, Stacks};
 pub use symbols::Symbols;
 pub use task::{TASKS_MODULE, Task, WAITING};
+pub use time_range::TimeRange;
 pub use word_buffer::{Data, DataError, Dictionary, NoAddressLeft, flatten};
