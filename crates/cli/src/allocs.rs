@@ -127,7 +127,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             &live
         }
         None => {
-            input = input::read(&input::choose(flags.file.as_deref())?)?;
+            input = input::read(&input::choose(flags.file.as_deref())?, TimeRange::default())?;
             name = input.name.clone();
             recorded(&input)?
         }

@@ -4,6 +4,7 @@ use crate::callers::no_such_file;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::metric_flag::MetricFlag;
+use crate::range_flags::RangeFlags;
 use crate::source_files::Sources;
 use crate::states_flag::StateFlags;
 use crate::terminal::LayoutFlags;
@@ -63,11 +64,14 @@ pub(crate) struct Flags {
     json: bool,
 
     #[command(flatten)]
+    range: RangeFlags,
+
+    #[command(flatten)]
     layout: LayoutFlags,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
-    let input = input::read(&input::choose(flags.recording.as_deref())?)?;
+    let input = input::read(&input::choose(flags.recording.as_deref())?, flags.range.range()?)?;
     let name = input.name.clone();
     let metric = flags.metric.of_input(&input)?;
     let states = flags.states.of_metric(metric)?;

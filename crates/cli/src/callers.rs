@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input};
 use crate::metric_flag::MetricFlag;
+use crate::range_flags::RangeFlags;
 use crate::states_flag::StateFlags;
 use crate::terminal::LayoutFlags;
 use clap::Args;
@@ -66,6 +67,9 @@ pub(crate) struct Flags {
     json: bool,
 
     #[command(flatten)]
+    range: RangeFlags,
+
+    #[command(flatten)]
     layout: LayoutFlags,
 }
 
@@ -80,7 +84,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             Callers::matching(move |name| regex.is_match(name))
         }
     };
-    let input = input::read(&input::choose(flags.recording.as_deref())?)?;
+    let input = input::read(&input::choose(flags.recording.as_deref())?, flags.range.range()?)?;
     let metric = flags.metric.of_input(&input)?;
     let of_types = of_types(flags, &input, metric);
     let states = flags.states.of_metric(metric)?;

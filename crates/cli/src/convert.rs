@@ -10,7 +10,7 @@ use crate::values::one_of;
 use clap::Args;
 use stackglass_files::heapsnapshot::{self, HeapSnapshotError};
 use stackglass_files::{folded, jlprof, write_atomically_with_mode};
-use stackglass_profile::{Recording, State};
+use stackglass_profile::{Recording, State, TimeRange};
 use stackglass_report::allocation_queries::TypeLeaf;
 use stackglass_report::numbers::duration_text;
 use stackglass_report::{Metric, Selection, Source, unaccounted_cpu};
@@ -121,7 +121,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     input::refuse_same(&flags.from, &flags.to)?;
     // Folded stacks have no times, so equal samples can be merged while reading.
     let input = match kind {
-        Kind::Folded => input::read(&flags.from)?,
+        Kind::Folded => input::read(&flags.from, TimeRange::default())?,
         Kind::Glass | Kind::Jlprof | Kind::PerfScript => input::read_exactly(&flags.from)?,
     };
     let metric = flags.metric.of_input(&input)?;

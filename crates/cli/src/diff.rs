@@ -5,13 +5,14 @@ use crate::flamegraph::format::{self, Format};
 use crate::input;
 use crate::message;
 use crate::metric_flag::MetricFlag;
+use crate::range_flags::RangeFlags;
 use crate::terminal::LayoutFlags;
 use crate::values::one_of;
 use clap::Args;
 use stackglass_flame::png::{PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Difference, Flamegraph, Graph, Page, Svg};
-use stackglass_profile::{AllocationSampling, Nanos, Recording};
+use stackglass_profile::{AllocationSampling, Nanos, Recording, TimeRange};
 use stackglass_report::allocation_queries::{TypeLeaf, weighted};
 use stackglass_report::call_tree::StateFilter;
 use stackglass_report::comparison::{ComparisonKey, Cost};
@@ -65,6 +66,9 @@ pub(crate) struct Flags {
     json: bool,
 
     #[command(flatten)]
+    range: RangeFlags,
+
+    #[command(flatten)]
     layout: LayoutFlags,
 }
 
@@ -96,7 +100,8 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             input::refuse_same(input, output)?;
         }
     }
-    let (before, after) = (recording(&flags.before)?, recording(&flags.after)?);
+    let range = flags.range.range()?;
+    let (before, after) = (recording(&flags.before, range)?, recording(&flags.after, range)?);
     let metric = metric(flags, &before, &after)?;
     let of_metric = |(name, recording): &(String, Recording), leaf| {
         (name.clone(), weighted(recording.clone(), metric, leaf))
@@ -247,7 +252,7 @@ fn draw(
 }
 
 /// A profile and how it is called.
-fn recording(path: &Path) -> Result<(String, Recording), Failure> {
-    let input = input::read(path)?;
+fn recording(path: &Path, range: TimeRange) -> Result<(String, Recording), Failure> {
+    let input = input::read(path, range)?;
     Ok((input.name.clone(), input.into_recording()?))
 }

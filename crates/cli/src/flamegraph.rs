@@ -10,6 +10,7 @@ use crate::failure::Outcome;
 use crate::input::{self, Drawable};
 use crate::metric_flag::MetricFlag;
 use crate::pick_flags::PickFlags;
+use crate::range_flags::RangeFlags;
 use crate::report_flags::recur_help;
 use crate::values::one_of;
 use clap::Args;
@@ -88,6 +89,9 @@ pub(crate) struct Flags {
     #[command(flatten)]
     pick: PickFlags,
 
+    #[command(flatten)]
+    range: RangeFlags,
+
     /// Count threads that sleep or wait for a CPU as well
     #[arg(long, conflicts_with = "metric")]
     wall: bool,
@@ -141,6 +145,7 @@ impl Flags {
             ("--filter", self.filter.is_some()),
             ("--threads", self.pick.threads.is_some()),
             ("--tasks", self.pick.tasks.is_some()),
+            ("--from, --to", self.range.given()),
             ("--wall", self.wall),
             ("--metric", self.metric.metric.is_some()),
         ];
@@ -153,7 +158,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let output = flags.output.clone().unwrap_or_else(|| beside(&path, flags.to.unwrap_or(Format::Html)));
     let format = format::choose(flags.to, &output)?;
     let output = DrawnOutput::new(output, flags.open, &path, "pictures")?;
-    let drawing = match input::read_drawable(&path)? {
+    let drawing = match input::read_drawable(&path, flags.range.range()?)? {
         Drawable::Samples(input) => {
             let metric = flags.metric.of_input(&input)?;
             views::draw(flags, input.weighted(metric, TypeLeaf::With), metric, format)?

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::pick_flags::PickFlags;
+use crate::range_flags::RangeFlags;
 use crate::states_flag::StateFlags;
 use crate::terminal::LayoutFlags;
 use crate::values::one_of;
@@ -59,6 +60,9 @@ pub(crate) struct Flags {
     json: bool,
 
     #[command(flatten)]
+    range: RangeFlags,
+
+    #[command(flatten)]
     layout: LayoutFlags,
 }
 
@@ -76,7 +80,8 @@ fn key_help(key: HotKey) -> &'static str {
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
-    let input = input::read_with_task_snapshots(&input::choose(flags.file.as_deref())?)?;
+    let input =
+        input::read_with_task_snapshots(&input::choose(flags.file.as_deref())?, flags.range.range()?)?;
     let name = input.name.clone();
     let mut recording = input.into_recording()?;
     flags.pick.check(&name, Source::Recording(&recording))?;

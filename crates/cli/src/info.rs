@@ -8,7 +8,7 @@ use clap::Args;
 use stackglass_files::heapsnapshot;
 use stackglass_profile::{
     AllocationSampling, End, Nanos, Process, ProcessIndex, Recording, RecordingInfo, TASKS_MODULE, Task,
-    is_await_module, sanitize,
+    TimeRange, is_await_module, sanitize,
 };
 use stackglass_report::columns::wrap;
 use stackglass_report::numbers::bytes_text;
@@ -38,7 +38,7 @@ pub(crate) struct Flags {
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let path = input::choose(flags.file.as_deref())?;
-    let input = input::read(&path)?;
+    let input = input::read(&path, TimeRange::default())?;
     let (name, recording) = (input.name.clone(), input.into_recording()?);
     let samples = SampleTotals::from_recording(&recording);
     let mut out = BufWriter::new(io::stdout().lock());

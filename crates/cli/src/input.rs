@@ -7,7 +7,7 @@ use stackglass_files::jlprof::{self, Content, JlprofError};
 use stackglass_files::perf_script::EventSamples;
 use stackglass_files::{folded, perf_script};
 use stackglass_flame::{Graph, GraphBuilder, Span, Status};
-use stackglass_profile::{Data, Dictionary, Nanos, Recording, command_text};
+use stackglass_profile::{Data, Dictionary, Nanos, Recording, TimeRange, command_text};
 use stackglass_report::allocation_queries::{TypeLeaf, weighted};
 use stackglass_report::{
     Metric, Selection, Source, add_unaccounted, count_time, merge_threads, name_stackless,
@@ -211,27 +211,27 @@ pub(crate) fn choose(file: Option<&Path>) -> Result<PathBuf, Failure> {
 
 /// Reads a file, or standard input for `-`, with every single sample.
 pub(crate) fn read_exactly(path: &Path) -> Result<Input, Failure> {
-    read_with(path, Detail::Samples)
+    read_with(path, Detail::Samples, TimeRange::default())
 }
 
 /// Reads a file, or standard input for `-`, for a report. Samples of a `.glass` file are merged, so memory does not
 /// grow with the length of the recording.
-pub(crate) fn read(path: &Path) -> Result<Input, Failure> {
-    read_with(path, Detail::Stacks)
+pub(crate) fn read(path: &Path, range: TimeRange) -> Result<Input, Failure> {
+    read_with(path, Detail::Stacks, range)
 }
 
 /// As [`read_for_report`], but a profile by wall time has every task snapshot: the errors of its shares come from single ones.
-pub(crate) fn read_with_task_snapshots(path: &Path) -> Result<Input, Failure> {
+pub(crate) fn read_with_task_snapshots(path: &Path, range: TimeRange) -> Result<Input, Failure> {
     let has_task_snapshots =
         |input: &Input| matches!(&input.samples, Samples::Recording(all) if all.is_walltime());
     if is_recording(path) {
-        let merged = read(path)?;
+        let merged = read(path, range)?;
         if !has_task_snapshots(&merged) {
             return with_threads(merged);
         }
     }
     // Or a stream, which can be read only once.
-    with_threads(read_with(path, Detail::Rows)?)
+    with_threads(read_with(path, Detail::Rows, range)?)
 }
 
 /// What to read from a `.glass` file.
@@ -254,11 +254,12 @@ pub(crate) enum Drawable {
 }
 
 /// Like [`read_for_report`], but also reads flame graphs saved by Julia.
-pub(crate) fn read_drawable(path: &Path) -> Result<Drawable, Failure> {
+pub(crate) fn read_drawable(path: &Path, range: TimeRange) -> Result<Drawable, Failure> {
     let opened = open(path)?;
     if opened.kind != Kind::Jlprof {
-        return with_threads(samples_of(opened, path, Detail::Stacks)?).map(Drawable::Samples);
+        return with_threads(samples_of(opened, path, Detail::Stacks, range)?).map(Drawable::Samples);
     }
+    refuse_range(&opened.name, range)?;
     let wrong = |error: JlprofError| Failure::new(format!("{}: {error}", opened.name));
     match jlprof::read_from(opened.input).map_err(wrong)? {
         Content::Samples(samples) => {
@@ -290,8 +291,17 @@ struct Opened {
     stream: bool,
 }
 
-fn read_with(path: &Path, detail: Detail) -> Result<Input, Failure> {
-    samples_of(open(path)?, path, detail)
+fn read_with(path: &Path, detail: Detail, range: TimeRange) -> Result<Input, Failure> {
+    samples_of(open(path)?, path, detail, range)
+}
+
+fn refuse_range(name: &str, range: TimeRange) -> Result<(), Failure> {
+    match range.is_all() {
+        true => Ok(()),
+        false => Err(Failure::new(format!(
+            "{name}: its samples have no times, so --from and --to cannot choose some; a .glass file has them"
+        ))),
+    }
 }
 
 fn open(path: &Path) -> Result<Opened, Failure> {
@@ -317,13 +327,16 @@ fn open(path: &Path) -> Result<Opened, Failure> {
     Ok(Opened { name, kind, input: Box::new(Cursor::new(head).chain(input)), stream })
 }
 
-fn samples_of(opened: Opened, path: &Path, detail: Detail) -> Result<Input, Failure> {
+fn samples_of(opened: Opened, path: &Path, detail: Detail, range: TimeRange) -> Result<Input, Failure> {
     let Opened { name, kind, input, stream } = opened;
     let wrong = |error: &dyn Display| Failure::new(format!("{name}: {error}"));
+    if kind != Kind::Glass {
+        refuse_range(&name, range)?;
+    }
     let mut other_events = Vec::new();
     let samples = match kind {
         Kind::Glass if detail == Detail::Stacks && !stream => {
-            Samples::Recording(Box::new(recording_file::read_merged(path)?))
+            Samples::Recording(Box::new(recording_file::read_merged(path, range)?))
         }
         Kind::Glass => {
             let read = match (detail, stream) {
@@ -333,7 +346,9 @@ fn samples_of(opened: Opened, path: &Path, detail: Detail) -> Result<Input, Fail
                 (Detail::Samples, true) => stackglass_files::read_from(input),
                 (Detail::Stacks, _) => stackglass_files::read_merged_from(input),
             };
-            let (recording, completeness) = read.map_err(Failure::new)?;
+            let (mut recording, completeness) = read.map_err(Failure::new)?;
+            recording_file::check_range(&name, &recording, range)?;
+            recording.keep(range);
             Samples::Recording(Box::new(recording_file::with_names(&name, recording, &completeness)?))
         }
         Kind::Jlprof => {
@@ -381,8 +396,8 @@ pub(crate) fn event_name(event: &EventSamples) -> &str {
 }
 
 /// Like [`read`], for the full report, which needs threads and tasks.
-pub(crate) fn read_for_report(path: &Path) -> Result<Input, Failure> {
-    with_threads(read(path)?)
+pub(crate) fn read_for_report(path: &Path, range: TimeRange) -> Result<Input, Failure> {
+    with_threads(read(path, range)?)
 }
 
 /// Gives samples without threads one thread, with a message.

@@ -45,13 +45,15 @@ impl MetricFlag {
     /// As [`MetricFlag::of_input`], for a recording with this name.
     pub(crate) fn of_recording(self, name: &str, recording: &Recording) -> Result<Metric, Failure> {
         let allocations = &recording.allocations;
-        if let Some(reason) = allocations.not_sliced.filter(|_| self.needs_allocations()) {
+        let counts_allocations =
+            self.needs_allocations() || self.metric.is_none() && recording.samples.is_empty();
+        if let Some(reason) = allocations.not_sliced.filter(|_| counts_allocations) {
             return Err(Failure::new(format!("{name}: {reason}")));
         }
         if self.metric == Some(Metric::LeakedBytes) && allocations.part.is_some() {
             return Err(leaks_need_the_end());
         }
-        if let Some(part) = allocations.part.filter(|_| self.needs_allocations()) {
+        if let Some(part) = allocations.part.filter(|_| counts_allocations) {
             let (from, to) = part.bounds();
             let seconds = |moment: Nanos| moment.0 as f64 / 1e9;
             message::print(&format!(

@@ -4,6 +4,7 @@ use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input};
 use crate::message;
 use crate::metric_flag::MetricFlag;
+use crate::range_flags::RangeFlags;
 use crate::report_flags::ReportFlags;
 use crate::states_flag::StateFlags;
 use crate::summary::{self, SummaryText};
@@ -59,6 +60,9 @@ pub(crate) struct Flags {
     metric: MetricFlag,
 
     #[command(flatten)]
+    range: RangeFlags,
+
+    #[command(flatten)]
     layout: LayoutFlags,
 
     #[command(flatten)]
@@ -83,7 +87,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     if let Some(output) = output {
         input::refuse_same(&path, output)?;
     }
-    let input = input::read_for_report(&path)?;
+    let input = input::read_for_report(&path, flags.range.range()?)?;
     let metric = flags.metric.of_input(&input)?;
     flags.states.of_metric(metric)?;
     if metric == Metric::Time {

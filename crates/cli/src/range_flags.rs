@@ -19,6 +19,11 @@ pub(crate) struct RangeFlags {
 }
 
 impl RangeFlags {
+    /// Whether one of the flags was given.
+    pub(crate) fn given(&self) -> bool {
+        self.begin.is_some() || self.end.is_some()
+    }
+
     /// The range.
     ///
     /// # Errors

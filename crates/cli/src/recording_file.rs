@@ -8,18 +8,40 @@ use crate::message;
 use crate::terminal::Layout;
 use indicatif::{ProgressBar, ProgressStyle};
 use stackglass_files::Completeness;
-use stackglass_profile::Recording;
+use stackglass_profile::{Nanos, Recording, TimeRange};
+use stackglass_report::numbers::duration_text;
 use stackglass_symbols::{Debuginfod, Options};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Reads a recording for a report. Samples that differ only in clock, time and hits are merged.
-pub(crate) fn read_merged(path: &Path) -> Result<Recording, Failure> {
+/// Reads a part of a recording for a report. Samples that differ only in clock, time and hits are merged.
+pub(crate) fn read_merged(path: &Path, range: TimeRange) -> Result<Recording, Failure> {
     let mut bar = Bar::new();
-    let read = stackglass_files::read_merged(path, |at, of| bar.show(at, of));
+    let read = stackglass_files::read_merged_part(path, range, |at, of| bar.show(at, of));
     drop(bar);
-    let (recording, completeness) = read.map_err(Failure::new)?;
-    with_names(&path.display().to_string(), recording, &completeness)
+    let (mut recording, completeness) = read.map_err(Failure::new)?;
+    let name = path.display().to_string();
+    check_range(&name, &recording, range)?;
+    recording.become_part(range);
+    with_names(&name, recording, &completeness)
+}
+
+/// Says which part of a recording counts.
+///
+/// # Errors
+/// If the recording ends before that part begins.
+pub(crate) fn check_range(name: &str, recording: &Recording, range: TimeRange) -> Result<(), Failure> {
+    if range.is_all() {
+        return Ok(());
+    }
+    let (from, wall) = (range.from.unwrap_or_default(), recording.info.wall);
+    if from >= wall {
+        return Err(Failure::new(format!("{name}: it ends after {}, before --from", duration_text(wall.0))));
+    }
+    let to = range.to.map_or(wall, |to| Nanos(to.0.min(wall.0)));
+    let [from, to, wall] = [from, to, wall].map(|at| duration_text(at.0));
+    message::print(&format!("{name}: from {from} to {to} of {wall}"));
+    Ok(())
 }
 
 /// Reports an unfinished recording, and looks up names that the recording does not have yet.

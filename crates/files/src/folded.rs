@@ -196,8 +196,17 @@ fn add(recording: &mut Recording, stack: StackId, mut count: u64) {
         let hits = u32::try_from(count).unwrap_or(u32::MAX);
         count -= u64::from(hits);
         let (thread, state) = (ThreadNumber(1), State::Awake);
-        let sample =
-            Sample { stack, thread, task: 0, clock: Nanos(0), state, cut: None, hits, time: Nanos(0) };
+        let sample = Sample {
+            stack,
+            thread,
+            task: 0,
+            clock: Nanos(0),
+            state,
+            cut: None,
+            hits,
+            time: Nanos(0),
+            spread: Nanos(0),
+        };
         recording.samples.push(sample);
     }
 }

@@ -49,6 +49,7 @@ pub fn recording_of(data: &Data, dictionary: &Dictionary) -> Result<Recording, D
             cut: None,
             hits: 1,
             time: Nanos(0),
+            spread: Nanos(0),
         });
     }
     // Keeps addresses without samples, so that writing gives the same file.

@@ -52,6 +52,6 @@ pub use atomic_write::{write_atomically, write_atomically_with_mode};
 pub use free_name::claim_free_name;
 pub use glass::{
     Completeness, GlassReader, GlassWriter, ReadError, Totals, WriteError, latest, read, read_from,
-    read_merged, read_merged_from, read_rows, read_rows_from, read_tables, write,
+    read_merged, read_merged_from, read_merged_part, read_rows, read_rows_from, read_tables, write,
 };
 pub use import::recording_of;

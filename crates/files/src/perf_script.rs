@@ -232,6 +232,7 @@ impl EventReader {
             cut: None,
             hits: 1,
             time: Nanos(0),
+            spread: Nanos(0),
         });
     }
 

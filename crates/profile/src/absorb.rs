@@ -209,6 +209,7 @@ mod tests {
             cut: None,
             hits: 1,
             time: Nanos(5),
+            spread: Nanos(0),
         });
         recording
     }

@@ -117,6 +117,8 @@ impl Allocations {
     /// As [`Allocations::keep`], for a part of a recording. Nothing is left of allocations without slices, so that numbers of the whole time
     /// never stand beside those of a part: [`Allocations::not_sliced`] says why.
     pub fn become_part(&mut self, range: TimeRange, info: &RecordingInfo) {
+        // The end of the recording may be missing.
+        self.sum_up_slices();
         if !self.were_recorded() || self.part.is_some() {
             return;
         }

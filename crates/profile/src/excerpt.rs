@@ -77,6 +77,7 @@ mod tests {
                 cut: None,
                 hits: 1,
                 time: Nanos(1),
+                spread: Nanos(0),
             });
         }
         let excerpt = recording.excerpt(1..3);

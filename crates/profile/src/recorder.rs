@@ -226,13 +226,13 @@ impl Recorder {
         Some(index)
     }
 
-    /// Adds a sample. It is merged with the thread's last sample if they differ only in clock, time and hits and that
-    /// one was not written yet.
+    /// Adds a sample. It is merged with the thread's last sample if it [continues](Sample::is_continued_by) that and that one was not
+    /// written yet.
     ///
     /// # Panics
     /// If the recording does not have its thread.
     pub fn add_sample(&mut self, sample: Sample) {
-        self.add(sample, |_, _| true);
+        self.add(sample, Sample::is_continued_by);
     }
 
     /// Adds a sample of a task snapshot. It is merged with another one of the same snapshot only: the errors of shares come from

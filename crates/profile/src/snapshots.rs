@@ -41,6 +41,7 @@ pub fn snapshots(recording: &Recording) -> Vec<u64> {
 ///     cut: None,
 ///     hits: 1,
 ///     time: Nanos(time),
+///     spread: Nanos(0),
 /// };
 /// let mut recording = Recording::default();
 /// recording.info.delay = Nanos(10);
@@ -187,6 +188,7 @@ mod tests {
                 cut: None,
                 hits: 7,
                 time: Nanos(*time),
+                spread: Nanos(0),
             })
             .collect();
         recording

@@ -41,6 +41,7 @@ fn recording(stacks: impl Iterator<Item = Vec<u64>>) -> Recording {
             cut: None,
             hits: 1,
             time: Nanos(1),
+            spread: Nanos(0),
         });
     }
     for index in 0..recording.stacks.locations().len() as u32 {

@@ -207,6 +207,7 @@ mod tests {
                 cut: None,
                 hits: 1,
                 time: Nanos(1),
+                spread: Nanos(0),
             });
         }
         (recording, location)

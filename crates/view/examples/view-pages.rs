@@ -67,7 +67,17 @@ fn known(names: [&str; 3]) -> Recording {
         let stack = recording.stacks.intern(&leaf_first);
         for end in ends.map(|end| (end + 1) * MS) {
             let (thread, clock) = (ThreadNumber(thread), Nanos(end));
-            let sample = Sample { stack, thread, task: 0, clock, state, cut: None, hits: 1, time: Nanos(MS) };
+            let sample = Sample {
+                stack,
+                thread,
+                task: 0,
+                clock,
+                state,
+                cut: None,
+                hits: 1,
+                time: Nanos(MS),
+                spread: Nanos(0),
+            };
             recording.samples.push(sample);
         }
     };

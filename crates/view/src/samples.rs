@@ -4,7 +4,7 @@ use crate::columns::Columns;
 use crate::nodes::Nodes;
 use stackglass_profile::{Recording, Sample};
 
-/// Adds the columns of samples. A sample stands for the time up to its clock. Of each clock, the column has the distance from the one
+/// Adds the columns of samples. The time of a sample lies evenly in an interval up to its clock, which is longer by its spread. Of each clock, the column has the distance from the one
 /// before, and from the start of the recording for the first.
 pub(crate) fn write(recording: &Recording, nodes: &Nodes, columns: &mut Columns) {
     let mut samples: Vec<&Sample> = recording.samples.iter().collect();
@@ -22,4 +22,5 @@ pub(crate) fn write(recording: &Recording, nodes: &Nodes, columns: &mut Columns)
     columns.push("samples.state", samples.iter().map(|sample| sample.state as u64));
     columns.push("samples.hits", samples.iter().map(|sample| u64::from(sample.hits)));
     columns.push("samples.time", samples.iter().map(|sample| sample.time.0));
+    columns.push("samples.spread", samples.iter().map(|sample| sample.spread.0));
 }

@@ -98,6 +98,7 @@ fn recording(samples: &[(Vec<u8>, u64, u64)]) -> Recording {
             cut: None,
             hits: 1,
             time: Nanos(*time),
+            spread: Nanos(0),
         });
     }
     recording

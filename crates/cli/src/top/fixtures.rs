@@ -32,6 +32,7 @@ pub(super) fn recording(stacks: &[(u32, &[u64], u64)]) -> Recording {
             cut: None,
             hits: 1,
             time: Nanos(*time),
+            spread: Nanos(0),
         });
     }
     recording

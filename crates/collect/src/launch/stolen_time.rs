@@ -125,6 +125,7 @@ mod tests {
             cut,
             hits,
             time: Nanos(time),
+            spread: Nanos(0),
         };
         let samples = [sample(100_000_000, 100, None), sample(40_000_000, 0, Some(Cut::SHORT))];
         Recording { threads: vec![thread], samples: samples.into_iter().collect(), ..Recording::default() }

@@ -5,6 +5,7 @@
 //! stack. So the time that is left over is split among the stacks that are left over, in proportion to what these stand for.
 //! Each thread gets exactly the time that it ran.
 
+use super::interval::Interval;
 use super::stack::Stack;
 use foldhash::HashMap;
 use stackglass_profile::{Cut, Nanos, Recorder, Sample, StackId, State, ThreadNumber};
@@ -17,7 +18,8 @@ const MOST: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owed {
     pub thread: ThreadNumber,
-    pub at: u64,
+    /// When it was spent.
+    pub interval: Interval,
     /// ns.
     pub time: u64,
     /// The stack without frames.
@@ -104,9 +106,9 @@ fn split(owed: &[Owed], offers: &[(Stack, u64)], mut give: impl FnMut(&Owed, u64
 
 fn add(recorder: &mut Recorder, owed: &Owed, time: u64, stack: Stack) {
     let cut = (stack.cut != 0).then_some(Cut(stack.cut));
-    let (thread, clock, time) = (owed.thread, Nanos(owed.at), Nanos(time));
-    let (stack, state) = (stack.id, State::Awake);
-    recorder.add_sample(Sample { stack, thread, task: 0, clock, state, cut, hits: 0, time });
+    let (thread, clock, spread) = (owed.thread, Nanos(owed.interval.to), Nanos(owed.interval.spread(time)));
+    let (stack, state, time) = (stack.id, State::Awake, Nanos(time));
+    recorder.add_sample(Sample { stack, thread, task: 0, clock, state, cut, hits: 0, time, spread });
 }
 
 #[cfg(test)]
@@ -115,7 +117,12 @@ mod tests {
     use stackglass_sampling::Random;
 
     fn owed(thread: u32, time: u64) -> Owed {
-        Owed { thread: ThreadNumber(thread), at: 0, time, no_stack: StackId(0) }
+        Owed {
+            thread: ThreadNumber(thread),
+            interval: Interval { from: 0, to: 0 },
+            time,
+            no_stack: StackId(0),
+        }
     }
 
     fn stack(id: u32) -> Stack {

@@ -15,6 +15,7 @@ mod elf_file;
 mod events;
 mod file_copy;
 mod files;
+mod interval;
 mod mappings;
 mod on_cpus;
 mod period;

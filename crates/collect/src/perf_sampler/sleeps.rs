@@ -5,6 +5,7 @@
 //! 10 ms is seen five times as often as one that sleeps for 2 ms. So time that was not seen belongs to the stacks of seen sleeps
 //! *of the same length*, and a seen sleep counts for the others by its chance.
 
+use super::interval::Interval;
 use super::stack::Stack;
 
 /// Sleeps shorter than this, ns, may fall between two drains.
@@ -19,8 +20,9 @@ const GOES_ON: u8 = u8::MAX;
 struct Seen {
     class: u8,
     stack: Stack,
-    /// Their time that was not given to the stack yet, ns.
+    /// Their time that was not given to the stack yet, ns, and when that was.
     time: u64,
+    interval: Interval,
     /// How many have ended, and their whole lengths.
     ended: u64,
     lengths: u64,
@@ -50,8 +52,18 @@ impl Seen {
 struct Unseen {
     class: u8,
     time: u64,
+    interval: Interval,
     /// How many have ended since they were last shortened.
     ended: u64,
+}
+
+/// Sleep on one stack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Slept {
+    pub stack: Stack,
+    /// ns.
+    pub time: u64,
+    pub interval: Interval,
 }
 
 /// The sleeps of one thread.
@@ -102,13 +114,14 @@ impl Sleeps {
             self.read = None;
             return;
         }
-        let time = at.saturating_sub(self.since);
+        let (time, interval) = (at.saturating_sub(self.since), self.interval_until(at));
         match self.unseen.iter_mut().find(|unseen| unseen.class == class) {
             Some(unseen) => {
                 unseen.time += time;
+                unseen.interval = unseen.interval.hull(interval);
                 unseen.ended += 1;
             }
-            None => self.unseen.push(Unseen { class, time, ended: 1 }),
+            None => self.unseen.push(Unseen { class, time, interval, ended: 1 }),
         }
         self.since = self.since.max(at);
     }
@@ -118,17 +131,23 @@ impl Sleeps {
         self.read.filter(|(_, read)| (self.began..=at).contains(read)).map(|(stack, _)| stack)
     }
 
+    /// From where the current sleep is counted.
+    fn interval_until(&self, at: u64) -> Interval {
+        Interval { from: self.since.min(at), to: at }
+    }
+
     fn add(&mut self, class: u8, stack: Stack, at: u64, length: Option<u64>) {
-        let time = at.saturating_sub(self.since);
+        let (time, interval) = (at.saturating_sub(self.since), self.interval_until(at));
         self.since = self.since.max(at);
         let (ended, lengths) = length.map_or((0, 0), |length| (1, length));
         match self.seen.iter_mut().find(|seen| (seen.class, seen.stack) == (class, stack)) {
             Some(seen) => {
                 seen.time += time;
+                seen.interval = seen.interval.hull(interval);
                 seen.ended += ended;
                 seen.lengths += lengths;
             }
-            None => self.seen.push(Seen { class, stack, time, ended, lengths }),
+            None => self.seen.push(Seen { class, stack, time, interval, ended, lengths }),
         }
     }
 
@@ -183,7 +202,7 @@ impl Sleeps {
         asleep: bool,
         last: bool,
         between: u64,
-    ) -> Vec<(Stack, u64)> {
+    ) -> Vec<Slept> {
         let mut goes_on = 0;
         if asleep {
             let read_late = self.read.filter(|(_, read)| last && *read >= self.began).map(|(stack, _)| stack);
@@ -194,18 +213,28 @@ impl Sleeps {
             goes_on = if last { 0 } else { at.saturating_sub(self.since) };
         }
         let seen: u64 = self.seen.iter().map(|seen| seen.time).sum();
-        let mut given: Vec<(Stack, u64)> = Vec::new();
-        let mut give = |stack: Stack, time: u64| match given.iter_mut().find(|(other, _)| *other == stack) {
-            Some((_, sum)) => *sum += time,
-            None => given.push((stack, time)),
+        let mut given: Vec<Slept> = Vec::new();
+        let mut give = |stack: Stack, time: u64, interval: Interval| {
+            if time == 0 {
+                return;
+            }
+            match given.iter_mut().find(|other| other.stack == stack) {
+                Some(slept) => {
+                    slept.time += time;
+                    slept.interval = slept.interval.hull(interval);
+                }
+                None => given.push(Slept { stack, time, interval }),
+            }
         };
-        self.seen.iter().for_each(|seen| give(seen.stack, seen.time));
+        self.seen.iter().for_each(|seen| give(seen.stack, seen.time, seen.interval));
         self.last = self.seen.last().map(|seen| seen.stack).or(self.last);
 
         // The thread's own sum is exact; the parts are those of its records.
         let total = slept.saturating_sub(seen + goes_on);
         let counted = self.unseen.iter().map(|unseen| unseen.time).sum::<u64>().max(1);
         let mut left = total;
+        // What is not of a class of its own is as old as the oldest that is.
+        let oldest = self.unseen.iter().map(|unseen| unseen.interval).reduce(Interval::hull);
         for unseen in std::mem::take(&mut self.unseen) {
             let is_late = last || unseen.time > PATIENCE * between;
             let like = self.like(unseen.class, is_late);
@@ -217,7 +246,7 @@ impl Sleeps {
             let time = (u128::from(total) * u128::from(unseen.time) / u128::from(counted)) as u64;
             for seen in &like {
                 let part = (time as f64 * seen.stands_for(between) / sum) as u64;
-                give(seen.stack, part.min(left));
+                give(seen.stack, part.min(left), unseen.interval);
                 left -= part.min(left);
             }
         }
@@ -226,13 +255,12 @@ impl Sleeps {
             if last || waits > BRIEF.max(PATIENCE * between) { left } else { left.saturating_sub(waits) };
         // Nothing of such a length was ever seen, or it is too little to matter.
         if let Some(stack) = self.last.filter(|_| rest > 0) {
-            give(stack, rest);
+            give(stack, rest, oldest.unwrap_or_else(|| self.interval_until(at)));
             if rest == left {
                 self.unseen.clear();
             }
         }
         self.keep();
-        given.retain(|(_, time)| *time > 0);
         given
     }
 
@@ -274,6 +302,11 @@ mod tests {
         Stack { id: StackId(number), cut: 0 }
     }
 
+    /// What each stack gets.
+    fn times(given: &[Slept]) -> Vec<(Stack, u64)> {
+        given.iter().map(|slept| (slept.stack, slept.time)).collect()
+    }
+
     /// Sleeps of these lengths, one after the other, each on a stack of its own, and drains now and then. What each stack got.
     fn alternating(lengths: &[u64], seconds: u64) -> Vec<f64> {
         let mut sleeps = Sleeps::default();
@@ -293,7 +326,7 @@ mod tests {
                 let last = at > seconds * 1000 * MS;
                 if last || at - settled > 100 * MS {
                     settled = at;
-                    for (stack, time) in sleeps.settle((slept, at), false, last, 20 * MS) {
+                    for Slept { stack, time, .. } in sleeps.settle((slept, at), false, last, 20 * MS) {
                         given[stack.id.0 as usize] += time;
                         slept -= time;
                     }
@@ -338,7 +371,7 @@ mod tests {
         sleeps.read(stack(1), 13 * MS);
         sleeps.end(22 * MS);
         assert_eq!(sleeps.shorten(6 * MS), 6 * MS);
-        assert_eq!(sleeps.settle((16 * MS, 22 * MS), false, true, 20 * MS), [(stack(1), 16 * MS)]);
+        assert_eq!(times(&sleeps.settle((16 * MS, 22 * MS), false, true, 20 * MS)), [(stack(1), 16 * MS)]);
         assert_eq!(sleeps.shorten(6 * MS), 0, "no sleep has ended since");
         sleeps.begin(30 * MS);
         sleeps.end(31 * MS);
@@ -361,13 +394,43 @@ mod tests {
         sleeps.begin(0);
         // Known up to 5 ms, when the thread already sleeps elsewhere.
         sleeps.read(stack(2), 7 * MS);
-        assert_eq!(sleeps.settle((5 * MS, 5 * MS), true, false, 20 * MS), []);
+        assert_eq!(times(&sleeps.settle((5 * MS, 5 * MS), true, false, 20 * MS)), []);
         sleeps.end(6 * MS);
         sleeps.begin(6 * MS);
         sleeps.end(9 * MS);
-        assert_eq!(sleeps.settle((9 * MS, 9 * MS), false, false, 20 * MS), [(stack(2), 3 * MS)]);
+        assert_eq!(times(&sleeps.settle((9 * MS, 9 * MS), false, false, 20 * MS)), [(stack(2), 3 * MS)]);
         // Nothing else was seen at the end.
-        assert_eq!(sleeps.settle((6 * MS, 9 * MS), false, true, 20 * MS), [(stack(2), 6 * MS)]);
+        assert_eq!(times(&sleeps.settle((6 * MS, 9 * MS), false, true, 20 * MS)), [(stack(2), 6 * MS)]);
+    }
+
+    #[test]
+    fn each_sleep_is_given_when_it_was() {
+        let mut sleeps = Sleeps::of_thread(0);
+        sleeps.read(stack(1), 100 * MS);
+        sleeps.end(150 * MS);
+        sleeps.begin(160 * MS);
+        sleeps.read(stack(2), 170 * MS);
+        let given = sleeps.settle((160 * MS, 170 * MS), true, false, 20 * MS);
+        let interval = |from, to| Interval { from: from * MS, to: to * MS };
+        assert_eq!(
+            given,
+            [
+                Slept { stack: stack(1), time: 150 * MS, interval: interval(0, 150) },
+                Slept { stack: stack(2), time: 10 * MS, interval: interval(160, 170) }
+            ]
+        );
+        // Brief ones of a class that was seen are spread over the time in which they were.
+        sleeps.end(180 * MS);
+        for begin in [200, 210, 220] {
+            sleeps.begin(begin * MS);
+            sleeps.end((begin + 2) * MS);
+        }
+        sleeps.begin(230 * MS);
+        sleeps.read(stack(3), 231 * MS);
+        sleeps.end(232 * MS);
+        let given = sleeps.settle((18 * MS, 240 * MS), false, true, 20 * MS);
+        assert_eq!(given[0], Slept { stack: stack(2), time: 10 * MS, interval: interval(170, 180) });
+        assert_eq!(given[1], Slept { stack: stack(3), time: 8 * MS, interval: interval(200, 232) });
     }
 
     #[test]

@@ -8,7 +8,8 @@
 
 use super::alike::{Alike, Owed};
 use super::burst_start::BurstStart;
-use super::sleeps::Sleeps;
+use super::interval::Interval;
+use super::sleeps::{Sleeps, Slept};
 use super::stack::Stack;
 use super::time::{Phase, SwitchCost, ThreadTime};
 use stackglass_procfs::threads::Files;
@@ -19,7 +20,8 @@ use stackglass_wire::{ThreadId, ThreadName, cut};
 #[derive(Clone, Copy, Debug)]
 struct Hit {
     stack: Stack,
-    at: u64,
+    /// The CPU time that it stands for was spent in this interval.
+    interval: Interval,
     /// The thread ran its own code; otherwise it was in the kernel.
     in_user_code: bool,
     /// What the thread had run since the last hit, ns.
@@ -38,6 +40,12 @@ pub(super) struct Thread {
     pub began: u64,
     pub time: ThreadTime,
     burst_began: u64,
+    /// CPU time that is not given to stacks was spent after this moment, but for a period.
+    unsettled_since: u64,
+    /// When the current phase began.
+    phase_began: u64,
+    /// When it was first ready or running after it was settled.
+    awake_since: Option<u64>,
     /// `None` where whole CPUs are sampled: their timers are not set when a thread gets a CPU.
     burst_start: Option<BurstStart>,
     sleeps: Sleeps,
@@ -69,11 +77,12 @@ pub(super) struct Sink<'a> {
 }
 
 impl Sink<'_> {
-    fn add(&mut self, stack: Stack, at: u64, time: u64, state: State, hits: u32) {
+    fn add(&mut self, stack: Stack, interval: Interval, time: u64, state: State, hits: u32) {
         let cut = (stack.cut != 0).then_some(Cut(stack.cut));
         let stack = stack.id;
-        let (thread, clock, time) = (self.thread, Nanos(at), Nanos(time));
-        self.recorder.add_sample(Sample { stack, thread, task: 0, clock, state, cut, hits, time });
+        let (thread, clock, spread) = (self.thread, Nanos(interval.to), Nanos(interval.spread(time)));
+        let time = Nanos(time);
+        self.recorder.add_sample(Sample { stack, thread, task: 0, clock, state, cut, hits, time, spread });
     }
 }
 
@@ -94,6 +103,9 @@ impl Thread {
             began: at,
             time: ThreadTime::new(at, phase),
             burst_began: at,
+            unsettled_since: at,
+            phase_began: at,
+            awake_since: (phase != Phase::Asleep).then_some(at),
             burst_start: (!of_cpus).then(BurstStart::default),
             sleeps: Sleeps::of_thread(at),
             files: Files::new(pid, tid),
@@ -113,7 +125,9 @@ impl Thread {
                 .burst_start
                 .as_mut()
                 .is_some_and(|start| start.add_hit(at.saturating_sub(self.burst_began), period));
-        self.hits.push(Hit { stack, at, in_user_code, period, at_start });
+        let interval = Interval { from: self.unsettled_since.min(at), to: at };
+        self.unsettled_since = at;
+        self.hits.push(Hit { stack, interval, in_user_code, period, at_start });
     }
 
     /// Enters another phase.
@@ -130,6 +144,15 @@ impl Thread {
             }
             (_, Phase::Running) => self.burst_began = at,
             _ => {}
+        }
+        if phase == Phase::Running && at.saturating_sub(self.phase_began) > PAUSE {
+            self.unsettled_since = self.unsettled_since.max(at);
+        }
+        if phase != self.time.phase() {
+            self.phase_began = at;
+        }
+        if phase != Phase::Asleep {
+            self.awake_since.get_or_insert(at);
         }
         self.time.enter(phase, at);
         self.sleeps.begin(self.time.until());
@@ -161,6 +184,8 @@ impl Thread {
         self.time.begin_anew(at, cost);
         self.hits.clear();
         self.sleeps = Sleeps::of_thread(at);
+        self.unsettled_since = at;
+        self.awake_since = (self.time.phase() != Phase::Asleep).then_some(at);
         self.last_awake = None;
     }
 
@@ -173,6 +198,7 @@ impl Thread {
         self.settle_awake(at, last, cost, sink);
         self.settle_waited(at, last, sink);
         self.settle_asleep(at, last, sink);
+        self.awake_since = (self.time.phase() != Phase::Asleep).then_some(at);
         self.moved = false;
     }
 
@@ -194,7 +220,7 @@ impl Thread {
         let waiting = if last { Vec::new() } else { self.hits.split_off(covered(pending, &self.hits)) };
         let (times, mut rest) = shares(pending, &self.hits, last);
         for (hit, time) in self.hits.iter().zip(&times) {
-            sink.add(hit.stack, hit.at, *time, State::Awake, 1);
+            sink.add(hit.stack, hit.interval, *time, State::Awake, 1);
             self.last_awake = Some(hit.stack);
         }
         self.time.give(times.iter().sum());
@@ -220,7 +246,9 @@ impl Thread {
             rest -= period;
         }
         if rest > 0 {
-            sink.add(stack, at, rest, State::Awake, 0);
+            let interval = Interval { from: self.unsettled_since.min(at), to: at };
+            sink.add(stack, interval, rest, State::Awake, 0);
+            self.unsettled_since = at;
             self.time.give(rest);
         }
     }
@@ -236,7 +264,7 @@ impl Thread {
                 false => hit.period,
             };
             left -= time;
-            sink.add(hit.stack, hit.at, time, State::Awake, 1);
+            sink.add(hit.stack, hit.interval, time, State::Awake, 1);
             self.last_awake = Some(hit.stack);
             if let Some(alike) = &mut sink.alike {
                 alike.offer(hit.stack, hit.period - time);
@@ -245,7 +273,8 @@ impl Thread {
         if let Some(alike) = &mut sink.alike
             && left > 0
         {
-            alike.owe(Owed { thread: sink.thread, at, time: left, no_stack: sink.no_stack });
+            let interval = Interval { from: self.began.min(at), to: at };
+            alike.owe(Owed { thread: sink.thread, interval, time: left, no_stack: sink.no_stack });
         }
         self.time.give(pending);
     }
@@ -255,21 +284,24 @@ impl Thread {
         if let Some(stack) = stack.or(last.then_some(Stack { id: sink.no_stack, cut: cut::SHORT })) {
             let waited = self.time.take_waited(last);
             if waited > 0 {
-                sink.add(stack, at, waited, State::Waiting, 0);
+                // A wait after a sleep counts as sleep until the thread runs.
+                let from = self.awake_since.unwrap_or(at).saturating_sub(waited).max(self.began);
+                sink.add(stack, Interval { from: from.min(at), to: at }, waited, State::Waiting, 0);
             }
         }
     }
 
     fn settle_asleep(&mut self, at: u64, last: bool, sink: &mut Sink<'_>) {
         let is_asleep = self.time.phase() == Phase::Asleep;
-        for (stack, time) in self.sleeps.settle((self.time.slept(), at), is_asleep, last, sink.between_drains)
-        {
-            sink.add(stack, at, time, State::Asleep, 1);
+        let slept = self.sleeps.settle((self.time.slept(), at), is_asleep, last, sink.between_drains);
+        for Slept { stack, time, interval } in slept {
+            sink.add(stack, interval, time, State::Asleep, 1);
             self.time.give_slept(time);
         }
         let left = self.time.slept();
         if last && left > 0 {
-            sink.add(Stack { id: sink.no_stack, cut: cut::SHORT }, at, left, State::Asleep, 0);
+            let interval = Interval { from: at.saturating_sub(left), to: at };
+            sink.add(Stack { id: sink.no_stack, cut: cut::SHORT }, interval, left, State::Asleep, 0);
             self.time.give_slept(left);
         }
     }
@@ -277,6 +309,9 @@ impl Thread {
 
 /// Most periods that a stack in the kernel stands for.
 const MOST_PERIODS: u64 = 4;
+
+/// After a pause of this length, ns, CPU time counts as spent after it.
+const PAUSE: u64 = 10_000_000;
 
 /// Periods up to which a life is short.
 const SHORT_LIFE: u64 = 20;
@@ -322,7 +357,7 @@ mod tests {
     fn hits(user: &[bool]) -> Vec<Hit> {
         let hit = |&in_user_code| Hit {
             stack: Stack { id: StackId(0), cut: 0 },
-            at: 0,
+            interval: Interval { from: 0, to: 0 },
             in_user_code,
             period: 1000,
             at_start: false,

@@ -142,7 +142,17 @@ impl EventTranslator {
                     self.note_wait(task, *waited, recorder);
                     let id = self.task_id(task);
                     let (stack, cut) = (StackId::default(), None);
-                    let sample = Sample { stack, thread: number, task: id, clock, state, cut, hits, time };
+                    let sample = Sample {
+                        stack,
+                        thread: number,
+                        task: id,
+                        clock,
+                        state,
+                        cut,
+                        hits,
+                        time,
+                        spread: Nanos(0),
+                    };
                     let question = rest.first().copied().unwrap_or(0);
                     if let Some(HeldSample { sample, .. }) =
                         self.held.hold(HeldSample { question, task, sample })
@@ -157,7 +167,17 @@ impl EventTranslator {
                 if let Some(so_far) = self.threads.get_mut(&thread.0) {
                     so_far.last = Some(LastStack { stack, task, cut });
                 }
-                recorder.add_sample(Sample { stack, thread: number, task, clock, state, cut, hits, time });
+                recorder.add_sample(Sample {
+                    stack,
+                    thread: number,
+                    task,
+                    clock,
+                    state,
+                    cut,
+                    hits,
+                    time,
+                    spread: Nanos(0),
+                });
             }
             Event::Repeat { thread, at, time, state } => {
                 // Time without a stack: the event with the stack was lost.
@@ -168,7 +188,17 @@ impl EventTranslator {
                 };
                 let state = state_of(state);
                 let (clock, time) = (Nanos(at), self.since_cleared(thread, at, time, state));
-                recorder.add_sample(Sample { stack, thread: number, task, clock, state, cut, hits: 0, time });
+                recorder.add_sample(Sample {
+                    stack,
+                    thread: number,
+                    task,
+                    clock,
+                    state,
+                    cut,
+                    hits: 0,
+                    time,
+                    spread: Nanos(0),
+                });
             }
             Event::ThreadStart { thread, tid, at, name } => {
                 self.thread_start(thread, tid, at, &name, recorder)

@@ -99,6 +99,7 @@ impl Samples {
                 cut: None,
                 hits: taken.into(),
                 time: Nanos(whole as u64),
+                spread: Nanos(0),
             });
         }
     }

@@ -103,6 +103,7 @@ impl Made {
             cut: None,
             hits,
             time: Nanos(elapsed - elsewhere),
+            spread: Nanos(0),
         });
     }
 

@@ -44,6 +44,7 @@ impl Tag {
     pub const LOCATIONS: Tag = Tag(*b"LOCS");
     pub const NODES: Tag = Tag(*b"NODE");
     pub const SAMPLES: Tag = Tag(*b"SAMP");
+    pub const SPREADS: Tag = Tag(*b"SPRD");
     pub const ALLOCATING: Tag = Tag(*b"ALLO");
     pub const MEMORY: Tag = Tag(*b"MEMO");
     pub const ALLOCATIONS: Tag = Tag(*b"AGRP");
@@ -63,7 +64,7 @@ impl Tag {
 
     /// Whether this version knows the tag, as a part of the recording. Heap snapshots are read by themselves.
     pub fn is_known(self) -> bool {
-        const KNOWN: [Tag; 23] = [
+        const KNOWN: [Tag; 24] = [
             Tag::ABOUT,
             Tag::STRINGS,
             Tag::PROCESSES,
@@ -73,6 +74,7 @@ impl Tag {
             Tag::LOCATIONS,
             Tag::NODES,
             Tag::SAMPLES,
+            Tag::SPREADS,
             Tag::ALLOCATING,
             Tag::MEMORY,
             Tag::ALLOCATIONS,

@@ -4,6 +4,7 @@ use super::bytes::{Malformed, Source};
 use super::chunk::Tag;
 use super::index::Totals;
 use super::samples::{SampleReader, TableSizes};
+use super::spreads::Spreads;
 use super::{allocations, names, slices, tables, tasks};
 use stackglass_profile::{Frame, Recording, Sample};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ pub(crate) struct Contents {
     texts: Vec<Arc<str>>,
     frames: Vec<Frame>,
     samples: SampleReader,
+    spreads: Spreads,
     /// The totals so far.
     pub seen: Totals,
     /// The latest clock of any sample.
@@ -50,12 +52,13 @@ impl Contents {
                 };
                 let first = self.seen.rows;
                 let (seen, last_clock) = (&mut self.seen, &mut self.last_clock);
-                self.samples.read(source, first, &sizes, |sample| {
+                self.samples.read(source, first, &sizes, &mut self.spreads, |sample| {
                     seen.count(&sample);
                     *last_clock = (*last_clock).max(sample.clock.0);
                     each(sample);
                 })?;
             }
+            Tag::SPREADS => self.spreads.read(source)?,
             Tag::ALLOCATING => {
                 let processes = recording.processes.len();
                 allocations::read_processes(source, processes, &mut recording.allocations.processes)?;

@@ -5,7 +5,7 @@ use super::reader::{Completeness, GlassReader};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use stackglass_profile::{Recording, Sample};
+use stackglass_profile::{Recording, Sample, TimeRange};
 use std::hash::BuildHasher;
 use std::io::Read;
 use std::path::Path;
@@ -21,7 +21,20 @@ pub fn read_merged(
     path: impl AsRef<Path>,
     progress: impl FnMut(u64, u64),
 ) -> Result<(Recording, Completeness), ReadError> {
-    merge(GlassReader::open(path)?, progress)
+    merge(GlassReader::open(path)?, TimeRange::default(), progress)
+}
+
+/// As [`read_merged`], but only what lies in a part of the time (see [`Sample::within`]). All but the samples is that of the whole
+/// recording: see [`Recording::become_part`].
+///
+/// # Errors
+/// As [`read()`](super::read()).
+pub fn read_merged_part(
+    path: impl AsRef<Path>,
+    range: TimeRange,
+    progress: impl FnMut(u64, u64),
+) -> Result<(Recording, Completeness), ReadError> {
+    merge(GlassReader::open(path)?, range, progress)
 }
 
 /// As [`read_merged`], from any reader.
@@ -29,15 +42,24 @@ pub fn read_merged(
 /// # Errors
 /// As [`read()`](super::read()).
 pub fn read_merged_from(input: impl Read) -> Result<(Recording, Completeness), ReadError> {
-    merge(GlassReader::new(input)?, |_, _| {})
+    merge(GlassReader::new(input)?, TimeRange::default(), |_, _| {})
 }
 
 fn merge<R: Read>(
     mut reader: GlassReader<R>,
+    range: TimeRange,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<(Recording, Completeness), ReadError> {
     let mut merger = Merger::default();
-    while reader.step(&mut |sample| merger.add(sample))? {
+    loop {
+        let moments = range.moments(&reader.recording().info);
+        let goes_on = reader.step(&mut |sample| {
+            let part = if range.is_all() { Some(sample) } else { sample.within(moments.0, moments.1) };
+            part.into_iter().for_each(|part| merger.add(part));
+        })?;
+        if !goes_on {
+            break;
+        }
         progress(reader.position(), reader.length());
     }
     let (mut recording, completeness) = reader.finish();

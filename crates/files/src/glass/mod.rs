@@ -21,13 +21,14 @@ mod parts;
 mod reader;
 mod samples;
 mod slices;
+mod spreads;
 mod tables;
 mod tasks;
 mod writer;
 
 pub use error::{ReadError, WriteError};
 pub use index::Totals;
-pub use merged::{read_merged, read_merged_from};
+pub use merged::{read_merged, read_merged_from, read_merged_part};
 pub use parts::read_tables;
 pub use reader::{Completeness, GlassReader, read, read_from, read_rows, read_rows_from};
 pub use writer::{GlassWriter, write};

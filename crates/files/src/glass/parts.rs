@@ -90,7 +90,7 @@ fn plan(reader: &mut GlassReader<BufReader<File>>) -> io::Result<Option<Plan>> {
             if (size as usize) < CHUNK_HEADER || offset > end {
                 return Ok(None);
             }
-            if !matches!(tag, Tag::SAMPLES | Tag::HEAP | Tag::HEAP_BYTES) {
+            if !matches!(tag, Tag::SAMPLES | Tag::SPREADS | Tag::HEAP | Tag::HEAP_BYTES) {
                 plan.chunks.push(offset);
             }
             offset = offset.saturating_add(size.into());

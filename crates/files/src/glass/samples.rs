@@ -3,6 +3,7 @@
 
 use super::bytes::{Body, Malformed, Source};
 use super::columns::{Columns, split};
+use super::spreads::{SpreadWriter, Spreads};
 use stackglass_profile::{Cut, Nanos, Sample, StackId, State, ThreadNumber};
 
 const THREAD: usize = 0;
@@ -64,6 +65,7 @@ fn likely_time(previous: &Previous, clock: u64) -> u64 {
 pub(crate) struct SampleWriter {
     threads: Threads,
     columns: Columns<COLUMNS>,
+    spreads: SpreadWriter,
     clock: u64,
 }
 
@@ -72,7 +74,12 @@ impl SampleWriter {
     pub fn starting_at(first: u64) -> SampleWriter {
         let mut threads = Threads::default();
         threads.next_chunk();
-        SampleWriter { threads, columns: Columns::starting_at(first), clock: 0 }
+        SampleWriter {
+            threads,
+            columns: Columns::starting_at(first),
+            spreads: SpreadWriter::default(),
+            clock: 0,
+        }
     }
 
     /// Adds a row. Returns whether the chunk should be taken.
@@ -99,6 +106,7 @@ impl SampleWriter {
             columns.number(HITS, sample.hits.into());
         }
         columns.byte(KIND, kind | few.unwrap_or(MANY_HITS) << 4);
+        self.spreads.push(sample.spread.0);
         previous.stack = sample.stack.0;
         previous.task = sample.task;
         previous.clock = Some(sample.clock.0);
@@ -106,11 +114,12 @@ impl SampleWriter {
         columns.end_row()
     }
 
-    /// Returns the chunk if it has rows.
-    pub fn take(&mut self) -> Option<Body> {
+    /// Returns the chunk if it has rows, and that of their spreads, which precedes it, if they have any.
+    pub fn take(&mut self) -> Option<(Option<Body>, Body)> {
         self.threads.next_chunk();
         self.clock = 0;
-        self.columns.take()
+        let spreads = self.spreads.take();
+        Some((spreads, self.columns.take()?))
     }
 }
 
@@ -129,18 +138,20 @@ pub(crate) struct TableSizes {
 }
 
 impl SampleReader {
-    /// Calls `each` with every sample of a chunk, whose rows must begin with number `first`. Returns their number.
+    /// Calls `each` with every sample of a chunk, whose rows must begin with number `first` and have these `spreads`. Returns their
+    /// number.
     pub fn read(
         &mut self,
         mut source: Source<'_>,
         first: u64,
         sizes: &TableSizes,
+        spreads: &mut Spreads,
         mut each: impl FnMut(Sample),
     ) -> Result<u64, Malformed> {
         let (rows, mut columns) = split::<COLUMNS>(&mut source, first, "samples")?;
         self.threads.next_chunk();
         let mut clock = 0u64;
-        for _ in 0..rows {
+        for row in 0..rows {
             let thread = columns[THREAD].number32()?;
             if thread == 0 || thread > sizes.threads {
                 return Err(columns[THREAD].malformed(format!("thread {thread} of {}", sizes.threads)));
@@ -179,8 +190,10 @@ impl SampleReader {
                 cut,
                 hits,
                 time: Nanos(time),
+                spread: Nanos(spreads.of_row(row as u64)),
             });
         }
+        spreads.clear();
         for column in &columns {
             column.end()?;
         }

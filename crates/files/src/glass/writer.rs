@@ -344,15 +344,11 @@ impl GlassWriter {
             let this = thread.process.0;
             process = Some(process.map_or(this, |p| if p == this { p } else { NO_PROCESS }));
             self.done.totals.count(sample);
-            if writer.push(sample)
-                && let Some(body) = writer.take()
-            {
-                self.seal(Tag::SAMPLES, process.take().unwrap_or(NO_PROCESS), &body)?;
+            if writer.push(sample) {
+                self.seal_samples(&mut writer, process.take())?;
             }
         }
-        if let Some(body) = writer.take() {
-            self.seal(Tag::SAMPLES, process.unwrap_or(NO_PROCESS), &body)?;
-        }
+        self.seal_samples(&mut writer, process)?;
         self.done.samples = samples.len();
         self.done.last = samples.last().copied();
         Ok(())
@@ -376,6 +372,15 @@ impl GlassWriter {
         self.done.totals.slice_changes += changes;
         self.done.slices = written;
         Ok(())
+    }
+
+    fn seal_samples(&mut self, writer: &mut SampleWriter, process: Option<u32>) -> io::Result<()> {
+        let Some((spreads, samples)) = writer.take() else { return Ok(()) };
+        let process = process.unwrap_or(NO_PROCESS);
+        if let Some(spreads) = spreads {
+            self.seal(Tag::SPREADS, process, &spreads)?;
+        }
+        self.seal(Tag::SAMPLES, process, &samples)
     }
 
     fn write_allocations(&mut self, recording: &Recording) -> Result<(), FlushError> {
@@ -492,11 +497,16 @@ fn amendment(samples: &[Sample], done: &Done) -> Result<Option<Sample>, FlushErr
     if *now == before {
         return Ok(None);
     }
-    let same = Sample { clock: before.clock, hits: before.hits, time: before.time, ..*now } == before;
+    let same = now.kind() == before.kind();
     let hits = now.hits.checked_sub(before.hits);
     let time = now.time.0.checked_sub(before.time.0);
     match (same, hits, time) {
-        (true, Some(hits), Some(time)) => Ok(Some(Sample { hits, time: Nanos(time), ..*now })),
+        (true, Some(hits), Some(time)) => {
+            // It begins where the sample ended when it was written, or before if the sample begins earlier now.
+            let begin = if now.begin() < before.begin() { now.begin() } else { before.clock };
+            let spread = now.clock.0.saturating_sub(begin.0).saturating_sub(time);
+            Ok(Some(Sample { hits, time: Nanos(time), spread: Nanos(spread), ..*now }))
+        }
         _ => Err(OTHER),
     }
 }

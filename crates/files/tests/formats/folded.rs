@@ -94,6 +94,7 @@ fn names_are_made_fit_for_a_line() {
         cut: None,
         hits: 1,
         time: Nanos(70),
+        spread: Nanos(0),
     });
     // Seven delays, whatever the hits; inlined functions after the function they are in.
     assert_eq!(folded(&recording), "main;outer;<[u8: 4]> f;[libx.so] 7\n");

@@ -66,6 +66,7 @@ fn recording(pieces: &[Piece]) -> Recording {
             cut: cut.map(Cut),
             hits: 1,
             time: Nanos(micros * 1000),
+            spread: Nanos(0),
         });
     }
     recording

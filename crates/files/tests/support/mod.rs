@@ -140,6 +140,15 @@ fn sampling() -> impl Strategy<Value = AllocationSampling> {
     ]
 }
 
+/// No spread, any, or that of time that is as long as its interval but for a third.
+fn spread_of(tick: u64, time: u64) -> u64 {
+    match tick % 3 {
+        0 => 0,
+        1 => tick ^ time.rotate_left(17),
+        _ => time / 2,
+    }
+}
+
 /// Any step; samples, which are most of a real recording, most often.
 pub fn step() -> impl Strategy<Value = Step> {
     let few = 0..4usize;
@@ -276,11 +285,13 @@ pub fn apply(recording: &mut Recording, step: &Step) {
                 cut: cut.map(Cut),
                 hits,
                 time: Nanos(time),
+                spread: Nanos(spread_of(tick, time)),
             });
         }
         Step::Again { tick, hits, time } => {
             if let Some(last) = r.samples.last().copied() {
-                r.push(Sample { clock: Nanos(tick), hits, time: Nanos(time), ..last });
+                let (time, spread) = (Nanos(time), Nanos(spread_of(tick, time)));
+                r.push(Sample { clock: Nanos(tick), hits, time, spread, ..last });
             }
         }
         Step::Remark(text) => {

@@ -47,6 +47,7 @@ fn recording() -> Recording {
         cut: None,
         hits: 1,
         time: Nanos(0),
+        spread: Nanos(0),
     });
     recording
 }

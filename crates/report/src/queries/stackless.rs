@@ -35,7 +35,17 @@ pub fn add_unaccounted(recording: &mut Recording, time: u64) {
         let stack = stack_named(recording, UNACCOUNTED);
         let (thread, state, clock) = (ThreadNumber(1), State::Awake, recording.info.start);
         let time = Nanos(time);
-        recording.samples.push(Sample { stack, thread, task: 0, clock, state, cut: None, hits: 0, time });
+        recording.samples.push(Sample {
+            stack,
+            thread,
+            task: 0,
+            clock,
+            state,
+            cut: None,
+            hits: 0,
+            time,
+            spread: Nanos(0),
+        });
     }
 }
 
@@ -63,6 +73,7 @@ mod tests {
             cut,
             hits: 1,
             time: Nanos(50_000_000),
+            spread: Nanos(0),
         };
         let samples = vec![sample(Some(Cut::SHORT)), sample(None), sample(Some(Cut::SHORT))];
         let mut recording = Recording { samples, ..Recording::default() };

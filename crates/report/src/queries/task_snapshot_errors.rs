@@ -87,6 +87,7 @@ mod tests {
                     cut: None,
                     hits: 1,
                     time: Nanos(time),
+                    spread: Nanos(0),
                 });
             }
         }

@@ -138,6 +138,7 @@ impl Maker {
             cut,
             hits,
             time,
+            spread: Nanos(0),
         });
     }
 }

@@ -128,6 +128,7 @@ fn rows_of_snapshots_of_one_task_stay_apart() {
             cut: None,
             hits: 1,
             time: Nanos(10),
+            spread: Nanos(0),
         });
     }
     end(&mut recording, 1);

@@ -88,6 +88,7 @@ pub fn weighted(mut recording: Recording, metric: Metric, leaf: TypeLeaf) -> Rec
             cut: None,
             hits: u32::try_from(hits).unwrap_or(u32::MAX),
             time: Nanos(value),
+            spread: Nanos(0),
         });
     }
     recording

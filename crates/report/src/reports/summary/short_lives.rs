@@ -60,6 +60,7 @@ mod tests {
                 cut: None,
                 hits,
                 time: Nanos(100),
+                spread: Nanos(0),
             });
         };
         add(1, 1, State::Awake);
