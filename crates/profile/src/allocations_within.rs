@@ -271,3 +271,139 @@ impl Allocations {
 fn add(sum: &mut (i64, i64), more: (i64, i64)) {
     *sum = (sum.0.wrapping_add(more.0), sum.1.wrapping_add(more.1));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        AllocationSampling, SHORTEST_SLICE, SizeClass, SliceChange, SliceKey, SlicedProcess, StackId,
+        ThreadNumber,
+    };
+
+    const LENGTH: u64 = SHORTEST_SLICE.0;
+    const START: u64 = 10 * LENGTH;
+
+    fn change(key: u32, blocks: i64, freed: i64) -> SliceChange {
+        SliceChange {
+            key,
+            count: blocks,
+            bytes: 10 * blocks,
+            freed_count: freed,
+            freed_bytes: 10 * freed,
+            temporary_count: freed / 2,
+        }
+    }
+
+    /// Slices of equal length from the start of the recording on.
+    fn allocations(slices: &[&[SliceChange]]) -> Allocations {
+        let mut allocations = Allocations::default();
+        let (process, sampling) = (ProcessIndex(0), AllocationSampling::Every);
+        allocations.slices.add_process(SlicedProcess { process, begin: Nanos(START), sampling });
+        for (stack, kind) in
+            [(1, AllocationKind::Block), (2, AllocationKind::Block), (3, AllocationKind::Mapping)]
+        {
+            allocations.slices.add_key(SliceKey {
+                stack: StackId(stack),
+                thread: ThreadNumber(1),
+                process,
+                task: 0,
+                kind,
+                size_class: SizeClass(2),
+            });
+        }
+        for (changes, number) in slices.iter().zip(0..) {
+            let begin = START + number * LENGTH;
+            allocations.slices.push(AllocationSlice {
+                begin: Nanos(begin),
+                end: Nanos(begin + LENGTH),
+                changes: changes.to_vec(),
+            });
+        }
+        allocations
+    }
+
+    fn info() -> RecordingInfo {
+        RecordingInfo { start: Nanos(START), ..RecordingInfo::default() }
+    }
+
+    fn range(from: u64, to: u64) -> TimeRange {
+        TimeRange { from: Some(Nanos(from)), to: Some(Nanos(to)) }
+    }
+
+    /// Count, freed, alive, at the peak, by stack.
+    fn counts(allocations: &Allocations) -> Vec<(u32, [u64; 4])> {
+        let groups = allocations.groups.iter();
+        let counts = groups.map(|group| {
+            let counts = &group.counts;
+            assert_eq!(
+                (counts.live_bytes(), counts.peak_bytes),
+                (10 * counts.live_count(), 10 * counts.peak_count)
+            );
+            (group.stack.0, [counts.count, counts.freed_count, counts.live_count(), counts.peak_count])
+        });
+        counts.collect()
+    }
+
+    fn four() -> Allocations {
+        allocations(&[
+            &[change(0, 8, 2)],
+            &[change(0, 5, 0), change(1, 7, 0), change(2, 100, 0)],
+            &[change(0, 0, 9)],
+            &[change(1, 1, 0)],
+        ])
+    }
+
+    #[test]
+    fn slices_count_whole_if_their_middle_lies_in_the_range() {
+        let half = LENGTH / 2;
+        for (from, to, counted) in [
+            (0, 4 * LENGTH, (0, 4)),
+            (half, LENGTH + half, (0, 1)),
+            (half + 1, LENGTH + half + 1, (1, 2)),
+            (2 * LENGTH, 3 * LENGTH, (2, 3)),
+            (3 * LENGTH, 900 * LENGTH, (3, 4)),
+        ] {
+            let part = four().keep(range(from, to), &info()).unwrap();
+            let bounds = (Nanos(counted.0 * LENGTH), Nanos(counted.1 * LENGTH));
+            assert_eq!((part.bounds(), part.slices as u64), (bounds, counted.1 - counted.0), "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn a_part_has_what_was_allocated_and_freed_in_it_and_what_is_alive_at_its_end() {
+        let mut part = four();
+        part.keep(range(LENGTH, 3 * LENGTH), &info()).unwrap();
+        // Six blocks of the first stack are older than the range. The peak of 18 blocks is after the second slice.
+        assert_eq!(counts(&part), [(1, [5, 9, 2, 11]), (2, [7, 0, 7, 7]), (3, [100, 0, 100, 100])]);
+        let mut last = four();
+        last.keep(range(3 * LENGTH, 4 * LENGTH), &info()).unwrap();
+        assert_eq!(counts(&last), [(1, [0, 0, 2, 2]), (2, [1, 0, 8, 8]), (3, [0, 0, 100, 100])]);
+    }
+
+    #[test]
+    fn the_end_of_a_recording_that_has_none_is_the_sum_of_its_slices() {
+        let mut all = four();
+        all.sum_up_slices();
+        assert_eq!(counts(&all), [(1, [13, 11, 2, 11]), (2, [8, 0, 8, 7]), (3, [100, 0, 100, 100])]);
+        let [process] = &all.processes[..] else { panic!("{:?}", all.processes) };
+        assert_eq!((process.end, process.peak_at), (Nanos(START + 4 * LENGTH), Nanos(START + 2 * LENGTH)));
+        let live: Vec<u64> = process.memory.iter().map(|point| point.live_bytes).collect();
+        assert_eq!(live, [60, 180, 90, 100]);
+        assert_eq!(all.live_bytes_by_slice(), live);
+    }
+
+    #[test]
+    fn what_no_slice_has_is_refused() {
+        assert_eq!(Allocations::default().keep(range(0, 9), &info()), Err(NotSliced::NoSlices));
+        let within = four().keep(range(LENGTH + 1, LENGTH + 2), &info());
+        assert_eq!(within, Err(NotSliced::Between { slice: Nanos(LENGTH) }));
+        let outside = NotSliced::Outside(Nanos(START), Nanos(START + 4 * LENGTH));
+        assert_eq!(four().keep(range(5 * LENGTH, 6 * LENGTH), &info()), Err(outside));
+        // Numbers of the whole time do not stand for a part of it.
+        let mut unsliced = four();
+        unsliced.sum_up_slices();
+        unsliced.slices = Default::default();
+        unsliced.become_part(range(0, LENGTH), &info());
+        assert_eq!((unsliced.not_sliced, unsliced.groups.len()), (Some(NotSliced::NoSlices), 0));
+    }
+}
