@@ -59,10 +59,10 @@ impl Written {
         slices.slices().iter().filter(move |slice| until.is_none_or(|until| slice.begin >= until))
     }
 
-    /// The chunk of new processes. One without any says that all before was forgotten.
-    pub fn processes(&mut self, slices: &AllocationSlices, forgotten: bool) -> Option<Body> {
+    /// The chunk of new processes.
+    pub fn processes(&mut self, slices: &AllocationSlices) -> Option<Body> {
         let new = &slices.processes()[self.processes..];
-        if new.is_empty() && !forgotten {
+        if new.is_empty() {
             return None;
         }
         let mut body = Body::default();
@@ -237,7 +237,7 @@ impl Likely {
 pub(crate) fn read_processes(mut source: Source<'_>, recording: &mut Recording) -> Result<(), Malformed> {
     let slices = &mut recording.allocations.slices;
     let first = source.number()?;
-    if first == 0 {
+    if first == 0 && source.remaining() == 0 {
         // Everything before was forgotten.
         slices.forget();
     } else if first != slices.processes().len() as u64 {

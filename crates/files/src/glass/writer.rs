@@ -363,7 +363,12 @@ impl GlassWriter {
                 "slices of allocations have no process, thread, stack or key",
             ));
         }
-        if let Some(body) = written.processes(new, forgotten) {
+        if forgotten {
+            let mut body = Body::default();
+            body.number(0);
+            self.seal(Tag::SLICED, NO_PROCESS, &body)?;
+        }
+        if let Some(body) = written.processes(new) {
             self.seal(Tag::SLICED, NO_PROCESS, &body)?;
         }
         written.keys(new, |body| self.seal(Tag::SLICE_KEYS, NO_PROCESS, &body))?;

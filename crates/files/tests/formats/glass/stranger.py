@@ -249,7 +249,7 @@ class Reader:
 
     def aspr(self, c):
         first = c.number()
-        if first == 0:
+        if first == 0 and not c.more():
             self.sliced, self.keys, self.slices = [], [], []
         elif first != len(self.sliced):
             raise Damaged("a chunk is missing")
