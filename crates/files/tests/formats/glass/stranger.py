@@ -206,7 +206,7 @@ class Reader:
             begin = begin_of(now, elapsed, longer)
             last = self.samples[-1] if self.samples else [None] * 9
             fits = last[:5] == key and last[6] + elapsed <= MASK and last[7] + times <= 0xFFFFFFFF
-            if fits and last[5] <= now and abs(begin - last[5]) <= 10_000_000:
+            if fits and abs(begin - last[5]) <= 10_000_000:
                 begin = min(begin, begin_of(last[5], last[6], last[8]))
                 all_time = last[6] + elapsed
                 last[5:] = [now, all_time, last[7] + times, max(now - begin - all_time, 0)]
