@@ -75,8 +75,8 @@ export const COMMANDS: Command[] = [
   {
     name: "Zoom to it", key: "z", onTarget: true, can: () => target.value?.way != null,
     run: () => {
-      const node = graph.value ? nodeOf(graph.value) : -1;
-      if (node >= 0) zoomTo(node);
+      const shown = graph.value, node = shown ? nodeOf(shown) : -1;
+      if (shown && node >= 0) zoomTo(shown, node);
     },
   },
   { name: "Show callers and callees", key: "Enter", onTarget: true, can: () => target.value !== null && state.value.tab !== "functions", run: () => change({ tab: "functions" }) },

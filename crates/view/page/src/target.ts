@@ -22,8 +22,9 @@ export const target = computed<Target | null>(() => {
   return place.value?.func === chosen.value ? place.value : { func: chosen.value, way: null, direction: "down" };
 });
 
-// The tree that flame graph and call tree show.
-export const graph = computed<Graph | null>(() => (counted.value && loaded.value ? new Graph(counted.value, state.value.inverted ? "up" : "down") : null));
+// The tree that flame graph and call tree show. It is made again only if it is another one.
+const inverted = computed(() => state.value.inverted);
+export const graph = computed<Graph | null>(() => (counted.value && loaded.value ? new Graph(counted.value, inverted.value ? "up" : "down") : null));
 
 // The node of the selected place in the tree that is shown, or -1.
 export function nodeOf(graph: Graph): number {
@@ -38,7 +39,7 @@ export const zoomed = computed<number>(() => {
   return graph.value.reach(state.value.zoom.map((name) => all.names.numbers([name])));
 });
 
-export function zoomTo(node: number): void {
+export function zoomTo(graph: Graph, node: number): void {
   const { funcs } = loaded.value!;
-  change({ zoom: graph.value!.way(node).map((func) => funcs[func].name) });
+  change({ zoom: graph.way(node).map((func) => funcs[func].name) });
 }

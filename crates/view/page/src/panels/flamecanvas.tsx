@@ -20,7 +20,7 @@ interface Props {
   // Whether the root is at the top.
   icicle: () => boolean;
   label: string;
-  onZoom: (node: number) => void;
+  onZoom: (graph: Graph, node: number) => void;
 }
 
 // The colour of a node.
@@ -37,6 +37,8 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
   const div = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const status = useRef<HTMLDivElement>(null);
+  // What is drawn: numbers of nodes are those of this graph.
+  const drawn = useRef<Graph | null>(null);
   const boxes = useRef<Box[]>([]);
   // The boxes of each row, from left to right.
   const rows = useRef<Box[][]>([]);
@@ -46,6 +48,7 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
     const [outer, target, shown] = [div.current, canvas.current, graph()];
     if (!outer || !target || !loaded.value || !shown) return;
     const width = outer.clientWidth;
+    drawn.current = shown;
     boxes.current = layout(shown, zoomed(), width, state.value.order === "name" ? loaded.value.rank : null);
     rows.current = [];
     for (const box of boxes.current) (rows.current[box.row] ??= []).push(box);
@@ -101,20 +104,21 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
     return rows.current[row]?.find((box) => x >= box.x && x < box.x + Math.max(box.width, 1));
   };
   const selectNode = (node: number) => {
-    const shown = graph()!;
+    const shown = drawn.current;
+    if (!shown) return;
     select(node === 0 && shown.func[0] === 0 ? null : { func: shown.func[node], way: shown.func[0] === 0 ? shown.way(node) : null, direction: shown.direction });
   };
   const keys = (event: KeyboardEvent) => {
-    const shown = graph();
+    const shown = drawn.current;
     if (!shown || event.ctrlKey || event.altKey || event.metaKey) return;
     const at = boxes.current.find((box) => box.node === nodeOf(shown));
     const handled = () => { event.preventDefault(); event.stopPropagation(); };
     if (event.key === "Escape" && zoomed() !== 0) {
-      onZoom(0);
+      onZoom(shown, 0);
       return handled();
     }
     if (event.key === "Enter" && at) {
-      onZoom(at.node);
+      onZoom(shown, at.node);
       return handled();
     }
     const next = neighbour(event.key, at, rows.current, shown, icicle());
@@ -130,7 +134,7 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
     <div class={icicle() ? "flame icicle" : "flame"} ref={div} tabIndex={0} onKeyDown={keys} role="application" aria-roledescription="flame graph" aria-label={label}>
       <canvas ref={canvas} aria-hidden="true"
         onMouseMove={(event) => {
-          const box = boxAt(event), shown = graph();
+          const box = boxAt(event), shown = drawn.current;
           hovered.value = box && shown ? { func: shown.func[box.node], x: event.clientX, y: event.clientY, figures: figures(shown, box.node) } : null;
         }}
         onMouseLeave={() => { hovered.value = null; }}
@@ -141,7 +145,7 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
           selectNode(boxAt(event)?.node ?? 0);
           openMenu(event.clientX, event.clientY);
         }}
-        onDblClick={(event) => onZoom(boxAt(event)?.node ?? 0)} />
+        onDblClick={(event) => { if (drawn.current) onZoom(drawn.current, boxAt(event)?.node ?? 0); }} />
       <div class="unseen" role="status" ref={status} />
       <Tip />
     </div>
