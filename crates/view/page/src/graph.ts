@@ -58,7 +58,8 @@ export class Graph {
       this.func[0] = start;
       this.path[0] = paths.below(0, start);
     }
-    const boxes = start === null ? [0] : outermostBoxes(tree, start);
+    const counts = (box: number) => counted.total[box] > 0 || (counted.other?.total[box] ?? 0) > 0;
+    const boxes = start === null ? [0] : outermostBoxes(tree, start).filter(counts);
     if (direction === "down") this.addDown(boxes);
     else this.addUp(boxes, start === null ? [] : boxes.flatMap((box) => this.weights(box, true)));
     if (direction === "up" && start === null) {
