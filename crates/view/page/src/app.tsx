@@ -76,12 +76,11 @@ export function App() {
           <option value="">save …</option>
           {Object.keys(saves).map((name) => <option key={name} value={name}>{name}</option>)}
         </select>
-        <button class="chip" title="Copy the command that prints this" onClick={copyCommand}><code>{commandOf(state.value).split("   #")[0]}</code> ⧉</button>
+        <button class="chip" title="Copy the command that prints this" onClick={copyCommand}><code>{commandOf(state.value).split("   #")[0]}</code> <span class="dim">copy</span></button>
         <button class="chip" title="All commands (Ctrl-K), all keys (?)" aria-label="All commands" onClick={() => { dialog.value = "commands"; }}>…</button>
         <span role="status" class="said">{said.value}</span>
-        <Legend />
       </div>
-      <Chips />
+      <div class="bar above"><Chips /><Legend /></div>
       <main><div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
         {tab === "flame" ? <Flame /> : tab === "functions" ? <Functions /> : tab === "tree" ? <CallTree /> : tab === "order" ? <TimeOrder /> : <Facts />}
       </div></main>

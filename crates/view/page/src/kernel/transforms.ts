@@ -130,7 +130,7 @@ function placing(old: Tree, transform: Transform, grown: Grown, to: Int32Array, 
     }
     case "mergePath": {
       const on = along(old, transform.path), length = transform.path.length;
-      return (box, _, above) => keep(box, depth[box] === length && on(box) ? under[above] : child(box));
+      return (box, _, above) => keep(box, on(box) && depth[box] === length ? under[above] : child(box));
     }
     case "mergeCallee": {
       // Time of the function itself has no callee to go to.
