@@ -32,6 +32,9 @@ class Paths {
 }
 export const paths = new Paths();
 
+// Time and samples of some boxes, and those of what is compared with.
+interface Parts { time: Float64Array; hits: Float64Array; otherTime: Float64Array | null; otherHits: Float64Array | null }
+
 export type Direction = "down" | "up";
 
 export class Graph {
@@ -46,10 +49,13 @@ export class Graph {
   readonly otherTotal: number[] = [];
   readonly otherOwn: number[] = [];
   readonly otherHits: number[] = [];
-  private readonly boxes: number[][] = [];
+  private readonly boxes: ArrayLike<number>[] = [];
   // Upwards: what of each box counts here.
-  private readonly parts: number[][] = [];
+  private readonly parts: (Parts | null)[] = [];
   private readonly known: (number[] | undefined)[] = [];
+  // By box: its place among those that are met while callers are made, and for which node.
+  private readonly slot: Int32Array;
+  private readonly met: Int32Array;
 
   // `start`: a function, or null for all.
   constructor(readonly counted: Counted, readonly direction: Direction, start: number | null = null) {
@@ -58,18 +64,22 @@ export class Graph {
       this.func[0] = start;
       this.path[0] = paths.below(0, start);
     }
-    const counts = (box: number) => counted.total[box] > 0 || (counted.other?.total[box] ?? 0) > 0;
-    const boxes = start === null ? [0] : outermostBoxes(tree, start).filter(counts);
-    if (direction === "down") this.addDown(boxes);
-    else this.addUp(boxes, start === null ? [] : boxes.flatMap((box) => this.weights(box, true)));
-    if (direction === "up" && start === null) {
-      this.boxes[0] = [];
-      for (let box = 0; box < tree.parent.length; box++) if (counted.own[box] > 0 || (counted.other?.own[box] ?? 0) > 0) this.boxes[0].push(box);
-      this.total[0] = counted.total[0];
-      this.hits[0] = counted.hits[0];
-      this.otherTotal[0] = counted.other?.total[0] ?? 0;
-      this.otherHits[0] = counted.other?.hits[0] ?? 0;
-    }
+    const { total, hits, other } = counted;
+    const boxes = tree.parent.length;
+    this.slot = new Int32Array(direction === "up" ? boxes : 0);
+    this.met = new Int32Array(direction === "up" ? boxes : 0).fill(-1);
+    if (direction === "down") this.addDown(start === null ? [0] : outermostBoxes(tree, start).filter((box) => this.counts(box)));
+    else if (start !== null) {
+      const of = outermostBoxes(tree, start).filter((box) => this.counts(box));
+      const pick = (column: Float64Array) => Float64Array.from(of, (box) => column[box]);
+      this.addUp(of, { time: pick(total), hits: pick(hits), otherTime: other && pick(other.total), otherHits: other && pick(other.hits) });
+    } else this.push([], null, [total[0], 0, hits[0], other?.total[0] ?? 0, 0, other?.hits[0] ?? 0]);
+  }
+
+  // Whether a box has any time.
+  private counts(box: number): boolean {
+    const { total, other } = this.counted;
+    return total[box] > 0 || (other !== null && other.total[box] > 0);
   }
 
   get whole(): number { return this.counted.total[0]; }
@@ -96,10 +106,15 @@ export class Graph {
   isInner(node: number): boolean {
     const known = this.known[node];
     if (known) return known.length > 0;
-    const { tree, children, first, total, other } = this.counted;
-    if (this.direction === "up") return node === 0 ? this.boxes[0].length > 0 : this.boxes[node].some((box) => tree.parent[box] > 0);
-    for (const box of this.boxes[node]) {
-      for (let i = first[box]; i < first[box + 1]; i++) if (total[children[i]] > 0 || (other && other.total[children[i]] > 0)) return true;
+    const { tree, children, first } = this.counted;
+    const boxes = this.boxes[node];
+    if (this.direction === "up") {
+      if (node === 0 && !this.parts[0]) return this.children(0).length > 0;
+      for (let i = 0; i < boxes.length; i++) if (tree.parent[boxes[i]] > 0) return true;
+      return false;
+    }
+    for (let k = 0; k < boxes.length; k++) {
+      for (let i = first[boxes[k]]; i < first[boxes[k] + 1]; i++) if (this.counts(children[i])) return true;
     }
     return false;
   }
@@ -129,43 +144,66 @@ export class Graph {
   }
 
   private callees(node: number): number[] {
-    const { tree, children, first, total, other } = this.counted;
-    const groups = new Map<number, number[]>();
-    for (const box of this.boxes[node]) {
-      for (let i = first[box]; i < first[box + 1]; i++) {
-        const child = children[i];
-        if (total[child] <= 0 && !(other && other.total[child] > 0)) continue;
-        const group = groups.get(tree.func[child]);
-        if (group) group.push(child);
-        else groups.set(tree.func[child], [child]);
-      }
-    }
-    return [...groups].map(([func, boxes]) => {
+    const { tree: { func }, children, first } = this.counted;
+    const boxes = this.boxes[node];
+    const add = (func: number, boxes: number[]) => {
       this.add(node, func);
       return this.addDown(boxes);
-    });
+    };
+    // The callees of one box are different functions.
+    if (boxes.length === 1) {
+      const all: number[] = [];
+      for (let i = first[boxes[0]]; i < first[boxes[0] + 1]; i++) if (this.counts(children[i])) all.push(add(func[children[i]], [children[i]]));
+      return all;
+    }
+    const groups = new Map<number, number[]>();
+    for (let k = 0; k < boxes.length; k++) {
+      for (let i = first[boxes[k]]; i < first[boxes[k] + 1]; i++) {
+        const child = children[i];
+        if (!this.counts(child)) continue;
+        const group = groups.get(func[child]);
+        if (group) group.push(child);
+        else groups.set(func[child], [child]);
+      }
+    }
+    return [...groups].map(([func, boxes]) => add(func, boxes));
   }
 
   private callers(node: number): number[] {
-    const { tree } = this.counted;
-    const boxes = this.boxes[node], parts = this.parts[node];
-    // By function: the boxes, and what of each counts.
-    const groups = new Map<number, Map<number, number[]>>();
-    for (let i = 0; i < boxes.length; i++) {
-      const box = node === 0 && parts.length === 0 ? boxes[i] : tree.parent[boxes[i]];
+    const { tree: { parent, func } } = this.counted;
+    const innermost = node === 0 && this.parts[0] === null;
+    const from = innermost ? this.ownParts() : { boxes: this.boxes[node], parts: this.parts[node]! };
+    const { time, hits, otherTime, otherHits } = from.parts;
+    // The boxes above, each once, with the sums of what they call.
+    const boxes: number[] = [], sums: number[][] = [[], [], [], []];
+    const groups = new Map<number, number[]>();
+    for (let i = 0; i < from.boxes.length; i++) {
+      const box = innermost ? from.boxes[i] : parent[from.boxes[i]];
       if (box <= 0) continue;
-      const part = parts.length === 0 ? this.weights(box, false) : parts.slice(4 * i, 4 * i + 4);
-      let group = groups.get(tree.func[box]);
-      if (!group) groups.set(tree.func[box], (group = new Map()));
-      const sum = group.get(box);
-      if (sum) for (let k = 0; k < 4; k++) sum[k] += part[k];
-      else group.set(box, part);
+      if (this.met[box] !== node) {
+        this.met[box] = node;
+        this.slot[box] = boxes.length;
+        const group = groups.get(func[box]);
+        if (group) group.push(boxes.length);
+        else groups.set(func[box], [boxes.length]);
+        boxes.push(box);
+        for (const sum of sums) sum.push(0);
+      }
+      const at = this.slot[box];
+      sums[0][at] += time[i];
+      sums[1][at] += hits[i];
+      if (!otherTime || !otherHits) continue;
+      sums[2][at] += otherTime[i];
+      sums[3][at] += otherHits[i];
     }
-    return [...groups].map(([func, group]) => {
+    return [...groups].map(([func, places]) => {
       this.add(node, func);
-      const number = this.addUp([...group.keys()], [...group.values()].flat());
+      const pick = (sum: number[]) => Float64Array.from(places, (at) => sum[at]);
+      const number = this.addUp(Int32Array.from(places, (at) => boxes[at]), {
+        time: pick(sums[0]), hits: pick(sums[1]), otherTime: otherTime && pick(sums[2]), otherHits: otherHits && pick(sums[3]),
+      });
       // What ran itself is the innermost function's.
-      if (node === 0 && parts.length === 0) {
+      if (innermost) {
         this.own[number] = this.total[number];
         this.otherOwn[number] = this.otherTotal[number];
       }
@@ -173,17 +211,20 @@ export class Graph {
     });
   }
 
-  // Time and samples of a box, then those of what is compared with.
-  private weights(box: number, all: boolean): number[] {
-    const of = (counts: Counts | null) => {
-      if (!counts) return [0, 0];
-      if (all) return [counts.total[box], counts.hits[box]];
-      const { children, first } = this.counted;
-      let hits = counts.hits[box];
-      for (let i = first[box]; i < first[box + 1]; i++) hits -= counts.hits[children[i]];
-      return [counts.own[box], hits];
+  // Boxes with time of their own.
+  private ownParts(): { boxes: Int32Array; parts: Parts } {
+    const { tree: { parent }, own, hits, other } = this.counted;
+    const ownHits = (total: Float64Array) => {
+      const rest = total.slice();
+      for (let box = 1; box < parent.length; box++) rest[parent[box]] -= total[box];
+      return rest;
     };
-    return [...of(this.counted), ...of(this.counted.other)];
+    const boxes = Int32Array.from(parent.keys()).filter((box) => own[box] > 0 || (other !== null && other.own[box] > 0));
+    const pick = (column: Float64Array) => Float64Array.from(boxes, (box) => column[box]);
+    return {
+      boxes,
+      parts: { time: pick(own), hits: pick(ownHits(hits)), otherTime: other && pick(other.own), otherHits: other && pick(ownHits(other.hits)) },
+    };
   }
 
   private add(above: number, func: number): void {
@@ -205,16 +246,15 @@ export class Graph {
       sums[4] += other.own[box];
       sums[5] += other.hits[box];
     }
-    return this.push(boxes, [], sums);
+    return this.push(boxes, null, sums);
   }
 
-  private addUp(boxes: number[], parts: number[]): number {
-    const sums = [0, 0, 0, 0];
-    for (let i = 0; i < parts.length; i++) sums[i % 4] += parts[i];
-    return this.push(boxes, parts, [sums[0], 0, sums[1], sums[2], 0, sums[3]]);
+  private addUp(boxes: ArrayLike<number>, parts: Parts): number {
+    const sum = (column: Float64Array | null) => column?.reduce((sum, value) => sum + value, 0) ?? 0;
+    return this.push(boxes, parts, [sum(parts.time), 0, sum(parts.hits), sum(parts.otherTime), 0, sum(parts.otherHits)]);
   }
 
-  private push(boxes: number[], parts: number[], [total, own, hits, otherTotal, otherOwn, otherHits]: number[]): number {
+  private push(boxes: ArrayLike<number>, parts: Parts | null, [total, own, hits, otherTotal, otherOwn, otherHits]: number[]): number {
     this.boxes.push(boxes);
     this.parts.push(parts);
     this.total.push(total);

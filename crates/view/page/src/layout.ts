@@ -5,7 +5,7 @@ import type { Graph } from "./graph.ts";
 export interface Box { node: number; x: number; width: number; row: number }
 
 // Boxes narrower than this are not drawn, nor what is in them.
-const NARROWEST = 0.4;
+const NARROWEST = 0.6;
 
 // The nodes above the zoomed one over the whole width, then its branch. `rank`: places of functions in the order of names, or null for the
 // order of sizes.
@@ -20,7 +20,7 @@ export function layout(graph: Graph, zoomed: number, width: number, rank: Int32A
   for (let above = open.pop(); above; above = open.pop()) {
     let x = above.x;
     let children = graph.children(above.node);
-    if (rank) children = children.slice().sort((a, b) => rank[graph.func[a]] - rank[graph.func[b]]);
+    if (rank && children.length > 1) children = children.slice().sort((a, b) => rank[graph.func[a]] - rank[graph.func[b]]);
     for (const node of children) {
       const size = graph.value(node) * scale;
       if (size >= NARROWEST) {

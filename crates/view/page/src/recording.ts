@@ -21,11 +21,14 @@ export const failure = signal<string | null>(null);
 
 const categories = head.categories.map(({ name }) => name);
 
-// The steps, and what each does here.
+const stepsText = computed(() => JSON.stringify(state.value.steps));
+
+// The steps, and what each does here. They are resolved again if there are others, or other names were found.
 export const steps = computed<{ step: Step; resolved: Resolved }[]>(() => {
   const all = loaded.value;
+  const of: Step[] = JSON.parse(stepsText.value);
   if (!all) return [];
-  return state.value.steps.map((step) => ({ step, resolved: resolve(step, all.names, categories, find) }));
+  return of.map((step) => ({ step, resolved: resolve(step, all.names, categories, find) }));
 });
 
 // Functions that match what is searched, or why that is not known.

@@ -39,6 +39,7 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
   const status = useRef<HTMLDivElement>(null);
   // What is drawn: numbers of nodes are those of this graph.
   const drawn = useRef<Graph | null>(null);
+  const laidOut = useRef("");
   const boxes = useRef<Box[]>([]);
   // The boxes of each row, from left to right.
   const rows = useRef<Box[][]>([]);
@@ -48,11 +49,16 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
     const [outer, target, shown] = [div.current, canvas.current, graph()];
     if (!outer || !target || !loaded.value || !shown) return;
     const width = outer.clientWidth;
-    drawn.current = shown;
-    boxes.current = layout(shown, zoomed(), width, state.value.order === "name" ? loaded.value.rank : null);
-    rows.current = [];
-    for (const box of boxes.current) (rows.current[box.row] ??= []).push(box);
-    for (const row of rows.current) row?.sort((a, b) => a.x - b.x);
+    const laid = `${zoomed()} ${width} ${state.value.order}`;
+    // To select something moves no box.
+    if (drawn.current !== shown || laidOut.current !== laid) {
+      drawn.current = shown;
+      laidOut.current = laid;
+      boxes.current = layout(shown, zoomed(), width, state.value.order === "name" ? loaded.value.rank : null);
+      rows.current = [];
+      for (const box of boxes.current) (rows.current[box.row] ??= []).push(box);
+      for (const row of rows.current) row.sort((a, b) => a.x - b.x);
+    }
     const height = Math.max(rows.current.length * ROW, outer.clientHeight);
     const context = prepare(target, width, height);
     const { funcs } = loaded.value;
@@ -62,13 +68,15 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
     const strong = themed("--strong"), faint = themed("--outside");
     const matches = found.value instanceof Uint8Array ? found.value : null;
     const place = nodeOf(shown);
+    let last = "";
+    const fill = (color: string) => { if (color !== last) context.fillStyle = last = color; };
     for (const { node, x, width: w, row } of boxes.current) {
       const func = shown.func[node];
       const y = icicle() ? row * ROW : height - (row + 1) * ROW;
-      context.fillStyle = boxColor(shown, node);
+      fill(boxColor(shown, node));
       context.fillRect(x, y, Math.max(w - 0.5, 0.4), ROW - 1);
       if (matches && !matches[func]) {
-        context.fillStyle = faint;
+        fill(faint);
         context.fillRect(x, y, Math.max(w - 0.5, 0.4), ROW - 1);
       }
       if (chosen.value !== null && func === chosen.value) {
@@ -78,7 +86,7 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
       }
       const room = Math.floor((w - 6) / letter);
       if (room >= 3) {
-        context.fillStyle = "#111";
+        fill("#111");
         context.fillText(shortened(funcs[func].name, room), x + 3, y + ROW / 2);
       }
     }

@@ -25,8 +25,9 @@ export function Grid({ label, kind, columns, headings, count, row, active, activ
   const [scrolled, setScrolled] = useState(0);
   const [height, setHeight] = useState(600);
   useEffect(() => {
-    const observer = new ResizeObserver(() => setHeight(outer.current!.clientHeight));
-    observer.observe(outer.current!);
+    const div = outer.current!;
+    const observer = new ResizeObserver(() => setHeight(div.clientHeight));
+    observer.observe(div);
     return () => observer.disconnect();
   }, []);
   // The active row comes into sight.

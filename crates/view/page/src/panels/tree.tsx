@@ -14,7 +14,7 @@ import { openMenu } from "./menu.tsx";
 // Paths that are open, by direction.
 const open = { down: signal<ReadonlySet<number>>(new Set()), up: signal<ReadonlySet<number>>(new Set()) };
 // Nodes with all that is below them: more than so many are not opened at once.
-const MOST = 100_000;
+const MOST = 30_000;
 
 function setOpen(graph: Graph, change: (paths: Set<number>) => void): void {
   const paths = new Set(open[graph.direction].value);
