@@ -56,35 +56,37 @@ export function App() {
       </header>
       {failure.value && <p class="failure" role="alert">{failure.value}</p>}
       <Tracks />
-      <div class="tabs">
-        <div role="tablist" aria-label="Panels">
-          {TABS.map((word) => (
-            <button key={word} id={`tab-${word}`} role="tab" aria-selected={tab === word} aria-controls="panel" onClick={() => change({ tab: word })}>{TAB_NAMES[word]}</button>
-          ))}
+      <main>
+        <div class="tabs">
+          <div role="tablist" aria-label="Panels">
+            {TABS.map((word) => (
+              <button key={word} id={`tab-${word}`} role="tab" aria-selected={tab === word} aria-controls="panel" onClick={() => change({ tab: word })}>{TAB_NAMES[word]}</button>
+            ))}
+          </div>
+          {(tab === "flame" || tab === "tree") && (
+            <label><input type="checkbox" checked={state.value.inverted} onChange={(event) => change({ inverted: event.currentTarget.checked, zoom: [] })} /> inverted</label>
+          )}
+          {tab === "flame" && <>
+            <label><input type="checkbox" checked={state.value.icicle} onChange={(event) => change({ icicle: event.currentTarget.checked })} /> root at the top</label>
+            <label><input type="checkbox" checked={state.value.order === "size"} onChange={(event) => change({ order: event.currentTarget.checked ? "size" : "name" })} /> largest first</label>
+          </>}
+          <select class="save" aria-label="Save or copy" value="" onChange={(event) => {
+            saves[event.currentTarget.value]?.();
+            event.currentTarget.value = "";
+          }}>
+            <option value="">save …</option>
+            {Object.keys(saves).map((name) => <option key={name} value={name}>{name}</option>)}
+          </select>
+          <button class="chip" title="Copy the command that prints this" onClick={copyCommand}><code>{commandOf(state.value).split("   #")[0]}</code> <span class="dim">copy</span></button>
+          <button class="chip" title="All commands (Ctrl-K), all keys (?)" aria-label="All commands" onClick={() => { dialog.value = "commands"; }}>…</button>
+          <span role="status" class="said">{said.value}</span>
         </div>
-        {(tab === "flame" || tab === "tree") && (
-          <label><input type="checkbox" checked={state.value.inverted} onChange={(event) => change({ inverted: event.currentTarget.checked, zoom: [] })} /> inverted</label>
-        )}
-        {tab === "flame" && <>
-          <label><input type="checkbox" checked={state.value.icicle} onChange={(event) => change({ icicle: event.currentTarget.checked })} /> root at the top</label>
-          <label><input type="checkbox" checked={state.value.order === "size"} onChange={(event) => change({ order: event.currentTarget.checked ? "size" : "name" })} /> largest first</label>
-        </>}
-        <select class="save" aria-label="Save or copy" value="" onChange={(event) => {
-          saves[event.currentTarget.value]?.();
-          event.currentTarget.value = "";
-        }}>
-          <option value="">save …</option>
-          {Object.keys(saves).map((name) => <option key={name} value={name}>{name}</option>)}
-        </select>
-        <button class="chip" title="Copy the command that prints this" onClick={copyCommand}><code>{commandOf(state.value).split("   #")[0]}</code> <span class="dim">copy</span></button>
-        <button class="chip" title="All commands (Ctrl-K), all keys (?)" aria-label="All commands" onClick={() => { dialog.value = "commands"; }}>…</button>
-        <span role="status" class="said">{said.value}</span>
-      </div>
-      <div class="bar above"><Chips /><Legend /></div>
-      <main><div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
-        {tab === "flame" ? <Flame /> : tab === "functions" ? <Functions /> : tab === "tree" ? <CallTree /> : tab === "order" ? <TimeOrder /> : <Facts />}
-      </div></main>
-      <Menu />
+        <div class="bar above"><Chips /><Legend /></div>
+        <div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
+          {tab === "flame" ? <Flame /> : tab === "functions" ? <Functions /> : tab === "tree" ? <CallTree /> : tab === "order" ? <TimeOrder /> : <Facts />}
+        </div>
+        <Menu />
+      </main>
       <Dialogs />
     </>
   );

@@ -86,18 +86,30 @@ export function fromHash(hash: string): State {
 }
 
 // The number of the step that is shown, of the last one, and of the one that is to be shown.
-let step = 0, lastStep = 0, wanted = 0;
-// Whether the browser is on its way to another step.
-let moving = false;
+let step = 0, last = 0, wanted = 0;
+// The addresses of steps. Browsers keep only some: Chromium the last 50.
+const states: string[] = [];
+// The lowest step that the browser has.
+let bottom = 0;
+// The number of the browser's entry, while an older step is shown in it.
+let displaced: number | null = null;
+// Runs while the browser is on its way to another step.
+let moving = 0;
 
 // Changes the state, as a step that can be undone.
 export function change(part: Partial<State>): void {
   const next = { ...state.value, ...part };
-  if (toHash(next) === toHash(state.value)) return;
+  const hash = toHash(next);
+  if (hash === toHash(state.value)) return;
+  stand();
+  states[step] = toHash(state.value);
   state.value = next;
-  lastStep = wanted = step = (history.state?.step ?? 0) + 1;
-  moving = false;
-  history.pushState({ step }, "", `#${toHash(next)}`);
+  last = wanted = ++step;
+  states.length = step;
+  states[step] = hash;
+  history.pushState({ step }, "", `#${hash}`);
+  bottom = displaced === null ? Math.max(bottom, step - (history.length - 1)) : step - 1;
+  displaced = null;
 }
 
 // Changes the state without a step of its own: what is selected, and no count.
@@ -105,7 +117,8 @@ export function amend(part: Partial<State>): void {
   const next = { ...state.value, ...part };
   if (toHash(next) === toHash(state.value)) return;
   state.value = next;
-  history.replaceState({ step: history.state?.step ?? 0 }, "", `#${toHash(next)}`);
+  states[step] = toHash(next);
+  if (!moving) history.replaceState({ step }, "", `#${states[step]}`);
 }
 
 // Neither leaves the page.
@@ -113,15 +126,35 @@ export function undo(): void {
   if (wanted > 0) move(wanted - 1);
 }
 export function redo(): void {
-  if (wanted < lastStep) move(wanted + 1);
+  if (wanted < last) move(wanted + 1);
 }
 
-// The browser goes one way at a time.
+// Shows a step. The browser goes there, one way at a time; what it does not have any more is shown in its oldest entry.
 function move(to: number): void {
   wanted = to;
   if (moving || wanted === step) return;
-  moving = true;
-  history.go(wanted - step);
+  const here = displaced ?? step, target = Math.max(wanted, bottom);
+  if (here === target) return show();
+  moving = setTimeout(() => { moving = 0; show(); }, 500) as unknown as number;
+  history.go(target - here);
+}
+
+function show(): void {
+  const hash = states[wanted];
+  if (hash === undefined) {
+    wanted = step;
+    return;
+  }
+  const here = displaced ?? step;
+  displaced = wanted === here ? null : here;
+  step = wanted;
+  state.value = fromHash(hash);
+  history.replaceState({ step }, "", `#${hash}`);
+}
+
+function stand(): void {
+  clearTimeout(moving);
+  moving = 0;
 }
 
 export function addStep(added: Step): void {
@@ -130,14 +163,17 @@ export function addStep(added: Step): void {
 
 export function listen(): void {
   state.value = fromHash(location.hash);
-  step = lastStep = wanted = history.state?.step ?? 0;
+  step = last = wanted = history.state?.step ?? 0;
+  states[step] = toHash(state.value);
   addEventListener("popstate", () => {
+    const was = moving;
+    stand();
+    displaced = null;
     step = history.state?.step ?? 0;
-    lastStep = Math.max(step, lastStep);
+    last = Math.max(step, last);
     state.value = fromHash(location.hash);
-    const is = moving;
-    moving = false;
-    if (is) move(wanted);
+    states[step] = toHash(state.value);
+    if (was) move(wanted);
     else wanted = step;
   });
 }

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { module } from "./columns.mjs";
 
-// A history as browsers have it. Moves happen later.
+// A history as Chromium has it: moves happen later, and only the last 50 entries are kept.
+const KEPT = 50;
 const entries = [{ state: null, hash: "" }];
 let at = 0;
 const listeners = [];
@@ -12,7 +13,15 @@ globalThis.addEventListener = (kind, listener) => listeners.push(listener);
 globalThis.location = { get hash() { return entries[at].hash; } };
 globalThis.history = {
   get state() { return entries[at].state; },
-  pushState(state, _, hash) { entries.length = ++at; entries[at] = { state, hash }; },
+  get length() { return entries.length; },
+  pushState(state, _, hash) {
+    entries.length = ++at;
+    entries[at] = { state, hash };
+    if (entries.length > KEPT) {
+      entries.shift();
+      at--;
+    }
+  },
   replaceState(state, _, hash) { entries[at] = { state, hash }; },
   go(delta) {
     setTimeout(() => {
@@ -22,7 +31,7 @@ globalThis.history = {
     });
   },
 };
-const settled = async () => { for (let i = 0; i < 300; i++) await new Promise((resolve) => setTimeout(resolve)); };
+const settled = async (turns = 300) => { for (let i = 0; i < turns; i++) await new Promise((resolve) => setTimeout(resolve)); };
 
 const { INITIAL, addStep, amend, change, fromHash, listen, redo, state, toHash, undo } = await module("state.ts");
 const { KINDS, Names, resolve, stepOf, stepText } = await module("steps.ts");
@@ -80,7 +89,7 @@ test("100 random steps undone give the identical state, and redone the last one"
   // Not at once, but one by one.
   for (let i = 99; i >= 60; i--) {
     undo();
-    await settled();
+    await settled(5);
     assert.equal(toHash(state.value), seen[i]);
   }
   // A selection is no step, and a step after undo has nothing to redo.
