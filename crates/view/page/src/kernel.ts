@@ -1,10 +1,12 @@
 // Counts a recording for a selection. Pure: no DOM, no clock, no messages.
 //
-// Stack nodes come in pre-order. Boxes merge the nodes of a function below the same callers, whatever their lines. Times are ns: a sample
-// stands for the time up to its clock, and counts with the part of it that lies in the range, so that the counts of adjacent ranges add up.
+// Stack nodes come in pre-order. Boxes merge the nodes of a function below the same callers, whatever their lines. Times are ns. A sample
+// counts with the part of it that lies in the range (kernel/part.ts), so that the counts of adjacent ranges add up.
 
 import { numbers, signed } from "./decode.ts";
-import type { Bins, Counts, Func, Head, Measure, Selection, Tree } from "./model.ts";
+import { Lanes } from "./kernel/bins.ts";
+import { within } from "./kernel/part.ts";
+import type { Bins, Counts, Func, Head, LaneOf, Largest, Measure, Selection, ThreadTimes, Tree } from "./model.ts";
 
 // Numbers of states (crates/profile/src/recording.rs).
 const AWAKE = 1, ASLEEP = 2, TASK = 3, READY = 4;
@@ -22,12 +24,14 @@ export class Kernel {
   private readonly categories: number;
   private readonly threads: number;
   // By sample.
-  private readonly clock: Float64Array;
-  private readonly time: Float64Array;
-  private readonly box: Int32Array;
-  private readonly thread: Int32Array;
-  private readonly state: Uint8Array;
+  readonly clock: Float64Array;
+  readonly time: Float64Array;
+  readonly spread: Float64Array;
+  readonly box: Int32Array;
+  readonly thread: Int32Array;
+  readonly state: Uint8Array;
   private readonly hits: Float64Array;
+  private readonly lanes: Lanes;
   // The category of the innermost function, by box.
   private readonly category: Uint8Array;
   // Whether no caller of a box is the same function.
@@ -100,6 +104,9 @@ export class Kernel {
     this.state = Uint8Array.from(column("samples.state", count));
     this.hits = column("samples.hits", count);
     this.time = column("samples.time", count);
+    this.spread = columns.has("samples.spread") ? column("samples.spread", count) : new Float64Array(count);
+    const names = funcs.map((of) => of.name);
+    this.lanes = new Lanes(this, this.threads, this.category, this.categories, this.tree.func, this.tree.parent, names);
   }
 
   // Own and total time of boxes and functions.
@@ -113,12 +120,9 @@ export class Kernel {
     let samples = 0;
     for (let i = 0; i < this.clock.length; i++) {
       if (!does[this.state[i]] || !chosen[this.thread[i]]) continue;
-      const end = this.clock[i], begin = end - this.time[i];
-      const part = Math.min(end, to) - Math.max(begin, from);
-      if (part > 0) {
-        own[this.box[i]] += part;
-        samples += part === this.time[i] ? this.hits[i] : Math.max(1, Math.round((this.hits[i] * part) / this.time[i]));
-      }
+      const clock = this.clock[i];
+      own[this.box[i]] += within(from, to, clock, this.time[i], this.spread[i]);
+      if (from < clock && clock <= to) samples += this.hits[i];
     }
     const total = own.slice();
     const { parent, func } = this.tree;
@@ -131,37 +135,23 @@ export class Kernel {
     return { own, total, funcOwn, funcTotal, samples };
   }
 
-  // CPU time by category, then CPU time with a function on the stack, in equal parts of a range. When a thread slept or was ready is not
-  // known as well: such time is counted about once a second.
-  bins(threads: number[] | null, [from, to]: [number, number], parts: number, lit: number | null): Bins {
-    const width = this.categories + 1;
-    const rows = new Float32Array(parts * width);
-    const isLit = this.under(lit);
-    const chosen = this.chosen(threads);
-    const step = (to - from) / parts;
-    for (let i = 0; i < this.clock.length; i++) {
-      const state = this.state[i];
-      if (!chosen[this.thread[i]] || !counts.cpu(state)) continue;
-      const end = Math.min(this.clock[i], to), begin = Math.max(this.clock[i] - this.time[i], from);
-      if (end <= begin) continue;
-      const column = this.category[this.box[i]];
-      const last = Math.min(parts - 1, Math.floor((end - from) / step));
-      for (let part = Math.floor((begin - from) / step); part <= last; part++) {
-        const length = Math.min(end, from + (part + 1) * step) - Math.max(begin, from + part * step);
-        if (length <= 0) continue;
-        rows[part * width + column] += length;
-        if (isLit[this.box[i]]) rows[part * width + this.categories] += length;
-      }
-    }
-    return { parts, rows };
+  // What lanes did in equal parts of a range, and where a function was on the stack.
+  bins(lanes: LaneOf[], range: [number, number], parts: number, lit: number | null): Bins {
+    return this.lanes.bins(lanes, range, parts, this.under(lit));
   }
 
-  // The time of each thread; number 0 is nobody.
-  threadTimes(): { cpu: Float64Array; asleep: Float64Array; ready: Float64Array } {
+  // The function in which a lane spent most of a range.
+  largest(threads: number[] | null, range: [number, number]): Largest | null {
+    return this.lanes.largest(threads, range);
+  }
+
+  // The time of each thread in a range; number 0 is nobody.
+  threadTimes(range: [number, number] | null): ThreadTimes {
+    const [from, to] = range ?? [-Infinity, Infinity];
     const [cpu, asleep, ready] = [0, 1, 2].map(() => new Float64Array(this.threads + 1));
     for (let i = 0; i < this.clock.length; i++) {
       const of = this.state[i] === ASLEEP ? asleep : this.state[i] === READY ? ready : cpu;
-      of[this.thread[i]] += this.time[i];
+      of[this.thread[i]] += within(from, to, this.clock[i], this.time[i], this.spread[i]);
     }
     return { cpu, asleep, ready };
   }

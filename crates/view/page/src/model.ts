@@ -34,19 +34,29 @@ export interface Counts {
   own: Float64Array; total: Float64Array; funcOwn: Float64Array; funcTotal: Float64Array; samples: number;
 }
 
-// CPU time by category, and CPU time with the lit function on the stack, for equal parts of a range: `parts` rows of `categories + 1`
-// numbers, ns.
+// A lane of the time axis: its threads (null for all), and whether the times in which they do not run are asked for.
+export interface LaneOf { threads: number[] | null; waits: boolean }
+
+// For each lane, `parts` rows of equal parts of a range, ns. What is in a row: `columnsOf` in kernel/bins.ts.
 export interface Bins { parts: number; rows: Float32Array }
+
+// The function and state in which a lane spent most of a range.
+export interface Largest { func: number; state: "running" | "asleep" | "ready"; time: number }
+
+// By number of thread, ns.
+export interface ThreadTimes { cpu: Float64Array; asleep: Float64Array; ready: Float64Array }
 
 export type Question =
   | { kind: "load"; head: Head; columns: string }
   | { kind: "count"; selection: Selection }
-  | { kind: "bins"; threads: number[] | null; range: [number, number]; parts: number; lit: number | null }
-  | { kind: "threadTimes" };
+  | { kind: "bins"; lanes: LaneOf[]; range: [number, number]; parts: number; lit: number | null }
+  | { kind: "largest"; threads: number[] | null; range: [number, number] }
+  | { kind: "threadTimes"; range: [number, number] | null };
 
 export interface Answers {
   load: { tree: Tree; funcs: Func[] };
   count: Counts;
   bins: Bins;
-  threadTimes: { cpu: Float64Array; asleep: Float64Array; ready: Float64Array };
+  largest: Largest | null;
+  threadTimes: ThreadTimes;
 }

@@ -18,7 +18,7 @@ export async function load(): Promise<void> {
   const columns = element.textContent!;
   element.remove();
   const { tree, funcs } = await client.ask({ kind: "load", head, columns });
-  const times = await client.ask({ kind: "threadTimes" });
+  const times = await client.ask({ kind: "threadTimes", range: null });
   loaded.value = { tree, funcs, ...childrenByName(tree, funcs), times };
   const count = latest(async (asked: Parameters<typeof selection>[0]) => {
     counted.value = await client.ask({ kind: "count", selection: selection(asked) });

@@ -47,8 +47,7 @@ export function fromHash(hash: string): State {
   return {
     range: isRange ? [range[0], range[1]] : null,
     threads: threads?.length ? threads : null,
-    // Only CPU time is known for parts of the time.
-    measure: isRange ? "cpu" : one(MEASURES, "measure", INITIAL.measure),
+    measure: one(MEASURES, "measure", INITIAL.measure),
     tab: one(TABS, "tab", INITIAL.tab),
     icicle: parts.get("icicle") === "1",
   };

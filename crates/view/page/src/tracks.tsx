@@ -3,6 +3,7 @@
 import { signal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { inFrame, prepare, themed } from "./canvas.ts";
+import { columnsOf } from "./kernel/bins.ts";
 import type { Bins } from "./model.ts";
 import { client, head, loaded } from "./recording.ts";
 import { change, chosen, dragged, state } from "./state.ts";
@@ -68,7 +69,7 @@ export function Tracks() {
       const known = bins.current.get(key);
       if (known === undefined) {
         bins.current.set(key, null);
-        void client.ask({ kind: "bins", threads: lane.threads, range: [0, head.wall], parts, lit: light }).then((answer) => {
+        void client.ask({ kind: "bins", lanes: [{ threads: lane.threads, waits: false }], range: [0, head.wall], parts, lit: light }).then((answer) => {
           bins.current.set(key, answer);
           redraw.current();
         });
@@ -115,8 +116,7 @@ export function Tracks() {
     begin.current = null;
     const range = dragged.value;
     dragged.value = null;
-    // Only CPU time is known for parts of the time.
-    if (range) change({ range, measure: "cpu" });
+    if (range) change({ range });
     else change({ range: null });
   };
   const picked = state.value.threads;
@@ -150,7 +150,7 @@ export function Tracks() {
 
 function drawLane(context: CanvasRenderingContext2D, lane: Lane, { parts, rows }: Bins, y: number, width: number) {
   const { categories } = head;
-  const columns = categories.length + 1;
+  const columns = columnsOf(categories.length).count;
   const step = head.wall / parts;
   const size = lane.height - 3;
   // Several threads may use several CPUs: the highest part fills the lane.
@@ -174,7 +174,7 @@ function drawLane(context: CanvasRenderingContext2D, lane: Lane, { parts, rows }
       base -= height;
     };
     for (let column = 0; column < categories.length; column++) bar(rows[part * columns + column], categories[column].color);
-    const light = rows[part * columns + categories.length];
+    const light = rows[part * columns + columnsOf(categories.length).lit];
     if (light > 0) {
       const height = Math.min(light / step / most, 1) * size;
       context.fillStyle = lit;

@@ -9,7 +9,7 @@ let kernel: Kernel | undefined;
 self.onmessage = async ({ data }: MessageEvent<{ id: number; question: Question }>) => {
   try {
     const answer = await answerTo(data.question);
-    const buffers = Object.values(answer as object).flatMap((value) => (ArrayBuffer.isView(value) ? [value.buffer as ArrayBuffer] : []));
+    const buffers = Object.values(answer ?? {}).flatMap((value) => (ArrayBuffer.isView(value) ? [value.buffer as ArrayBuffer] : []));
     self.postMessage({ id: data.id, answer }, { transfer: buffers });
   } catch (error) {
     self.postMessage({ id: data.id, error: String(error) });
@@ -26,7 +26,8 @@ async function answerTo(question: Question): Promise<unknown> {
   if (!kernel) throw new Error("nothing is loaded");
   switch (question.kind) {
     case "count": return kernel.count(question.selection);
-    case "bins": return kernel.bins(question.threads, question.range, question.parts, question.lit);
-    case "threadTimes": return kernel.threadTimes();
+    case "bins": return kernel.bins(question.lanes, question.range, question.parts, question.lit);
+    case "largest": return kernel.largest(question.threads, question.range);
+    case "threadTimes": return kernel.threadTimes(question.range);
   }
 }

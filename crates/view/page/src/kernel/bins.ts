@@ -1,0 +1,120 @@
+// The time axis in equal parts: what each lane did in each of them. Pure, as the rest of the kernel.
+
+import type { Bins, LaneOf, Largest } from "../model.ts";
+import { before, within } from "./part.ts";
+import { isEntry, WAITS, waitOf } from "./waits.ts";
+
+// Numbers of states (crates/profile/src/recording.rs).
+const ASLEEP = 2, READY = 4;
+
+// Samples in order of their clocks.
+export interface Samples {
+  clock: Float64Array; time: Float64Array; spread: Float64Array;
+  box: Int32Array; thread: Int32Array; state: Uint8Array;
+}
+
+// Samples by thread, and the kinds of boxes.
+export class Lanes {
+  // The samples of thread `t` are `order[first[t]..first[t + 1]]`.
+  private readonly order: Int32Array;
+  private readonly first: Int32Array;
+  // Of a place in `order`: when the earliest sample of the thread from there on may have begun.
+  private readonly earliest: Float64Array;
+  // What a thread waits in that sleeps in a box.
+  private readonly wait: Uint8Array;
+
+  constructor(
+    private readonly samples: Samples, threads: number, private readonly category: Uint8Array, private readonly categories: number,
+    private readonly func: Int32Array, parent: Int32Array, names: string[],
+  ) {
+    const { clock, time, spread, thread } = samples;
+    const count = clock.length;
+    this.first = new Int32Array(threads + 2);
+    for (let i = 0; i < count; i++) this.first[thread[i] + 1]++;
+    for (let t = 0; t <= threads; t++) this.first[t + 1] += this.first[t];
+    this.order = new Int32Array(count);
+    const filled = this.first.slice();
+    for (let i = 0; i < count; i++) this.order[filled[thread[i]]++] = i;
+    this.earliest = new Float64Array(count);
+    for (let t = 0; t <= threads; t++) {
+      let least = Infinity;
+      for (let at = this.first[t + 1] - 1; at >= this.first[t]; at--) {
+        const i = this.order[at];
+        least = Math.min(least, clock[i] - time[i] - spread[i]);
+        this.earliest[at] = least;
+      }
+    }
+    const waits = names.map((name) => (isEntry(name) ? 255 : waitOf(name)));
+    this.wait = new Uint8Array(parent.length);
+    for (let box = 0; box < parent.length; box++) {
+      const known = waits[func[box]];
+      this.wait[box] = known === 255 ? this.wait[Math.max(parent[box], 0)] : known;
+    }
+  }
+
+  // What lanes did in equal parts of a range. `isLit`: by box, whether the lit function is on the stack.
+  bins(lanes: LaneOf[], [from, to]: [number, number], parts: number, isLit: Uint8Array): Bins {
+    const columns = columnsOf(this.categories);
+    const rows = new Float32Array(lanes.length * parts * columns.count);
+    const step = (to - from) / parts;
+    const { clock, time, spread, box, state } = this.samples;
+    lanes.forEach(({ threads, waits }, lane) => {
+      this.each(threads, from, to, (i) => {
+        const runs = state[i] !== ASLEEP && state[i] !== READY;
+        if (!runs && !waits) return;
+        const column = runs ? this.category[box[i]] : state[i] === READY ? columns.ready : columns.asleep + this.wait[box[i]];
+        const light = isLit[box[i]] ? (runs ? columns.lit : columns.litWaiting) : -1;
+        const begin = clock[i] - time[i] - spread[i];
+        const first = Math.max(0, Math.floor((begin - from) / step));
+        const last = Math.min(parts - 1, Math.floor((clock[i] - from) / step));
+        let done = before(from + first * step, clock[i], time[i], spread[i]);
+        for (let part = first; part <= last; part++) {
+          const end = part + 1 === parts ? to : from + (part + 1) * step;
+          const reached = before(end, clock[i], time[i], spread[i]);
+          const row = (lane * parts + part) * columns.count;
+          rows[row + column] += reached - done;
+          if (light >= 0) rows[row + light] += reached - done;
+          done = reached;
+        }
+      });
+    });
+    return { parts, rows };
+  }
+
+  // The function and state in which a lane spent most of a range; running counts before all else.
+  largest(threads: number[] | null, [from, to]: [number, number]): Largest | null {
+    const { clock, time, spread, box, state } = this.samples;
+    const sums = new Map<number, number>();
+    this.each(threads, from, to, (i) => {
+      const kind = state[i] === ASLEEP ? 1 : state[i] === READY ? 2 : 0;
+      const key = this.func[box[i]] * 3 + kind;
+      const part = within(from, to, clock[i], time[i], spread[i]);
+      if (part > 0) sums.set(key, (sums.get(key) ?? 0) + part);
+    });
+    const most = [...sums].sort((a, b) => Number(a[0] % 3 !== 0) - Number(b[0] % 3 !== 0) || b[1] - a[1])[0];
+    return most ? { func: Math.floor(most[0] / 3), state: (["running", "asleep", "ready"] as const)[most[0] % 3], time: most[1] } : null;
+  }
+
+  // Calls back with each sample of these threads of which a part may lie in the range.
+  private each(threads: number[] | null, from: number, to: number, call: (sample: number) => void): void {
+    const { clock } = this.samples;
+    const all = threads ?? Array.from({ length: this.first.length - 1 }, (_, thread) => thread);
+    for (const thread of all) {
+      const end = this.first[thread + 1];
+      let low = this.first[thread], high = end;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (clock[this.order[middle]] > from) high = middle;
+        else low = middle + 1;
+      }
+      for (let at = low; at < end && this.earliest[at] < to; at++) call(this.order[at]);
+    }
+  }
+}
+
+// Where the numbers of a row are: CPU time by category, then ready, asleep by what it waits in, and with the lit function on the stack
+// running and not running.
+export function columnsOf(categories: number) {
+  const asleep = categories + 1, lit = asleep + WAITS.length;
+  return { ready: categories, asleep, lit, litWaiting: lit + 1, count: lit + 2 };
+}
