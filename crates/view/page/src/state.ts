@@ -12,9 +12,13 @@ export interface State {
   measure: Measure;
   tab: Tab;
   icicle: boolean;
+  // The visible part of the time axis; null for all of it.
+  view: [number, number] | null;
+  // Processes whose threads are hidden, by index.
+  folded: number[];
 }
 
-export const INITIAL: State = { range: null, threads: null, measure: "cpu", tab: "flame", icicle: false };
+export const INITIAL: State = { range: null, threads: null, measure: "cpu", tab: "flame", icicle: false, view: null, folded: [] };
 
 export const state = signal<State>(INITIAL);
 // What is typed to search; it changes no count.
@@ -35,22 +39,30 @@ export function toHash(of: State): string {
   if (of.measure !== INITIAL.measure) parts.set("measure", of.measure);
   if (of.tab !== INITIAL.tab) parts.set("tab", of.tab);
   if (of.icicle) parts.set("icicle", "1");
+  if (of.view) parts.set("view", of.view.map(Math.round).join("-"));
+  if (of.folded.length) parts.set("folded", of.folded.join(","));
   return parts.toString();
 }
 
 export function fromHash(hash: string): State {
   const parts = new URLSearchParams(hash.replace(/^#/, ""));
-  const range = parts.get("range")?.split("-").map(Number);
+  const range = rangeOf(parts.get("range"));
   const threads = parts.get("threads")?.split(",").map(Number).filter((thread) => thread > 0);
   const one = <T extends string>(all: readonly T[], name: string, otherwise: T): T => all.find((word) => word === parts.get(name)) ?? otherwise;
-  const isRange = range?.length === 2 && range[0] < range[1];
   return {
-    range: isRange ? [range[0], range[1]] : null,
+    range,
     threads: threads?.length ? threads : null,
     measure: one(MEASURES, "measure", INITIAL.measure),
     tab: one(TABS, "tab", INITIAL.tab),
     icicle: parts.get("icicle") === "1",
+    view: rangeOf(parts.get("view")),
+    folded: parts.get("folded")?.split(",").map(Number).filter((index) => Number.isInteger(index) && index >= 0) ?? [],
   };
+}
+
+function rangeOf(text: string | null): [number, number] | null {
+  const [from, to, ...more] = text?.split("-").map(Number) ?? [];
+  return from < to && to < Infinity && more.length === 0 ? [from, to] : null;
 }
 
 // Changes the state, as a step that can be undone.
