@@ -13,7 +13,7 @@ import { keys } from "./tracks/keys.ts";
 import { isPicked, Labels, scrolled } from "./tracks/labels.tsx";
 import { AXIS, visibleLanes } from "./tracks/lanes.ts";
 import { Pointers } from "./tracks/pointers.ts";
-import { Source, type Wanted } from "./tracks/source.ts";
+import { type Shown, Source, type Wanted } from "./tracks/source.ts";
 import { LaneTable } from "./tracks/table.tsx";
 import { Tip } from "./tracks/tip.tsx";
 import { lanes, pointed, times, visible, wall } from "./tracks/view.ts";
@@ -112,6 +112,7 @@ function draw(section: HTMLElement, canvas: HTMLCanvasElement, source: Source): 
       context.globalAlpha = isFaint ? FAINT : 1;
       context.drawImage(source.picture(lane, shown, ratio), left, y + 2, right - left, lane.height - 3);
       context.globalAlpha = 1;
+      if (lane.kind === "all") drawScale(context, w, y, shown);
     }
     context.fillStyle = themed("--line");
     context.fillRect(0, y + lane.height - 1, w, 1);
@@ -120,3 +121,15 @@ function draw(section: HTMLElement, canvas: HTMLCanvasElement, source: Source): 
   source.ask(wanted);
 }
 
+
+// How many CPUs fill the height of the whole program.
+function drawScale(context: CanvasRenderingContext2D, w: number, y: number, { scale, range, parts }: Shown): void {
+  const text = `${((scale * parts) / (range[1] - range[0])).toFixed(1)} CPUs`;
+  context.font = "11px system-ui, sans-serif";
+  context.textBaseline = "middle";
+  const size = context.measureText(text).width;
+  context.fillStyle = themed("--page");
+  context.fillRect(w - size - 8, y + 3, size + 6, 16);
+  context.fillStyle = themed("--dim");
+  context.fillText(text, w - size - 5, y + 11);
+}
