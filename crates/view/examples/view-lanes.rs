@@ -64,7 +64,8 @@ impl Made {
     fn location(&mut self, name: &str, foreign: bool) -> LocationId {
         let offset = self.recording.symbols.frames().len() as u64;
         let location = self.recording.stacks.intern_location(Location { module: None, offset });
-        let frame = Frame { func: name.into(), line: 1, file: "src/main.rs".into(), foreign, ..Frame::unknown(0) };
+        let frame =
+            Frame { func: name.into(), line: 1, file: "src/main.rs".into(), foreign, ..Frame::unknown(0) };
         self.recording.symbols.set(location, [frame]);
         location
     }
@@ -76,7 +77,16 @@ impl Made {
 
     fn sample(&mut self, thread: ThreadNumber, stack: StackId, state: State, clock: u64, time: u64) {
         let (clock, time) = (Nanos(clock), Nanos(time));
-        self.recording.samples.push(Sample { stack, thread, task: 0, clock, state, cut: None, hits: 1, time });
+        self.recording.samples.push(Sample {
+            stack,
+            thread,
+            task: 0,
+            clock,
+            state,
+            cut: None,
+            hits: 1,
+            time,
+        });
     }
 }
 
@@ -121,8 +131,9 @@ fn waits() -> Made {
 fn many(threads: u32, samples: u64, nodes: usize) -> Made {
     let wall = 10_000 * MS;
     let mut made = Made::new(wall);
-    let functions: Vec<LocationId> =
-        (0..nodes.div_ceil(10)).map(|number| made.location(&format!("module{}::function{number}", number % 40), number % 3 == 0)).collect();
+    let functions: Vec<LocationId> = (0..nodes.div_ceil(10))
+        .map(|number| made.location(&format!("module{}::function{number}", number % 40), number % 3 == 0))
+        .collect();
     let wait = made.location("epoll_wait", true);
     let mut random = 1_u64;
     let mut below = move |end: u64| {
@@ -153,7 +164,13 @@ fn many(threads: u32, samples: u64, nodes: usize) -> Made {
             match below(5) {
                 0 => made.sample(thread, asleep, State::Asleep, clock, time),
                 1 => made.sample(thread, asleep, State::Waiting, clock, time / 4),
-                _ => made.sample(thread, stacks[below(stacks.len() as u64) as usize], State::Awake, clock, time / 4),
+                _ => made.sample(
+                    thread,
+                    stacks[below(stacks.len() as u64) as usize],
+                    State::Awake,
+                    clock,
+                    time / 4,
+                ),
             }
         }
     }
