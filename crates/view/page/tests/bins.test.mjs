@@ -24,14 +24,15 @@ test("bins hold all CPU time", () => {
   assert.ok(lit.some((value, i) => i % at.count === at.lit && value > 0));
 });
 
-test("lanes with waits hold all time, each part what a count of it has", () => {
+// A wide part of the time is read sample by sample, a narrow one thread by thread.
+for (const parts of [40, 8]) test(`lanes with waits hold all time, each part what a count of it has: ${parts} parts`, () => {
   const { head, columns, samples } = recording(12, 500);
   const below = random(12);
   columns.set("samples.spread", leb128(samples.map(() => (below(2) ? below(9000) : 0))));
   const kernel = new Kernel(head, columns);
   const at = columnsOf(head.categories.length);
   const lanes = [{ threads: null, waits: true }, { threads: [3], waits: true }, { threads: [1, 2], waits: true }];
-  const from = Math.round(head.wall / 4), step = 1000, parts = 40;
+  const from = Math.round(head.wall / 4), step = 1000;
   const { rows } = kernel.bins(lanes, [from, from + parts * step], parts, null);
   lanes.forEach(({ threads }, lane) => {
     for (let part = 0; part < parts; part++) {

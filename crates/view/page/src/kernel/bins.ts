@@ -58,20 +58,30 @@ export class Lanes {
     const rows = new Float32Array(lanes.length * parts * columns.count);
     const step = (to - from) / parts;
     const { clock, time, spread, box, state } = this.samples;
+    const { category, wait } = this;
+    const { count, ready, asleep, lit, litWaiting } = columns;
     lanes.forEach(({ threads, waits }, lane) => {
+      const top = lane * parts;
       this.each(threads, from, to, (i) => {
-        const runs = state[i] !== ASLEEP && state[i] !== READY;
+        const of = state[i], at = box[i];
+        const runs = of !== ASLEEP && of !== READY;
         if (!runs && !waits) return;
-        const column = runs ? this.category[box[i]] : state[i] === READY ? columns.ready : columns.asleep + this.wait[box[i]];
-        const light = isLit[box[i]] ? (runs ? columns.lit : columns.litWaiting) : -1;
-        const begin = clock[i] - time[i] - spread[i];
+        const column = runs ? category[at] : of === READY ? ready : asleep + wait[at];
+        const light = isLit[at] === 0 ? -1 : runs ? lit : litWaiting;
+        const end = clock[i], length = time[i], wide = spread[i];
+        const begin = end - length - wide;
         const first = Math.max(0, Math.floor((begin - from) / step));
-        const last = Math.min(parts - 1, Math.floor((clock[i] - from) / step));
-        let done = before(from + first * step, clock[i], time[i], spread[i]);
+        const last = Math.min(parts - 1, Math.floor((end - from) / step));
+        if (first === last && begin >= from && end <= to) {
+          const row = (top + first) * count;
+          rows[row + column] += length;
+          if (light >= 0) rows[row + light] += length;
+          return;
+        }
+        let done = before(from + first * step, end, length, wide);
         for (let part = first; part <= last; part++) {
-          const end = part + 1 === parts ? to : from + (part + 1) * step;
-          const reached = before(end, clock[i], time[i], spread[i]);
-          const row = (lane * parts + part) * columns.count;
+          const reached = before(part + 1 === parts ? to : from + (part + 1) * step, end, length, wide);
+          const row = (top + part) * count;
           rows[row + column] += reached - done;
           if (light >= 0) rows[row + light] += reached - done;
           done = reached;
@@ -97,17 +107,28 @@ export class Lanes {
 
   // Calls back with each sample of these threads of which a part may lie in the range.
   private each(threads: number[] | null, from: number, to: number, call: (sample: number) => void): void {
-    const { clock } = this.samples;
-    const all = threads ?? Array.from({ length: this.first.length - 1 }, (_, thread) => thread);
-    for (const thread of all) {
-      const end = this.first[thread + 1];
-      let low = this.first[thread], high = end;
+    const { clock, thread } = this.samples;
+    const { order, first, earliest } = this;
+    const all = threads ?? Array.from({ length: first.length - 1 }, (_, number) => number);
+    // Where most samples are asked for, they are read as they lie in memory.
+    const count = threads ? threads.reduce((sum, number) => sum + first[number + 1] - first[number], 0) : clock.length;
+    if (to - from > (clock[clock.length - 1] - clock[0]) / 8 && count > clock.length / 8) {
+      const chosen = new Uint8Array(first.length);
+      for (const number of all) chosen[number] = 1;
+      let i = 0;
+      while (i < clock.length && clock[i] <= from) i++;
+      for (; i < clock.length; i++) if (chosen[thread[i]] !== 0) call(i);
+      return;
+    }
+    for (const number of all) {
+      const end = first[number + 1];
+      let low = first[number], high = end;
       while (low < high) {
         const middle = (low + high) >> 1;
-        if (clock[this.order[middle]] > from) high = middle;
+        if (clock[order[middle]] > from) high = middle;
         else low = middle + 1;
       }
-      for (let at = low; at < end && this.earliest[at] < to; at++) call(this.order[at]);
+      for (let at = low; at < end && earliest[at] < to; at++) call(order[at]);
     }
   }
 }
