@@ -67,6 +67,27 @@ test("lanes tell what a thread does and waits in", async () => {
   await quiet();
 });
 
+test("a click selects the function, a double click zooms", async () => {
+  const { page, quiet } = await open(browser, "view-lanes.html");
+  await page.locator(".tracks").evaluate((section) => { section.style.height = "320px"; });
+  await page.mouse.click(...await place(page, "reader", 2));
+  await page.getByRole("button", { name: "__libc_read ✕" }).waitFor();
+  // It lights up where it sleeps.
+  const [x, y] = await place(page, "reader", 3.1);
+  const lit = () => page.evaluate(([x, y]) => {
+    const canvas = document.querySelector(".lanes canvas"), box = canvas.getBoundingClientRect();
+    const data = canvas.getContext("2d").getImageData(x - box.left, y - box.top - 13, 1, 26).data;
+    return Array.from({ length: 26 }, (_, i) => [...data.slice(4 * i, 4 * i + 3)].join()).filter((color) => color === "26,79,180").length;
+  }, [x, y]);
+  for (let tries = 0; tries < 50 && await lit() === 0; tries++) await page.waitForTimeout(50);
+  assert.ok(await lit() > 3);
+  await page.mouse.click(...await place(page, "reader", 2));
+  await page.waitForFunction(() => !document.querySelector("header").textContent.includes("__libc_read"));
+  await page.mouse.dblclick(...await place(page, "poller", 2));
+  near(await part(page, "view"), [1.5e9, 2.5e9], 4e6);
+  await quiet();
+});
+
 test("a range counts each kind of time", async () => {
   const { page, quiet } = await open(browser, "view-lanes.html", { hash: "#range=500000000-2000000000" });
   await counts(page, "3.25 s in 3250 samples");

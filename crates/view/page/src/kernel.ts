@@ -31,7 +31,8 @@ export class Kernel {
   readonly thread: Int32Array;
   readonly state: Uint8Array;
   private readonly hits: Float64Array;
-  private readonly lanes: Lanes;
+  // Made when the time axis is first asked for.
+  private made: Lanes | undefined;
   // The category of the innermost function, by box.
   private readonly category: Uint8Array;
   // Whether no caller of a box is the same function.
@@ -105,8 +106,6 @@ export class Kernel {
     this.hits = column("samples.hits", count);
     this.time = column("samples.time", count);
     this.spread = columns.has("samples.spread") ? column("samples.spread", count) : new Float64Array(count);
-    const names = funcs.map((of) => of.name);
-    this.lanes = new Lanes(this, this.threads, this.category, this.categories, this.tree.func, this.tree.parent, names);
   }
 
   // Own and total time of boxes and functions.
@@ -143,6 +142,11 @@ export class Kernel {
   // The function in which a lane spent most of a range.
   largest(threads: number[] | null, range: [number, number]): Largest | null {
     return this.lanes.largest(threads, range);
+  }
+
+  private get lanes(): Lanes {
+    const { threads, category, categories, tree, funcs } = this;
+    return this.made ??= new Lanes(this, threads, category, categories, tree.func, tree.parent, funcs.map(({ name }) => name));
   }
 
   // The time of each thread in a range; number 0 is nobody.

@@ -34,7 +34,7 @@ export function Tracks() {
   if (!made.current) {
     const redraw = inFrame(() => { if (section.current && canvas.current) draw(section.current, canvas.current, source); });
     const source: Source = new Source(redraw);
-    made.current = { source, redraw, pointers: new Pointers(() => canvas.current!) };
+    made.current = { source, redraw, pointers: new Pointers(() => canvas.current!, source) };
   }
   const { source, redraw, pointers } = made.current;
 
@@ -82,7 +82,7 @@ export function Tracks() {
         <div class="lanes" style={{ height: `${bottom}px` }}>
           <div class="plot" style={{ height: `${scrolled.value.height}px` }}>
             <canvas ref={canvas} aria-hidden="true" onPointerDown={(event) => pointers.down(event)} onPointerMove={(event) => pointers.move(event)}
-              onPointerUp={(event) => pointers.up(event)} onPointerCancel={(event) => pointers.cancel(event)} onPointerLeave={() => { pointed.value = null; }} />
+              onPointerUp={(event) => pointers.up(event)} onPointerCancel={(event) => pointers.cancel(event)} onPointerLeave={() => { pointed.value = null; }} onDblClick={(event) => pointers.double(event)} />
             <Edges width={width.value} />
           </div>
           <Labels section={section} />

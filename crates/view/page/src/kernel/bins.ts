@@ -33,16 +33,14 @@ export class Lanes {
     for (let i = 0; i < count; i++) this.first[thread[i] + 1]++;
     for (let t = 0; t <= threads; t++) this.first[t + 1] += this.first[t];
     this.order = new Int32Array(count);
-    const filled = this.first.slice();
-    for (let i = 0; i < count; i++) this.order[filled[thread[i]]++] = i;
     this.earliest = new Float64Array(count);
-    for (let t = 0; t <= threads; t++) {
-      let least = Infinity;
-      for (let at = this.first[t + 1] - 1; at >= this.first[t]; at--) {
-        const i = this.order[at];
-        least = Math.min(least, clock[i] - time[i] - spread[i]);
-        this.earliest[at] = least;
-      }
+    const next = this.first.slice(1), least = new Float64Array(threads + 1).fill(Infinity);
+    for (let i = count - 1; i >= 0; i--) {
+      const of = thread[i], at = --next[of];
+      const begin = clock[i] - time[i] - spread[i];
+      if (begin < least[of]) least[of] = begin;
+      this.order[at] = i;
+      this.earliest[at] = least[of];
     }
     const waits = names.map((name) => (isEntry(name) ? 255 : waitOf(name)));
     this.wait = new Uint8Array(parent.length);

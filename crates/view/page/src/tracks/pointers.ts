@@ -1,8 +1,11 @@
-// Mouse, pen, touch and wheel over the lanes: dragging selects a range; Ctrl and the wheel, or two fingers, zoom; Shift and the wheel move.
+// Mouse, pen, touch and wheel over the lanes: dragging selects a range, a click the function there; Ctrl and the wheel, two
+// fingers or a double click zoom; Shift and the wheel move.
 
-import { change, dragged, state } from "../state.ts";
+import { change, chosen, dragged, state } from "../state.ts";
 import { scrolled } from "./labels.tsx";
-import { AXIS, visibleLanes } from "./lanes.ts";
+import { AXIS, type Lane, visibleLanes } from "./lanes.ts";
+import type { Source } from "./source.ts";
+import { functionAt } from "./tip.tsx";
 import { lanes, pan, pointed, visible, wall, zoom } from "./view.ts";
 import type { Range } from "./zoom.ts";
 
@@ -10,12 +13,14 @@ import type { Range } from "./zoom.ts";
 const LEAST = 3;
 // Heights of a line and a page, for wheels that count in these.
 const LINE = 16, PAGE = 400;
+// What a double click leaves visible.
+const DOUBLE = 0.25;
 
 export class Pointers {
   private readonly down_ = new Map<number, number>();
   private begin: number | null = null;
 
-  constructor(private readonly canvas: () => HTMLCanvasElement) {}
+  constructor(private readonly canvas: () => HTMLCanvasElement, private readonly source: Source) {}
 
   get isDragging(): boolean {
     return this.begin !== null;
@@ -58,7 +63,20 @@ export class Pointers {
     const range = dragged.value;
     this.abandon();
     if (range) change({ range: [Math.max(0, range[0]), Math.min(Math.round(wall), range[1])] });
-    else if (state.value.range) change({ range: null });
+    else this.click(event, this.at(event));
+  }
+
+  // A click outside of the range takes that away. Any other selects the function that is there.
+  private click(event: PointerEvent, clock: number): void {
+    const { range } = state.value;
+    if (range && (clock < range[0] || clock > range[1])) return change({ range: null });
+    const lane = this.laneAt(event);
+    if (!lane) return;
+    void functionAt(lane, clock, this.source).then((func) => { chosen.value = func === chosen.value ? null : func; });
+  }
+
+  double(event: MouseEvent): void {
+    zoom(DOUBLE, this.at(event));
   }
 
   cancel(event: PointerEvent): void {
@@ -88,9 +106,12 @@ export class Pointers {
     if (before > 10 && after > 10) zoom(before / after, this.at({ clientX: other }));
   }
 
-  private point(event: PointerEvent, clock: number): void {
+  private laneAt(event: PointerEvent): Lane | undefined {
     const y = event.clientY - this.canvas().getBoundingClientRect().top;
-    const lane = y >= AXIS ? visibleLanes(lanes.value, scrolled.value.top + y, scrolled.value.top + y + 1)[0] : undefined;
-    pointed.value = { lane: lane?.key ?? "", clock, x: event.clientX, y: event.clientY };
+    return y >= AXIS ? visibleLanes(lanes.value, scrolled.value.top + y, scrolled.value.top + y + 1)[0] : undefined;
+  }
+
+  private point(event: PointerEvent, clock: number): void {
+    pointed.value = { lane: this.laneAt(event)?.key ?? "", clock, x: event.clientX, y: event.clientY };
   }
 }

@@ -18,15 +18,27 @@ const ask = latest(async ({ key, threads, range }: { key: string; threads: numbe
 });
 let asked = "";
 
+// The function in which a lane spent most of the part of a moment.
+export async function functionAt(lane: Lane, clock: number, source: Source): Promise<number | null> {
+  const shown = source.last(lane.key);
+  if (!shown) return null;
+  const most = await client.ask({ kind: "largest", threads: lane.threads, range: partOf(shown, clock).range });
+  return most && most.func !== 0 ? most.func : null;
+}
+
+// The part of the visible time in which a moment lies.
+function partOf({ range: [from, to], parts }: Shown, clock: number): { part: number; range: [number, number]; step: number } {
+  const step = (to - from) / parts;
+  const part = Math.max(0, Math.min(parts - 1, Math.floor((clock - from) / step)));
+  return { part, range: [from + part * step, from + (part + 1) * step], step };
+}
+
 export function Tip({ source }: { source: Source }) {
   const at = pointed.value;
   const lane = at && lanes.value.find(({ key }) => key === at.lane);
   const shown = lane && source.last(lane.key);
   if (!at || !lane || !shown || at.clock < shown.range[0] || at.clock >= shown.range[1]) return null;
-  const [from, to] = shown.range;
-  const step = (to - from) / shown.parts;
-  const part = Math.min(shown.parts - 1, Math.floor((at.clock - from) / step));
-  const range: [number, number] = [from + part * step, from + (part + 1) * step];
+  const { part, range, step } = partOf(shown, at.clock);
   const key = `${lane.key} ${range[0]} ${range[1]}`;
   if (asked !== key) {
     asked = key;
