@@ -248,3 +248,29 @@ test("of a thousand lanes, only those are asked for that are visible", async () 
   assert.equal(await page.getByRole("status").textContent(), "1 thread");
   await quiet();
 });
+
+test("two fingers zoom", async () => {
+  const { page, quiet } = await open(browser, "view-lanes.html", { hasTouch: true });
+  const plot = await page.locator(".lanes canvas").boundingBox();
+  const session = await page.context().newCDPSession(page);
+  const y = plot.y + 50, middle = plot.x + plot.width / 2;
+  const touch = (type, ...xs) => session.send("Input.dispatchTouchEvent", { type, touchPoints: xs.map((x, id) => ({ x, y, id })) });
+  await touch("touchStart", middle - 100);
+  await touch("touchStart", middle - 100, middle);
+  for (let far = 100; far <= 200; far += 20) await touch("touchMove", middle - far, middle);
+  await touch("touchEnd");
+  near(await part(page, "view"), [1e9, 3e9], 2e7);
+  assert.deepEqual(Object.keys(await hash(page)), ["view"]);
+  await quiet();
+});
+
+test("a zoom that is not a step yet survives another step", async () => {
+  const { page, quiet } = await open(browser, "view-lanes.html");
+  const plot = await page.locator(".lanes canvas").boundingBox();
+  await page.mouse.move(plot.x + plot.width / 2, plot.y + 40);
+  await page.keyboard.press("w");
+  await page.keyboard.press("2");
+  near(await part(page, "view"), [2e9 - 2e9 / 1.5, 2e9 + 2e9 / 1.5], 2e6);
+  assert.equal((await hash(page)).tab, "functions");
+  await quiet();
+});

@@ -25,10 +25,12 @@ const MOST_PARTS = 4096;
 
 const width = signal(0);
 
-const countTimes = latest(async (range: Range | null) => { times.value = await client.ask({ kind: "threadTimes", range }); });
+const countTimes = latest(async (range: Range | null) => {
+  times.value = range ? await client.ask({ kind: "threadTimes", range }) : loaded.value!.times;
+});
 
 export function Tracks() {
-  const section = useRef<HTMLElement>(null);
+  const section = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const made = useRef<{ source: Source; redraw: () => void; pointers: Pointers } | null>(null);
   if (!made.current) {
@@ -75,9 +77,9 @@ export function Tracks() {
   const last = all[all.length - 1];
   const bottom = last ? last.top + last.height : AXIS;
   return (
-    <>
+    <section class="timeline" aria-label="Threads over time">
       <Bar />
-      <section class="tracks" aria-label="Threads over time" ref={section}
+      <div class="tracks" ref={section}
         onScroll={(event) => { scrolled.value = { top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight }; }}>
         <div class="lanes" style={{ height: `${bottom}px` }}>
           <div class="plot" style={{ height: `${scrolled.value.height}px` }}>
@@ -88,9 +90,9 @@ export function Tracks() {
           <Labels section={section} />
         </div>
         <LaneTable />
-      </section>
+      </div>
       <Tip source={source} />
-    </>
+    </section>
   );
 }
 
@@ -106,8 +108,12 @@ function draw(section: HTMLElement, canvas: HTMLCanvasElement, source: Source): 
   for (const lane of visibleLanes(lanes.value, top + AXIS, top + height)) {
     const y = lane.top - top;
     const shown = source.of(lane, wanted);
+    const x = (clock: number) => ((clock - from) / (to - from)) * w;
+    const [begin, end] = lane.alive.map((clock) => Math.max(0, Math.min(w, x(clock))));
+    context.fillStyle = themed("--alive");
+    context.fillRect(begin, y + 2, end - begin, lane.height - 3);
     if (shown) {
-      const [left, right] = shown.range.map((clock) => ((clock - from) / (to - from)) * w);
+      const [left, right] = shown.range.map(x);
       const isFaint = picked !== null && !isPicked(lane, picked) && !lane.threads?.some((thread) => picked.includes(thread));
       context.globalAlpha = isFaint ? FAINT : 1;
       context.drawImage(source.picture(lane, shown, ratio), left, y + 2, right - left, lane.height - 3);

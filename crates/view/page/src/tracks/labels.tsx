@@ -6,7 +6,7 @@ import { useLayoutEffect } from "preact/hooks";
 import { change, state } from "../state.ts";
 import { time } from "../units.ts";
 import { AXIS, type Lane, sum, visibleLanes } from "./lanes.ts";
-import { fold, lanes, times } from "./view.ts";
+import { fold, foldAll, lanes, times } from "./view.ts";
 
 export const scrolled = signal({ top: 0, height: 600 });
 // The lane that the Tab key reaches.
@@ -69,7 +69,9 @@ export function Labels({ section }: { section: RefObject<HTMLElement | null> }) 
         return (
           <div key={lane.key} class={`lane ${lane.kind}`} style={{ top: `${lane.top}px`, height: `${lane.height}px` }}>
             {lane.process !== null && (
-              <button class="fold" tabIndex={-1} aria-expanded={!lane.folded} aria-label={`Threads of ${lane.label} ${lane.id}`} onClick={() => fold(lane.process!, !lane.folded)}>
+              <button class="fold" tabIndex={-1} aria-expanded={!lane.folded} aria-label={`Threads of ${lane.label} ${lane.id}`}
+                title={`${lane.folded ? "Show" : "Hide"} threads; Alt-click: those of all processes`}
+                onClick={(event) => (event.altKey ? foldAll(!lane.folded) : fold(lane.process!, !lane.folded))}>
                 {lane.folded ? "▸" : "▾"}
               </button>
             )}

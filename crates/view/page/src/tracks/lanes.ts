@@ -13,6 +13,8 @@ export interface Lane {
   // The index of a process that can be folded.
   process: number | null;
   folded: boolean;
+  // When it began and ended.
+  alive: [number, number];
   top: number; height: number;
 }
 
@@ -29,6 +31,10 @@ export function sum(times: ThreadTimes, measure: Measure, threads: number[] | nu
   return all;
 }
 
+function lifeOf({ start, end }: { start: number; end: number | null }, head: Head): [number, number] {
+  return [start, end ?? head.wall];
+}
+
 // Lanes whose name, process or number contains the text, with their processes. Processes that are folded hide their threads.
 export function lanesOf(head: Head, times: ThreadTimes, measure: Measure, folded: number[], text: string): Lane[] {
   const wanted = text.trim().toLowerCase();
@@ -42,7 +48,7 @@ export function lanesOf(head: Head, times: ThreadTimes, measure: Measure, folded
     lanes.push({ ...lane, top, height });
     top += height;
   };
-  push({ key: "all", kind: "all", label: "whole program", id: "", threads: null, process: null, folded: false }, FIRST);
+  push({ key: "all", kind: "all", label: "whole program", id: "", threads: null, process: null, folded: false, alive: [0, head.wall] }, FIRST);
   const used = members.map((threads) => sum(times, measure, threads));
   const order = head.processes.map((_, index) => index).sort((a, b) => used[b] - used[a] || a - b);
   for (const index of order) {
@@ -52,7 +58,7 @@ export function lanesOf(head: Head, times: ThreadTimes, measure: Measure, folded
     if (shown.length === 0 && !(several && has(name, pid))) continue;
     const isFolded = several && folded.includes(index) && wanted === "";
     if (several) {
-      push({ key: `p${index}`, kind: "process", label: name, id: String(pid), threads: all, process: all.length ? index : null, folded: isFolded }, ROW);
+      push({ key: `p${index}`, kind: "process", label: name, id: String(pid), threads: all, process: all.length ? index : null, folded: isFolded, alive: lifeOf(head.processes[index], head) }, ROW);
     }
     if (isFolded) continue;
     const at = new Map(shown.map((thread) => [thread, timeOf(times, measure, thread)]));
@@ -60,6 +66,7 @@ export function lanesOf(head: Head, times: ThreadTimes, measure: Measure, folded
       const { name, tid } = head.threads[thread - 1];
       push({
         key: `t${thread}`, kind: "thread", label: name || `thread ${tid}`, id: name ? String(tid) : "", threads: [thread], process: null, folded: false,
+        alive: lifeOf(head.threads[thread - 1], head),
       }, ROW);
     }
   }

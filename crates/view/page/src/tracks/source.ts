@@ -12,7 +12,7 @@ export const COLUMNS = columnsOf(head.categories.length);
 // Lanes in one question: others can be asked in between.
 const BATCH = 12;
 // Lanes whose bins are kept.
-const KEPT = 192;
+const KEPT = 96;
 
 export const TEXTURES: Record<(typeof WAITS)[number], Texture | undefined> = { lock: "stripes", io: "lines", poll: "dots", sleep: undefined, other: "bars" };
 

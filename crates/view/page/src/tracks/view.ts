@@ -39,8 +39,8 @@ function settle(): void {
   moving.value = null;
 }
 
-// Other steps, and undoing one, end a gesture.
-state.subscribe(() => {
+// Undoing a step ends a gesture without a trace.
+addEventListener("popstate", () => {
   clearTimeout(timer);
   moving.value = null;
 });
@@ -58,6 +58,10 @@ export function show(range: Range | null): void {
   const view = range && inside(range, wall).map(Math.round) as Range;
   moving.value = null;
   change({ view: view && view[1] - view[0] < wall ? view : null });
+}
+
+export function foldAll(folded: boolean): void {
+  change({ folded: folded ? head.processes.map((_, index) => index) : [] });
 }
 
 export function fold(process: number, folded: boolean): void {
