@@ -31,7 +31,7 @@ export function App() {
     addEventListener("keydown", keys);
     return () => removeEventListener("keydown", keys);
   }, []);
-  const { range, measure, pinned, tab } = state.value;
+  const { measure, tab } = state.value;
   const searched = (event: KeyboardEvent) => {
     if (event.key !== "Enter" || query.value === "") return;
     addStep({ kind: "with", of: [query.value] });
@@ -44,9 +44,7 @@ export function App() {
         <h1 title={head.command}>{head.title}</h1>
         <select aria-label="Measure" value={measure} onChange={(event) => change({ measure: event.currentTarget.value as Measure })}>
           {MEASURES.filter((word) => word === "cpu" || !head.walltime).map((word) => (
-            <option key={word} value={word} disabled={(range !== null || pinned !== null) && word !== "cpu"}>
-              {head.walltime ? "wall time of tasks" : MEASURE_NAMES[word]}{range && word !== "cpu" ? " (whole time only)" : ""}
-            </option>
+            <option key={word} value={word}>{head.walltime ? "wall time of tasks" : MEASURE_NAMES[word]}</option>
           ))}
         </select>
         <strong class="sum" aria-live="polite">{counted.value ? `${time(counted.value.total[0])} in ${counted.value.samples} samples` : ""}</strong>

@@ -73,7 +73,7 @@ export const COMMANDS: Command[] = [
   onFunction("drop", "Drop samples with this function", "d"),
   onCrate("drop-crate", "Drop samples with its crate"),
   {
-    name: "Zoom to it", key: "z", onTarget: true, can: () => target.value?.way != null,
+    name: "Zoom to it", onTarget: true, can: () => target.value?.way != null,
     run: () => {
       const shown = graph.value, node = shown ? nodeOf(shown) : -1;
       if (shown && node >= 0) zoomTo(shown, node);
@@ -98,11 +98,11 @@ export const COMMANDS: Command[] = [
   { name: "Count the whole time", can: () => state.value.range !== null, run: () => change({ range: null }) },
   {
     name: "Compare with the selected time from now on", key: "p", can: () => state.value.range !== null,
-    run: () => change({ pinned: state.value.range, range: null, measure: "cpu" }),
+    run: () => change({ pinned: state.value.range, range: null }),
   },
   { name: "Compare no longer", can: () => state.value.pinned !== null, run: () => change({ pinned: null }) },
   ...MEASURES.filter((measure) => measure === "cpu" || !head.walltime).map((measure): Command => ({
-    name: `Count ${head.walltime ? "wall time of tasks" : MEASURE_NAMES[measure]}`, can: () => measure === "cpu" || (!state.value.range && !state.value.pinned), run: () => change({ measure }),
+    name: `Count ${head.walltime ? "wall time of tasks" : MEASURE_NAMES[measure]}`, run: () => change({ measure }),
   })),
   ...TABS.map((tab, i): Command => ({ name: TAB_NAMES[tab], key: String(i + 1), run: () => change({ tab }) })),
   { name: "Save the flame graph as SVG", run: exportSvg },

@@ -1,12 +1,14 @@
 // Counts a recording for a selection. Pure: no DOM, no clock, no messages.
 //
-// Stack nodes come in pre-order. Boxes merge the nodes of a function below the same callers, whatever their lines. Times are ns: a sample
-// stands for the time up to its clock, and counts with the part of it that lies in the range, so that the counts of adjacent ranges add up.
+// Stack nodes come in pre-order. Boxes merge the nodes of a function below the same callers, whatever their lines. Times are ns. A sample
+// counts with the part of it that lies in the range (kernel/part.ts), so that the counts of adjacent ranges add up.
 
 import { numbers, signed } from "./decode.ts";
+import { Lanes } from "./kernel/bins.ts";
 import { Calls, type Order } from "./kernel/order.ts";
+import { within } from "./kernel/part.ts";
 import { unchanged, type Shape } from "./kernel/transforms.ts";
-import type { Bins, Counts, Func, Head, Measure, Selection, Tree } from "./model.ts";
+import type { Bins, Counts, Func, Head, LaneOf, Largest, Measure, Selection, ThreadTimes, Tree } from "./model.ts";
 
 // Numbers of states (crates/profile/src/recording.rs).
 const AWAKE = 1, ASLEEP = 2, TASK = 3, READY = 4;
@@ -24,12 +26,15 @@ export class Kernel {
   private readonly categories: number;
   private readonly threads: number;
   // By sample.
-  private readonly clock: Float64Array;
-  private readonly time: Float64Array;
-  private readonly box: Int32Array;
-  private readonly thread: Int32Array;
-  private readonly state: Uint8Array;
+  readonly clock: Float64Array;
+  readonly time: Float64Array;
+  readonly spread: Float64Array;
+  readonly box: Int32Array;
+  readonly thread: Int32Array;
+  readonly state: Uint8Array;
   private readonly hits: Float64Array;
+  // Made when the time axis is first asked for.
+  private made: Lanes | undefined;
   // The category of the innermost function, by box.
   private readonly category: Uint8Array;
   // The tree without any transform.
@@ -107,6 +112,7 @@ export class Kernel {
     this.state = Uint8Array.from(column("samples.state", count));
     this.hits = column("samples.hits", count);
     this.time = column("samples.time", count);
+    this.spread = columns.has("samples.spread") ? column("samples.spread", count) : new Float64Array(count);
   }
 
   // Own and total time of the boxes of a shape, and of functions.
@@ -141,12 +147,9 @@ export class Kernel {
       if (!does[this.state[i]] || !chosen[this.thread[i]]) continue;
       const box = map[this.box[i]];
       if (box < 0) continue;
-      const end = this.clock[i], begin = end - this.time[i];
-      const part = Math.min(end, to) - Math.max(begin, from);
-      if (part > 0) {
-        own[box] += part;
-        hits[box] += part === this.time[i] ? this.hits[i] : Math.max(1, Math.round((this.hits[i] * part) / this.time[i]));
-      }
+      const clock = this.clock[i];
+      own[box] += within(from, to, clock, this.time[i], this.spread[i]);
+      if (from < clock && clock <= to) hits[box] += this.hits[i];
     }
     return { own, hits };
   }
@@ -168,37 +171,28 @@ export class Kernel {
     return this.outermostOf.is;
   }
 
-  // CPU time by category, then CPU time with a function on the stack, in equal parts of a range. When a thread slept or was ready is not
-  // known as well: such time is counted about once a second.
-  bins(threads: number[] | null, [from, to]: [number, number], parts: number, lit: number | null): Bins {
-    const width = this.categories + 1;
-    const rows = new Float32Array(parts * width);
-    const isLit = this.under(lit);
-    const chosen = this.chosen(threads);
-    const step = (to - from) / parts;
-    for (let i = 0; i < this.clock.length; i++) {
-      const state = this.state[i];
-      if (!chosen[this.thread[i]] || !counts.cpu(state)) continue;
-      const end = Math.min(this.clock[i], to), begin = Math.max(this.clock[i] - this.time[i], from);
-      if (end <= begin) continue;
-      const column = this.category[this.box[i]];
-      const last = Math.min(parts - 1, Math.floor((end - from) / step));
-      for (let part = Math.floor((begin - from) / step); part <= last; part++) {
-        const length = Math.min(end, from + (part + 1) * step) - Math.max(begin, from + part * step);
-        if (length <= 0) continue;
-        rows[part * width + column] += length;
-        if (isLit[this.box[i]]) rows[part * width + this.categories] += length;
-      }
-    }
-    return { parts, rows };
+  // What lanes did in equal parts of a range, and where a function was on the stack.
+  bins(lanes: LaneOf[], range: [number, number], parts: number, lit: number | null): Bins {
+    return this.lanes.bins(lanes, range, parts, this.under(lit));
   }
 
-  // The time of each thread; number 0 is nobody.
-  threadTimes(): { cpu: Float64Array; asleep: Float64Array; ready: Float64Array } {
+  // The function in which a lane spent most of a range.
+  largest(threads: number[] | null, range: [number, number]): Largest | null {
+    return this.lanes.largest(threads, range);
+  }
+
+  private get lanes(): Lanes {
+    const { threads, category, categories, tree, funcs } = this;
+    return this.made ??= new Lanes(this, threads, category, categories, tree.func, tree.parent, funcs.map(({ name }) => name));
+  }
+
+  // The time of each thread in a range; number 0 is nobody.
+  threadTimes(range: [number, number] | null): ThreadTimes {
+    const [from, to] = range ?? [-Infinity, Infinity];
     const [cpu, asleep, ready] = [0, 1, 2].map(() => new Float64Array(this.threads + 1));
     for (let i = 0; i < this.clock.length; i++) {
       const of = this.state[i] === ASLEEP ? asleep : this.state[i] === READY ? ready : cpu;
-      of[this.thread[i]] += this.time[i];
+      of[this.thread[i]] += within(from, to, this.clock[i], this.time[i], this.spread[i]);
     }
     return { cpu, asleep, ready };
   }

@@ -38,9 +38,17 @@ export interface Counts {
   own: Float64Array; total: Float64Array; hits: Float64Array; funcOwn: Float64Array; funcTotal: Float64Array; funcHits: Float64Array; samples: number;
 }
 
-// CPU time by category, and CPU time with the lit function on the stack, for equal parts of a range: `parts` rows of `categories + 1`
-// numbers, ns.
+// A lane of the time axis: its threads (null for all), and whether the times in which they do not run are asked for.
+export interface LaneOf { threads: number[] | null; waits: boolean }
+
+// For each lane, `parts` rows of equal parts of a range, ns. What is in a row: `columnsOf` in kernel/bins.ts.
 export interface Bins { parts: number; rows: Float32Array }
+
+// The function and state in which a lane spent most of a range.
+export interface Largest { func: number; state: "running" | "asleep" | "ready"; time: number }
+
+// By number of thread, ns.
+export interface ThreadTimes { cpu: Float64Array; asleep: Float64Array; ready: Float64Array }
 
 export type Question =
   | { kind: "load"; head: Head; columns: string }
@@ -48,8 +56,9 @@ export type Question =
   | { kind: "shape"; shape: number; transforms: Transform[] }
   | { kind: "count"; selection: Selection; shape?: number }
   | { kind: "order"; thread: number; measure: Measure; range: [number, number]; least: number; shape: number }
-  | { kind: "bins"; threads: number[] | null; range: [number, number]; parts: number; lit: number | null }
-  | { kind: "threadTimes" }
+  | { kind: "bins"; lanes: LaneOf[]; range: [number, number]; parts: number; lit: number | null }
+  | { kind: "largest"; threads: number[] | null; range: [number, number] }
+  | { kind: "threadTimes"; range: [number, number] | null }
   // Names are searched by a worker of its own, which can be stopped.
   | { kind: "names"; names: string[] }
   | { kind: "search"; text: string };
@@ -60,7 +69,8 @@ export interface Answers {
   count: Counts;
   order: Order;
   bins: Bins;
-  threadTimes: { cpu: Float64Array; asleep: Float64Array; ready: Float64Array };
+  largest: Largest | null;
+  threadTimes: ThreadTimes;
   names: object;
   search: { mask: Uint8Array };
 }

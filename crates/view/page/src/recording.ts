@@ -39,7 +39,7 @@ export async function load(): Promise<void> {
   const columns = element.textContent!;
   element.remove();
   const { tree, funcs } = await client.ask({ kind: "load", head, columns });
-  const times = await client.ask({ kind: "threadTimes" });
+  const times = await client.ask({ kind: "threadTimes", range: null });
   searchIn(funcs.map(({ name, full }) => (full && full !== name ? `${name}\n${full}` : name)));
   loaded.value = { funcs, names: new Names(funcs), rank: ranks(funcs), times };
   keepChosen(loaded.value.names);

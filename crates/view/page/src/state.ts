@@ -26,10 +26,15 @@ export interface State {
   func: string[];
   // The range with which the other one is compared.
   pinned: [number, number] | null;
+  // The visible part of the time axis; null for all of it.
+  view: [number, number] | null;
+  // Processes whose threads are hidden, by index.
+  folded: number[];
 }
 
 export const INITIAL: State = {
   range: null, threads: null, measure: "cpu", tab: "flame", icicle: false, inverted: false, order: "name", steps: [], zoom: [], func: [], pinned: null,
+  view: null, folded: [],
 };
 
 export const state = signal<State>(INITIAL);
@@ -57,23 +62,20 @@ export function toHash(of: State): string {
   for (const name of of.zoom) parts.append("zoom", name);
   for (const name of of.func) parts.append("func", name);
   if (of.pinned) parts.set("pinned", of.pinned.map(Math.round).join("-"));
+  if (of.view) parts.set("view", of.view.map(Math.round).join("-"));
+  if (of.folded.length) parts.set("folded", of.folded.join(","));
   return parts.toString();
 }
 
 export function fromHash(hash: string): State {
   const parts = new URLSearchParams(hash.replace(/^#/, ""));
-  const rangeOf = (name: string): [number, number] | null => {
-    const [from, to] = parts.get(name)?.split("-").map(Number) ?? [];
-    return from < to ? [from, to] : null;
-  };
-  const range = rangeOf("range");
+  const range = rangeOf(parts.get("range"));
   const threads = parts.get("threads")?.split(",").map(Number).filter((thread) => thread > 0);
   const one = <T extends string>(all: readonly T[], name: string, otherwise: T): T => all.find((word) => word === parts.get(name)) ?? otherwise;
   return {
     range,
     threads: threads?.length ? threads : null,
-    // Only CPU time is known for parts of the time.
-    measure: range ? "cpu" : one(MEASURES, "measure", INITIAL.measure),
+    measure: one(MEASURES, "measure", INITIAL.measure),
     tab: one(TABS, "tab", INITIAL.tab),
     icicle: parts.get("icicle") === "1",
     inverted: parts.get("inverted") === "1",
@@ -81,8 +83,15 @@ export function fromHash(hash: string): State {
     steps: parts.getAll("do").flatMap((text) => stepOf(text) ?? []),
     zoom: parts.getAll("zoom"),
     func: parts.getAll("func").slice(0, 2),
-    pinned: rangeOf("pinned"),
+    pinned: rangeOf(parts.get("pinned")),
+    view: rangeOf(parts.get("view")),
+    folded: parts.get("folded")?.split(",").map(Number).filter((index) => Number.isInteger(index) && index >= 0) ?? [],
   };
+}
+
+function rangeOf(text: string | null): [number, number] | null {
+  const [from, to, ...more] = text?.split("-").map(Number) ?? [];
+  return from < to && to < Infinity && more.length === 0 ? [from, to] : null;
 }
 
 // The number of the step that is shown, of the last one, and of the one that is to be shown.

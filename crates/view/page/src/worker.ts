@@ -13,7 +13,7 @@ const shapes = new Map<number, Shape>();
 self.onmessage = async ({ data }: MessageEvent<{ id: number; question: Question }>) => {
   try {
     const answer = await answerTo(data.question);
-    const buffers = Object.values(answer as object).flatMap((value) => (ArrayBuffer.isView(value) ? [value.buffer as ArrayBuffer] : []));
+    const buffers = Object.values(answer ?? {}).flatMap((value) => (ArrayBuffer.isView(value) ? [value.buffer as ArrayBuffer] : []));
     self.postMessage({ id: data.id, answer }, { transfer: buffers });
   } catch (error) {
     self.postMessage({ id: data.id, error: String(error) });
@@ -43,7 +43,8 @@ async function answerTo(question: Question): Promise<unknown> {
     }
     case "count": return kernel.count(question.selection, shapes.get(question.shape ?? -1));
     case "order": return kernel.order(question.thread, question.measure, question.range, question.least, shapes.get(question.shape));
-    case "bins": return kernel.bins(question.threads, question.range, question.parts, question.lit);
-    case "threadTimes": return kernel.threadTimes();
+    case "bins": return kernel.bins(question.lanes, question.range, question.parts, question.lit);
+    case "largest": return kernel.largest(question.threads, question.range);
+    case "threadTimes": return kernel.threadTimes(question.range);
   }
 }

@@ -67,7 +67,7 @@ function Commands({ close }: { close: () => void }) {
   };
   return (
     <>
-      <input autofocus role="combobox" aria-expanded="true" aria-controls="commands" aria-label="Find a command" placeholder="find a command"
+      <input role="combobox" aria-expanded="true" aria-controls="commands" aria-label="Find a command" placeholder="find a command"
         aria-activedescendant={index >= 0 ? `command${index}` : undefined} value={typed.value} onKeyDown={keys}
         onInput={(event) => { typed.value = event.currentTarget.value; active.value = 0; }} />
       <ul class="commands" id="commands" role="listbox" aria-label="Commands" ref={list} tabIndex={0}>

@@ -45,20 +45,23 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
   const rows = useRef<Box[][]>([]);
   const draw = useRef(() => {});
   const redraw = useRef(inFrame(() => draw.current()));
+  // Lays the boxes out, if they are not yet as they should be.
+  const lay = (shown: Graph, width: number) => {
+    const laid = `${zoomed()} ${width} ${state.value.order}`;
+    // To select something moves no box.
+    if (drawn.current === shown && laidOut.current === laid) return;
+    drawn.current = shown;
+    laidOut.current = laid;
+    boxes.current = layout(shown, zoomed(), width, state.value.order === "name" ? loaded.value!.rank : null);
+    rows.current = [];
+    for (const box of boxes.current) (rows.current[box.row] ??= []).push(box);
+    for (const row of rows.current) row.sort((a, b) => a.x - b.x);
+  };
   draw.current = () => {
     const [outer, target, shown] = [div.current, canvas.current, graph()];
     if (!outer || !target || !loaded.value || !shown) return;
     const width = outer.clientWidth;
-    const laid = `${zoomed()} ${width} ${state.value.order}`;
-    // To select something moves no box.
-    if (drawn.current !== shown || laidOut.current !== laid) {
-      drawn.current = shown;
-      laidOut.current = laid;
-      boxes.current = layout(shown, zoomed(), width, state.value.order === "name" ? loaded.value.rank : null);
-      rows.current = [];
-      for (const box of boxes.current) (rows.current[box.row] ??= []).push(box);
-      for (const row of rows.current) row.sort((a, b) => a.x - b.x);
-    }
+    lay(shown, width);
     const height = Math.max(rows.current.length * ROW, outer.clientHeight);
     const context = prepare(target, width, height);
     const { funcs } = loaded.value;
@@ -117,8 +120,10 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
     select(node === 0 && shown.func[0] === 0 ? null : { func: shown.func[node], way: shown.func[0] === 0 ? shown.way(node) : null, direction: shown.direction });
   };
   const keys = (event: KeyboardEvent) => {
-    const shown = drawn.current;
-    if (!shown || event.ctrlKey || event.altKey || event.metaKey) return;
+    const shown = graph();
+    if (!shown || !loaded.value || event.ctrlKey || event.altKey || event.metaKey) return;
+    // What is to be drawn in the next frame counts already.
+    lay(shown, div.current!.clientWidth);
     const at = boxes.current.find((box) => box.node === nodeOf(shown));
     const handled = () => { event.preventDefault(); event.stopPropagation(); };
     if (event.key === "Escape" && zoomed() !== 0) {
@@ -154,7 +159,7 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
           openMenu(event.clientX, event.clientY);
         }}
         onDblClick={(event) => { if (drawn.current) onZoom(drawn.current, boxAt(event)?.node ?? 0); }} />
-      <div class="unseen" role="status" ref={status} />
+      <div class="hidden" role="status" ref={status} />
       <Tip />
     </div>
   );

@@ -162,7 +162,7 @@ function Chart() {
         }}
         onDblClick={(event) => {
           const call = callAt(event), all = shown.value;
-          if (call >= 0 && all && state.value.measure === "cpu") change({ range: [all.order.begin[call], all.order.end[call]] });
+          if (call >= 0 && all) change({ range: [all.order.begin[call], all.order.end[call]] });
         }} />
       <Tip />
     </div>
