@@ -121,10 +121,10 @@ test("trees are opened by keys, and paths and recursion are transformed", async 
 });
 
 test("a name that is not there is said, and does nothing", async () => {
-  const { page, quiet } = await open(browser, "view-calls.html", { hash: "#do=focus%7Cgone&do=drop%7Cmemcpy" });
+  const { page, quiet } = await open(browser, "view-calls.html", { hash: "#do=focus%7Cgone&do=drop%7Cmemcpy&thread=nobody" });
   await sum(page, "4.00 s in 4000 samples");
-  await chips(page, ["only gone (there is no function gone here) ✕", "without memcpy ✕"]);
-  assert.equal(await page.locator(".chip.idle").count(), 1);
+  await chips(page, ["thread nobody (it is not in this recording) ✕", "only gone (there is no function gone here) ✕", "without memcpy ✕"]);
+  assert.equal(await page.locator(".chip.idle").count(), 2);
   await quiet();
 });
 

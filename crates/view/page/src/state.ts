@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import { MEASURES, type Measure, type Selection } from "./model.ts";
 import { stepOf, stepText, type Step } from "./steps.ts";
+import type { ThreadNames } from "./threads.ts";
 
 export const TABS = ["flame", "functions", "tree", "order", "facts"] as const;
 export type Tab = (typeof TABS)[number];
@@ -12,6 +13,8 @@ export type Order = (typeof ORDERS)[number];
 export interface State {
   range: [number, number] | null;
   threads: number[] | null;
+  // Threads of the address that are not here.
+  gone: string[];
   measure: Measure;
   tab: Tab;
   icicle: boolean;
@@ -33,11 +36,13 @@ export interface State {
 }
 
 export const INITIAL: State = {
-  range: null, threads: null, measure: "cpu", tab: "flame", icicle: false, inverted: false, order: "name", steps: [], zoom: [], func: [], pinned: null,
+  range: null, threads: null, gone: [], measure: "cpu", tab: "flame", icicle: false, inverted: false, order: "name", steps: [], zoom: [], func: [], pinned: null,
   view: null, folded: [],
 };
 
 export const state = signal<State>(INITIAL);
+// The names of threads, once they are known: addresses have numbers before.
+export const naming: { threads: ThreadNames | null } = { threads: null };
 // What is typed to search; it changes no count.
 export const query = signal("");
 // The function that is selected, by number.
@@ -52,7 +57,10 @@ export function selection(of: State): Selection {
 export function toHash(of: State): string {
   const parts = new URLSearchParams();
   if (of.range) parts.set("range", of.range.map(Math.round).join("-"));
-  if (of.threads) parts.set("threads", of.threads.join(","));
+  const names = naming.threads;
+  if (of.threads && !names) parts.set("threads", of.threads.join(","));
+  if (names) for (const thread of of.threads ?? []) parts.append("thread", names.name(thread));
+  for (const name of of.gone) parts.append("thread", name);
   if (of.measure !== INITIAL.measure) parts.set("measure", of.measure);
   if (of.tab !== INITIAL.tab) parts.set("tab", of.tab);
   if (of.icicle) parts.set("icicle", "1");
@@ -70,11 +78,18 @@ export function toHash(of: State): string {
 export function fromHash(hash: string): State {
   const parts = new URLSearchParams(hash.replace(/^#/, ""));
   const range = rangeOf(parts.get("range"));
-  const threads = parts.get("threads")?.split(",").map(Number).filter((thread) => thread > 0);
+  const threads = parts.get("threads")?.split(",").map(Number).filter((thread) => thread > 0) ?? [];
+  const gone: string[] = [];
+  for (const name of parts.getAll("thread")) {
+    const thread = naming.threads?.number(name) ?? null;
+    if (thread === null) gone.push(name);
+    else threads.push(thread);
+  }
   const one = <T extends string>(all: readonly T[], name: string, otherwise: T): T => all.find((word) => word === parts.get(name)) ?? otherwise;
   return {
     range,
-    threads: threads?.length ? threads : null,
+    threads: threads.length ? threads : null,
+    gone,
     measure: one(MEASURES, "measure", INITIAL.measure),
     tab: one(TABS, "tab", INITIAL.tab),
     icicle: parts.get("icicle") === "1",

@@ -33,7 +33,7 @@ globalThis.history = {
 };
 const settled = async (turns = 300) => { for (let i = 0; i < turns; i++) await new Promise((resolve) => setTimeout(resolve)); };
 
-const { INITIAL, addStep, amend, change, fromHash, listen, redo, state, toHash, undo } = await module("state.ts");
+const { INITIAL, addStep, amend, change, fromHash, listen, naming, redo, state, toHash, undo } = await module("state.ts");
 const { KINDS, Names, resolve, stepOf, stepText } = await module("steps.ts");
 const { Names: Searched } = await module("kernel/names.ts");
 
@@ -99,6 +99,26 @@ test("100 random steps undone give the identical state, and redone the last one"
   redo();
   await settled();
   assert.equal(state.value, here);
+});
+
+test("threads are found by name", async () => {
+  const { ThreadNames } = await module("threads.ts");
+  const threads = (processes, ...names) => new ThreadNames({ processes: processes.map((name) => ({ name })), threads: names.map(([process, name]) => ({ process, name })) });
+  const one = threads(["app"], [0, "main"], [0, "worker"], [0, "worker"]);
+  assert.deepEqual([1, 2, 3].map((number) => one.name(number)), ["main", "worker", "worker~2"]);
+  assert.deepEqual(["main", "worker", "worker~2", "worker~3", "gone"].map((name) => one.number(name)), [1, 2, 3, null, null]);
+  const two = threads(["app", "sh"], [0, "main"], [1, "main"]);
+  assert.deepEqual([1, 2].map((number) => two.name(number)), ["app/main", "sh/main"]);
+});
+
+test("the address has names of threads, and keeps those that are not here", async () => {
+  const { ThreadNames } = await module("threads.ts");
+  naming.threads = new ThreadNames({ processes: [{}], threads: [{ name: "main" }, { name: "a&b" }] });
+  const of = fromHash("#thread=a%26b&thread=gone");
+  assert.deepEqual([of.threads, of.gone], [[2], ["gone"]]);
+  assert.equal(toHash(of), "thread=a%26b&thread=gone");
+  assert.deepEqual(fromHash("#threads=1,2").threads, [1, 2]);
+  naming.threads = null;
 });
 
 const func = (name, crate, category = 0, whole = false) => ({ name, crate, category, whole, full: "", file: "", line: 0, module: "" });
