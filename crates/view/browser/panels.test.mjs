@@ -189,7 +189,7 @@ test("menu, commands and keys do what they say", async () => {
 test("the flame graph is inverted, ordered and walked by keys", async () => {
   const { page, quiet } = await open(browser, "view-calls.html", { hash: "#threads=1" });
   await sum(page, "3.00 s in 3000 samples");
-  const status = (expected) => becomes(page, () => document.querySelector(".flame [role=status]").textContent, expected);
+  const status = (expected) => becomes(page, () => document.querySelector(".flame .told").textContent, expected);
   await page.locator(".flame").focus();
   for (const key of ["ArrowUp", "ArrowUp", "ArrowRight"]) await page.keyboard.press(key);
   await status("json::parse: 500 ms, 16.7 % of the selection; own 0");

@@ -159,7 +159,7 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
           openMenu(event.clientX, event.clientY);
         }}
         onDblClick={(event) => { if (drawn.current) onZoom(drawn.current, boxAt(event)?.node ?? 0); }} />
-      <div class="hidden" role="status" ref={status} />
+      <div class="hidden told" aria-live="polite" ref={status} />
       <Tip />
     </div>
   );
