@@ -199,7 +199,7 @@ test("processes fold, and lanes are found and picked by keys", async () => {
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
   await counts(page, "1.00 s in 1000 samples");
-  assert.equal((await hash(page)).thread, "server/locker");
+  assert.equal((await hash(page)).thread, "server/reader");
   await page.keyboard.press("ArrowLeft");
   assert.match(await page.evaluate(() => document.activeElement.textContent), /^server/);
   // Lanes are in the order of the measure.
