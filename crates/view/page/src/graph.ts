@@ -96,7 +96,9 @@ export class Graph {
     let known = this.known[node];
     if (!known) {
       known = this.direction === "down" ? this.callees(node) : this.callers(node);
-      known.sort((a, b) => this.value(b) - this.value(a) || this.func[a] - this.func[b]);
+      const { total, func } = this;
+      if (this.counted.other) known.sort((a, b) => this.value(b) - this.value(a) || func[a] - func[b]);
+      else known.sort((a, b) => total[b] - total[a] || func[a] - func[b]);
       this.known[node] = known;
     }
     return known;
@@ -173,34 +175,53 @@ export class Graph {
     const { tree: { parent, func } } = this.counted;
     const innermost = node === 0 && this.parts[0] === null;
     const from = innermost ? this.ownParts() : { boxes: this.boxes[node], parts: this.parts[node]! };
-    const { time, hits, otherTime, otherHits } = from.parts;
-    // The boxes above, each once, with the sums of what they call.
-    const boxes: number[] = [], sums: number[][] = [[], [], [], []];
-    const groups = new Map<number, number[]>();
-    for (let i = 0; i < from.boxes.length; i++) {
+    const most = from.boxes.length;
+    // The boxes above, each once; where what each box of the node has goes; and the function of each, as a number of its own.
+    const boxes = new Int32Array(most), place = new Int32Array(most).fill(-1), group = new Int32Array(most);
+    const funcs: number[] = [], sizes: number[] = [];
+    const groups = new Map<number, number>();
+    let count = 0;
+    for (let i = 0; i < most; i++) {
       const box = innermost ? from.boxes[i] : parent[from.boxes[i]];
       if (box <= 0) continue;
       if (this.met[box] !== node) {
         this.met[box] = node;
-        this.slot[box] = boxes.length;
-        const group = groups.get(func[box]);
-        if (group) group.push(boxes.length);
-        else groups.set(func[box], [boxes.length]);
-        boxes.push(box);
-        for (const sum of sums) sum.push(0);
+        let of = groups.get(func[box]);
+        if (of === undefined) {
+          of = funcs.length;
+          groups.set(func[box], of);
+          funcs.push(func[box]);
+          sizes.push(0);
+        }
+        sizes[of]++;
+        group[count] = of;
+        boxes[count] = box;
+        this.slot[box] = count++;
       }
-      const at = this.slot[box];
-      sums[0][at] += time[i];
-      sums[1][at] += hits[i];
-      if (!otherTime || !otherHits) continue;
-      sums[2][at] += otherTime[i];
-      sums[3][at] += otherHits[i];
+      place[i] = this.slot[box];
     }
-    return [...groups].map(([func, places]) => {
+    // Boxes of a function side by side.
+    const begins: number[] = [];
+    sizes.reduce((begin, size) => (begins.push(begin), begin + size), 0);
+    const next = begins.slice(), order = new Int32Array(count), sorted = new Int32Array(count);
+    for (let i = 0; i < count; i++) {
+      order[i] = next[group[i]]++;
+      sorted[order[i]] = boxes[i];
+    }
+    const summed = (column: Float64Array) => {
+      const sums = new Float64Array(count);
+      for (let i = 0; i < most; i++) if (place[i] >= 0) sums[order[place[i]]] += column[i];
+      return sums;
+    };
+    const { parts } = from;
+    const time = summed(parts.time), hits = summed(parts.hits);
+    const otherTime = parts.otherTime && summed(parts.otherTime), otherHits = parts.otherHits && summed(parts.otherHits);
+    return funcs.map((func, of) => {
       this.add(node, func);
-      const pick = (sum: number[]) => Float64Array.from(places, (at) => sum[at]);
-      const number = this.addUp(Int32Array.from(places, (at) => boxes[at]), {
-        time: pick(sums[0]), hits: pick(sums[1]), otherTime: otherTime && pick(sums[2]), otherHits: otherHits && pick(sums[3]),
+      const [begin, end] = [begins[of], begins[of] + sizes[of]];
+      const number = this.addUp(sorted.subarray(begin, end), {
+        time: time.subarray(begin, end), hits: hits.subarray(begin, end),
+        otherTime: otherTime && otherTime.subarray(begin, end), otherHits: otherHits && otherHits.subarray(begin, end),
       });
       // What ran itself is the innermost function's.
       if (innermost) {
@@ -219,8 +240,15 @@ export class Graph {
       for (let box = 1; box < parent.length; box++) rest[parent[box]] -= total[box];
       return rest;
     };
-    const boxes = Int32Array.from(parent.keys()).filter((box) => own[box] > 0 || (other !== null && other.own[box] > 0));
-    const pick = (column: Float64Array) => Float64Array.from(boxes, (box) => column[box]);
+    const all = new Int32Array(parent.length);
+    let count = 0;
+    for (let box = 0; box < parent.length; box++) if (own[box] > 0 || (other !== null && other.own[box] > 0)) all[count++] = box;
+    const boxes = all.subarray(0, count);
+    const pick = (column: Float64Array) => {
+      const picked = new Float64Array(count);
+      for (let i = 0; i < count; i++) picked[i] = column[boxes[i]];
+      return picked;
+    };
     return {
       boxes,
       parts: { time: pick(own), hits: pick(ownHits(hits)), otherTime: other && pick(other.own), otherHits: other && pick(ownHits(other.hits)) },
@@ -250,7 +278,11 @@ export class Graph {
   }
 
   private addUp(boxes: ArrayLike<number>, parts: Parts): number {
-    const sum = (column: Float64Array | null) => column?.reduce((sum, value) => sum + value, 0) ?? 0;
+    const sum = (column: Float64Array | null) => {
+      let sum = 0;
+      if (column) for (let i = 0; i < column.length; i++) sum += column[i];
+      return sum;
+    };
     return this.push(boxes, parts, [sum(parts.time), 0, sum(parts.hits), sum(parts.otherTime), 0, sum(parts.otherHits)]);
   }
 

@@ -18,6 +18,9 @@ export function openMenuAtFocus(): void {
   openMenu((at?.left ?? 0) + 40, (at?.top ?? 0) + 40);
 }
 
+// The key opens the browser's menu as well: not over this one.
+addEventListener("contextmenu", (event) => { if (menu.value && event.target instanceof Node && event.target === document.activeElement) event.preventDefault(); });
+
 export function Menu() {
   const box = useRef<HTMLDivElement>(null);
   const at = menu.value;
