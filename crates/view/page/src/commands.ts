@@ -73,7 +73,7 @@ export const COMMANDS: Command[] = [
   onFunction("drop", "Drop samples with this function", "d"),
   onCrate("drop-crate", "Drop samples with its crate"),
   {
-    name: "Zoom to it", onTarget: true, can: () => target.value?.way != null,
+    name: "Zoom to it", key: "z", onTarget: true, can: () => target.value?.way != null,
     run: () => {
       const shown = graph.value, node = shown ? nodeOf(shown) : -1;
       if (shown && node >= 0) zoomTo(shown, node);

@@ -19,11 +19,11 @@ export function keys(section: HTMLElement, pointers: Pointers): () => void {
   const isHere = () => pointed.value !== null || section.contains(document.activeElement);
   // Before other listeners.
   const first = (event: KeyboardEvent) => {
-    if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (isTyping(event) || document.querySelector("dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return;
     const action = isHere() && !event.shiftKey ? ACTIONS[event.key] : undefined;
     if (action) action();
-    else if (event.key === "z" && state.value.range) show(state.value.range);
-    else if (event.key === "Z") show(null);
+    else if (event.key === "z" && state.value.range && (isHere() || chosen.value === null)) show(state.value.range);
+    else if (event.key === "Z" && state.value.view && (isHere() || chosen.value === null)) show(null);
     else if (event.key === "Escape" && pointers.isDragging) pointers.abandon();
     else if (event.key === "Escape" && isHere() && state.value.range) change({ range: null });
     else return;
