@@ -43,7 +43,7 @@ async function drag(page, from, to) {
 test("lanes tell what a thread does and waits in", async () => {
   const { page, quiet } = await open(browser, "view-lanes.html");
   const said = {
-    locker: /asleep: lock .*100\.0 %\s*asleep in syscall/s, reader: /asleep: file or socket .*100\.0 %\s*asleep in __libc_read/s,
+    locker: /asleep: lock .*100\.0 %\s*asleep in std::sys::futex::futex_wait$/s, reader: /asleep: file or socket .*100\.0 %\s*asleep in __libc_read/s,
     poller: /asleep: poll .*asleep in epoll_wait/s, napper: /asleep: timer .*asleep in clock_nanosleep/s, waiter: /asleep: other .*asleep in wait4/s,
   };
   await page.locator(".tracks").evaluate((section) => { section.style.height = "320px"; });

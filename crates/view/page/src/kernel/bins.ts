@@ -22,6 +22,8 @@ export class Lanes {
   private readonly earliest: Float64Array;
   // What a thread waits in that sleeps in a box.
   private readonly wait: Uint8Array;
+  // The function that says what is waited for: not one that only enters the kernel.
+  private readonly waiting: Int32Array;
 
   constructor(
     private readonly samples: Samples, threads: number, private readonly category: Uint8Array, private readonly categories: number,
@@ -44,9 +46,12 @@ export class Lanes {
     }
     const waits = names.map((name) => (isEntry(name) ? 255 : waitOf(name)));
     this.wait = new Uint8Array(parent.length);
+    this.waiting = new Int32Array(parent.length);
     for (let box = 0; box < parent.length; box++) {
-      const known = waits[func[box]];
-      this.wait[box] = known === 255 ? this.wait[Math.max(parent[box], 0)] : known;
+      const known = waits[func[box]], above = parent[box];
+      const isCaller = known === 255 && above > 0;
+      this.wait[box] = known === 255 ? this.wait[Math.max(above, 0)] : known;
+      this.waiting[box] = isCaller ? this.waiting[above] : func[box];
     }
   }
 
@@ -89,13 +94,14 @@ export class Lanes {
     return { parts, rows };
   }
 
-  // The function and state in which a lane spent most of a range; running counts before all else.
+  // The function and state in which a lane spent most of a range; running counts before all else. Of a thread that sleeps in `syscall`, it is
+  // the function that called that.
   largest(threads: number[] | null, [from, to]: [number, number]): Largest | null {
     const { clock, time, spread, box, state } = this.samples;
     const sums = new Map<number, number>();
     this.each(threads, from, to, (i) => {
       const kind = state[i] === ASLEEP ? 1 : state[i] === READY ? 2 : 0;
-      const key = this.func[box[i]] * 3 + kind;
+      const key = (kind === 1 ? this.waiting : this.func)[box[i]] * 3 + kind;
       const part = within(from, to, clock[i], time[i], spread[i]);
       if (part > 0) sums.set(key, (sums.get(key) ?? 0) + part);
     });
