@@ -86,6 +86,7 @@ impl Made {
             cut: None,
             hits: 1,
             time,
+            spread: Nanos(0),
         });
     }
 }

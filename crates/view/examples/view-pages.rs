@@ -158,6 +158,7 @@ fn calls() -> Recording {
                 cut: None,
                 hits: 1,
                 time: Nanos(MS),
+                spread: Nanos(0),
             });
         }
     }
