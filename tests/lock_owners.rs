@@ -173,6 +173,7 @@ fn guards_of_rust_that_are_live() {
     let expected = [
         ("gone?", ""),
         ("gone by flag?", ""),
+        ("gone before c?", ""),
         ("kept by flag?", "kept by flag"),
         ("moved?", "moved"),
         ("vector?", "vector"),

@@ -89,6 +89,40 @@ fn caught(lock: Lock) {
     });
 }
 
+mod c {
+    unsafe extern "C" {
+        pub safe fn sleep(seconds: u32) -> u32;
+    }
+}
+
+#[inline(never)]
+fn taken(lock: Lock) -> Guard {
+    lock.lock().unwrap()
+}
+
+#[inline(never)]
+fn reads(number: &u32) {
+    assert_ne!(black_box(*number), 99);
+}
+
+#[cold]
+#[inline(never)]
+fn rarely(number: &u32) {
+    assert_ne!(black_box(*number), 98);
+}
+
+/// A function of C does not panic. Between two calls that may, as compilers place the rare one last, its call is in the table with them.
+fn before_c(lock: Lock, is_rare: bool) {
+    {
+        let guard = taken(lock);
+        reads(&guard);
+        if black_box(is_rare) {
+            rarely(&guard);
+        }
+    }
+    c::sleep(1000);
+}
+
 /// Nobody ever gives it back.
 fn lose(lock: Lock) {
     std::mem::forget(lock.lock().unwrap());
@@ -137,6 +171,7 @@ fn both(name: &str, run: fn(Lock)) {
 fn main() {
     both("gone", dropped);
     both("gone by flag", |lock| flag(lock, true));
+    both("gone before c", |lock| before_c(lock, false));
     both("kept by flag", |lock| flag(lock, false));
     both("moved", moved);
     both("vector", vector);

@@ -17,7 +17,7 @@ Examples:
 
 The page is one file, which opens from disk and makes no request. Drag over
 the lanes to count a part of the time, click the name of a thread to count
-only that. / searches, u undoes, 1 and 2 choose flame graph or functions.";
+only that. / searches, u undoes, ? lists all keys.";
 
 /// Write a page with a recording: its threads over time, flame graph and functions of any part of it.
 #[derive(Args, Debug)]

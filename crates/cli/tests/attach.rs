@@ -305,12 +305,24 @@ fn a_stopped_peek_leaves_nothing_behind() {
 
 #[test]
 fn a_program_that_execs_has_the_stacks_of_before_under_the_name_of_before() {
+    let place = Place::new();
+    let go = place.path().join("go");
     let mut command = Command::new("sh");
-    // It executes sleep while it is sampled.
-    command.args(["-c", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; exec sleep 60"]);
-    let (place, target) = (Place::new(), Target::start(command));
-    let output = place.run(["peek", &target.pid(), "--duration", "4s"]);
-    let printed = text(&output.stdout);
+    // It executes sleep while it is sampled: once it is told to.
+    command.args(["-c", "while [ ! -e \"$0\" ]; do i=$((i+1)); done; exec sleep 60"]).arg(&go);
+    let target = Target::start(command);
+    let mut peek = place.stackglass(["peek", &target.pid(), "--duration", "4s"]);
+    let mut peek = peek.stdout(Stdio::piped()).spawn().unwrap();
+    let mut printed = String::new();
+    // The stacks come first, and the profile begins.
+    for line in BufReader::new(peek.stdout.take().unwrap()).lines().map_while(Result::ok) {
+        printed += &format!("{line}\n");
+        if line.contains("Thread 1 (sh)") && !go.exists() {
+            std::thread::sleep(Duration::from_millis(1500));
+            fs::write(&go, "").unwrap();
+        }
+    }
+    peek.wait().unwrap();
     let before = printed.find("Thread 1 (sh)").unwrap_or_else(|| panic!("{printed}"));
     assert!(printed.contains("(sleep"), "{printed}");
     let report = &printed[printed.find("Profile collected").unwrap()..];

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod calls_within;
 mod code;
 #[cfg(test)]
 mod compiled_drops;
@@ -25,6 +26,7 @@ pub mod machine;
 mod operands;
 mod run;
 
+pub use calls_within::IsPad;
 pub use drop_stop::DropStop;
 pub use dropped::{Dropped, Release};
 pub use drops::{Drops, Patch, Patches, Watched};

@@ -2,27 +2,33 @@
 
 use crate::launcher::*;
 
-fn open_and_close(seconds: &str) -> Run {
+fn open_and_close(rounds: &str) -> Run {
     let program = compile("libraries", &[]);
     let library = compile("plugin", &["-shared", "-fPIC"]);
     let session = Session::new();
     session.page().delay_ns.store(200_000, std::sync::atomic::Ordering::Relaxed);
-    let run = session.run(session.command(&program).arg(&library).arg(seconds));
+    let run = session.run(session.command(&program).arg(&library).arg(rounds));
     assert!(run.status.success(), "{} {}", run.status, run.stderr);
-    assert!(run.stdout.trim().parse::<u64>().unwrap() > 50, "rounds: {}", run.stdout);
     let process = &run.processes[0];
     assert!(!process.broken);
     let threads = process.threads(&Symbols::from_program(&program));
     let opener = threads.values().find(|t| t.time_in("open_and_close") > 0).unwrap();
-    let all = (opener.awake + opener.asleep) as f64;
-    let through = opener.time_in("open_and_close;work") as f64;
-    assert!(through > 0.8 * all, "walked through the library: {through} of {all}: {opener:#?}");
+    // CPU time: a thread that waits for a CPU may do so before the sampler knows the library.
+    let is_through = |stack: &str, asleep: bool| !asleep && stack.contains("open_and_close;work_of_cpu");
+    let through: u64 = opener
+        .stacks
+        .iter()
+        .filter(|((stack, asleep), _)| is_through(stack, *asleep))
+        .map(|(_, time)| time)
+        .sum();
+    let all = opener.awake;
+    assert!(through as f64 > 0.8 * all as f64, "walked through the library: {through} of {all}: {opener:#?}");
     run
 }
 
 #[test]
 fn opened_and_closed_under_load() {
-    let run = open_and_close("1");
+    let run = open_and_close("200");
     let loads = |events: &[Told]| {
         events.iter().filter(|e| matches!(e, Told::Load { path, .. } if path.contains("plugin"))).count()
     };
@@ -33,5 +39,5 @@ fn opened_and_closed_under_load() {
 #[test]
 #[ignore = "long: a minute of opening and closing"]
 fn opened_and_closed_for_a_minute() {
-    open_and_close("60");
+    open_and_close("12000");
 }

@@ -2,7 +2,7 @@
 
 use crate::modules::LoadedModule;
 use crate::pages::Pages;
-use stackglass_unwind::{LandingPad, Module, ModuleMemory, call_site};
+use stackglass_unwind::{CallSites, Module, ModuleMemory, call_site};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ const MOST: usize = 1 << 16;
 pub struct LandingPads<'a> {
     pages: &'a Pages<'a>,
     modules: &'a [LoadedModule],
-    known: RefCell<HashMap<u64, LandingPad>>,
+    known: RefCell<HashMap<u64, Option<CallSites>>>,
 }
 
 impl<'a> LandingPads<'a> {
@@ -22,27 +22,33 @@ impl<'a> LandingPads<'a> {
         LandingPads { pages, modules, known: RefCell::default() }
     }
 
-    /// The landing pad of the call in which a frame with this lookup address is.
-    pub fn of(&self, lookup: u64) -> LandingPad {
+    /// The entry with the call in which a frame with this lookup address is. `None` if it is in no call.
+    pub fn of(&self, lookup: u64) -> Option<CallSites> {
         if let Some(known) = self.known.borrow().get(&lookup) {
-            return *known;
+            return known.clone();
         }
-        let found = self.find(lookup).unwrap_or(LandingPad::Unknown);
+        let found = self.find(lookup);
         let mut known = self.known.borrow_mut();
         if known.len() < MOST {
-            known.insert(lookup, found);
+            known.insert(lookup, found.clone());
         }
         found
     }
 
-    fn find(&self, lookup: u64) -> Option<LandingPad> {
+    /// The entry with the first instruction of a function.
+    pub fn of_function(&self, address: u64) -> Option<CallSites> {
+        let module = self.modules.iter().find(|module| module.module.is_executable(address))?;
+        Some(CallSites::of(&PageReader(self.pages), &module.module, address))
+    }
+
+    fn find(&self, lookup: u64) -> Option<CallSites> {
         let module = self.modules.iter().find(|module| module.module.is_executable(lookup))?;
         // A signal interrupts functions anywhere: the table speaks of calls only.
         let back = lookup.checked_add(1)?;
         let mut bytes = [0; call_site::LONGEST];
         self.pages.read(back.checked_sub(bytes.len() as u64)?, &mut bytes)?;
         call_site::before(&bytes, back, |to| module.module.is_executable(to))?;
-        Some(LandingPad::of(&PageReader(self.pages), &module.module, lookup))
+        Some(CallSites::of(&PageReader(self.pages), &module.module, lookup))
     }
 }
 

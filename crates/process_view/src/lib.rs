@@ -17,5 +17,5 @@ pub mod threads;
 mod view;
 
 pub use landing_pads::LandingPads;
-pub use stackglass_unwind::LandingPad;
+pub use stackglass_unwind::{CallSites, LandingPad};
 pub use view::{ProcessView, Threads};

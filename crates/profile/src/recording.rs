@@ -201,11 +201,11 @@ impl Sample {
         SampleKind { stack, thread, task, state, cut }
     }
 
-    /// Whether a later sample is of the same [kind](SampleKind) and begins where this one ends, or so soon after that nobody asks
-    /// what was between.
+    /// Whether a later sample is of the same [kind](SampleKind), and begins where this one ends, but for some milliseconds: nobody
+    /// asks what was between.
     pub fn is_continued_by(&self, later: &Sample) -> bool {
         const SOON: u64 = 10_000_000;
-        self.kind() == later.kind() && later.begin().0 <= self.clock.0.saturating_add(SOON)
+        self.kind() == later.kind() && self.clock.0.abs_diff(later.begin().0) <= SOON
     }
 
     /// Merges a later sample of the same [kind](SampleKind) into this one. Returns false and changes nothing if it is of

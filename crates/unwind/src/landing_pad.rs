@@ -8,6 +8,7 @@ use crate::dwarf::DW_EH_PE_OMIT;
 use crate::eh_frame::{self, Fde};
 use crate::memory::ModuleMemory;
 use crate::modules::Module;
+use std::ops::Range;
 
 /// Most call sites of a function that are looked at.
 const MOST_CALL_SITES: u32 = 1 << 16;
@@ -29,27 +30,43 @@ pub enum LandingPad {
     Catch(u64),
 }
 
-impl LandingPad {
-    /// The landing pad of a call, by its lookup address. `memory` reads the module.
-    pub fn of<M: ModuleMemory + ?Sized>(memory: &M, module: &Module, lookup: u64) -> LandingPad {
+/// An entry of a table: code of a function with one landing pad.
+///
+/// LLVM makes one entry of calls with the same landing pad. Calls between them that cannot unwind are within it, although nothing that
+/// the landing pad drops need be live there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CallSites {
+    /// What unwinding would do there.
+    pub pad: LandingPad,
+    /// Addresses of the code. Empty if the call is in no entry.
+    pub range: Range<u64>,
+    /// Addresses of the function. Empty if there is none.
+    pub function: Range<u64>,
+}
+
+impl CallSites {
+    /// The entry with a call, by its lookup address. `memory` reads the module.
+    pub fn of<M: ModuleMemory + ?Sized>(memory: &M, module: &Module, lookup: u64) -> CallSites {
         let (mut window, mut fde) = (Window::new(), Fde::new());
         let source = Source { memory, module };
         if eh_frame::find(source, &mut window, lookup, &mut fde).is_none() {
-            return LandingPad::Unknown;
+            return CallSites { pad: LandingPad::Unknown, range: 0..0, function: 0..0 };
         }
+        let without = |pad| CallSites { pad, range: 0..0, function: fde.start..fde.end };
         if fde.cie.table_encoding == DW_EH_PE_OMIT {
-            return LandingPad::NoTable;
+            return without(LandingPad::NoTable);
         }
         window.clear();
         let found = match table(source, &mut window, &fde) {
-            Some(0) => Some(LandingPad::NoTable),
+            Some(0) => return without(LandingPad::NoTable),
             Some(table) => {
                 window.clear();
                 find(source, &mut window, table, fde.start, lookup)
             }
             None => None,
         };
-        found.unwrap_or(LandingPad::Unknown)
+        let Some((pad, range)) = found else { return without(LandingPad::Unknown) };
+        CallSites { pad, range, function: fde.start..fde.end }
     }
 }
 
@@ -72,7 +89,7 @@ fn find<M: ModuleMemory + ?Sized>(
     table: u64,
     start: u64,
     lookup: u64,
-) -> Option<LandingPad> {
+) -> Option<(LandingPad, Range<u64>)> {
     let mut cursor = Cursor::new(source, window, table, u64::MAX);
     let base_encoding = cursor.u8()?;
     let pads = if base_encoding == DW_EH_PE_OMIT { start } else { cursor.pointer(base_encoding, 0)? };
@@ -84,7 +101,7 @@ fn find<M: ModuleMemory + ?Sized>(
     let length = cursor.uleb()?;
     let actions = cursor.position().checked_add(length)?;
     let mut sites = 0;
-    let found = loop {
+    let (pad, action, range) = loop {
         if cursor.position() >= actions || sites == MOST_CALL_SITES {
             return None;
         }
@@ -97,17 +114,18 @@ fn find<M: ModuleMemory + ?Sized>(
             return None;
         }
         if lookup - first < count {
-            break (pad, action);
+            break (pad, action, first..first.checked_add(count)?);
         }
     };
-    Some(match found {
+    let pad = match (pad, action) {
         (0, _) => LandingPad::Nothing,
         (pad, 0) => LandingPad::Cleanup(pads.checked_add(pad)?),
         (pad, action) => match catches(cursor, actions.checked_add(action - 1)?)? {
             true => LandingPad::Catch(pads.checked_add(pad)?),
             false => LandingPad::Cleanup(pads.checked_add(pad)?),
         },
-    })
+    };
+    Some((pad, range))
 }
 
 /// Whether one of the actions from an address on has a filter for what is thrown.

@@ -60,7 +60,7 @@ pub mod table;
 mod unwinder;
 pub mod walk;
 
-pub use landing_pad::LandingPad;
+pub use landing_pad::{CallSites, LandingPad};
 pub use memory::{ModuleMemory, OwnModules, OwnStack, ProcessStack, StackMemory};
 pub use modules::{Module, ModuleList};
 pub use registers::{Register, Registers};

@@ -164,7 +164,8 @@ fn walks_go_on_while_libraries_are_opened_and_closed() {
     on_signal(libc::SIGURG, libc::SA_RESTART, handler);
     let stop = AtomicBool::new(false);
     let thread = AtomicU64::new(0);
-    let mut opened = 0;
+    let opened = AtomicU64::new(0);
+    let walks = || ENDS.iter().map(|end| end.load(Ordering::Relaxed)).sum::<u64>();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             // SAFETY: no arguments.
@@ -175,7 +176,7 @@ fn walks_go_on_while_libraries_are_opened_and_closed() {
                 while Instant::now() < deadline {
                     black_box(plugin.function()(nothing, 20));
                 }
-                opened += 1;
+                opened.fetch_add(1, Ordering::Relaxed);
             }
         });
         scope.spawn(|| {
@@ -187,8 +188,8 @@ fn walks_go_on_while_libraries_are_opened_and_closed() {
         while thread.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
-        let deadline = Instant::now() + Duration::from_secs(2);
-        while Instant::now() < deadline {
+        // As many as are needed to judge, however few a busy machine lets happen in a second.
+        while opened.load(Ordering::Relaxed) <= 500 || walks() <= 5000 {
             // SAFETY: a signal to a thread of this process, alive until `stop`.
             unsafe {
                 libc::syscall(libc::SYS_tgkill, libc::getpid(), thread.load(Ordering::SeqCst), libc::SIGURG)
@@ -198,9 +199,8 @@ fn walks_go_on_while_libraries_are_opened_and_closed() {
         stop.store(true, Ordering::Relaxed);
     });
     let ends: Vec<u64> = ENDS.iter().map(|e| e.load(Ordering::Relaxed)).collect();
-    println!("{opened} times opened and closed; walks by how they ended: {ends:?}");
+    println!("{opened:?} times opened and closed; walks by how they ended: {ends:?}");
     let total: u64 = ends.iter().sum();
-    assert!(opened > 100 && total > 2000);
     // A library not yet or no longer in the list gives a cut stack. All other stacks must be complete.
     let honest = ends[0] + ends[Cut::NoModule as usize] + ends[Cut::NoRule as usize];
     assert!(total - honest <= total / 200, "{ends:?}");

@@ -405,6 +405,7 @@ fn build_aborting(folder: &Path) -> PathBuf {
 }
 
 #[test]
+#[ignore = "long: links a program with the standard library, and fifty thousand instructions of it"]
 fn every_instruction_of_a_program_that_aborts_on_panic() {
     let folder = tempfile::tempdir().unwrap();
     let mut stepper = start(&build_aborting(folder.path()), 1000);

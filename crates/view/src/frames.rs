@@ -1,4 +1,4 @@
-//! The frames of a recording as columns: names, files, lines, modules, and their kind of code.
+//! The frames of a recording as columns: names, files, lines, modules, crates, and their kind of code.
 
 use crate::columns::{Columns, zigzag};
 use foldhash::HashMap;
@@ -61,6 +61,9 @@ impl Frames {
         columns.push("frames.full", full);
         columns.push("frames.file", files);
         columns.push("frames.module", modules);
+        let crates: Vec<u64> =
+            self.frames.iter().map(|frame| strings.intern(&sanitize(&frame.krate))).collect();
+        columns.push("frames.crate", crates);
         columns.push("frames.line", self.frames.iter().map(|frame| zigzag(frame.line)));
         columns.push("frames.inlined", self.frames.iter().map(|frame| frame.inlined.into()));
         columns.push("frames.category", categories.iter().map(|category| *category as u64));

@@ -11,7 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const TESTS: &str = "crates/flame/browser";
-const VIEW: &str = "crates/view/browser/view.test.mjs";
+const VIEW: [&str; 3] = [
+    "crates/view/browser/view.test.mjs",
+    "crates/view/browser/tracks.test.mjs",
+    "crates/view/browser/panels.test.mjs",
+];
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 
 /// All browser tests; those of speed only in a full run.
@@ -19,7 +23,7 @@ pub fn run(extent: Extent) -> Result<Tally> {
     let chromium = chromium()?;
     let folder = target_folder().join("browser");
     packages::install(TESTS, &folder)?;
-    for example in ["pages", "view-pages"] {
+    for example in ["pages", "view-pages", "view-lanes"] {
         if !succeeds(Tools::example(example)?.arg(folder.join("pages")))? {
             bail!("the pages to be tested could not be written");
         }
@@ -38,7 +42,7 @@ fn tests(folder: &Path, chromium: &Path, extent: Extent) -> Result<Tally> {
     node.args(["--test", "--test-reporter=tap", "--test-concurrency=1"]).current_dir(root());
     let speed = (extent == Extent::Full).then_some("speed");
     let names = ["model", "page", "still"].into_iter().chain(speed);
-    node.args(names.map(|test| format!("{TESTS}/{test}.test.mjs"))).arg(VIEW);
+    node.args(names.map(|test| format!("{TESTS}/{test}.test.mjs"))).args(VIEW);
     node.env("BROWSER_TESTS", folder).env("CHROMIUM", chromium);
     let (succeeded, text) = shown_and_returned(&mut node, true)?;
     let count = |what: &str| -> Option<u64> {

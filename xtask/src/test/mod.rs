@@ -55,8 +55,8 @@ pub enum Extent {
 
 type Step = (&'static str, fn(Extent) -> Result<Tally>);
 
-/// Steps of a full run, or by name. They build programs of other workspaces, which takes minutes.
-const LONG_STEPS: [&str; 2] = ["tokio-versions", "registry"];
+/// Steps of a full run, or by name. They build programs of other workspaces, or install large readers, which takes minutes.
+const LONG_STEPS: [&str; 3] = ["heap-readers", "tokio-versions", "registry"];
 
 const STEPS: &[Step] = &[
     ("programs", |_| programs::check()),
@@ -64,7 +64,6 @@ const STEPS: &[Step] = &[
     ("ignored", |_| ignored::check()),
     ("documents", |_| documents::check()),
     ("licences", |_| licences::check()),
-    ("boundary", |_| boundary::check()),
     ("lints", |_| {
         check(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"], None)
     }),
@@ -73,6 +72,7 @@ const STEPS: &[Step] = &[
     }),
     ("tests", suites::tests),
     ("doctests", |_| suites::doc_tests()),
+    ("boundary", |_| boundary::check()),
     ("page", |_| page::run()),
     ("browser", browser::run),
     ("heap-readers", |_| heap_readers::run()),

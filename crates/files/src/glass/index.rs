@@ -31,6 +31,8 @@ pub struct Totals {
     pub allocation_groups: u64,
     /// Moments at which the memory of a process was measured.
     pub memory_points: u64,
+    /// Rows of samples that have a spread.
+    pub spreads: u64,
     /// Changes in slices of allocations.
     pub slice_changes: u64,
 }
@@ -44,9 +46,10 @@ impl Totals {
         self.rows += 1;
         self.hits = self.hits.wrapping_add(sample.hits.into());
         self.time = self.time.wrapping_add(sample.time.0);
+        self.spreads += u64::from(sample.spread.0 > 0);
     }
 
-    fn fields(&mut self) -> [(&'static str, &mut u64); 13] {
+    fn fields(&mut self) -> [(&'static str, &mut u64); 14] {
         [
             ("processes", &mut self.processes),
             ("threads", &mut self.threads),
@@ -60,6 +63,7 @@ impl Totals {
             ("nanoseconds", &mut self.time),
             ("allocation groups", &mut self.allocation_groups),
             ("memory points", &mut self.memory_points),
+            ("rows with a spread", &mut self.spreads),
             ("changes of allocations", &mut self.slice_changes),
         ]
     }

@@ -72,8 +72,9 @@ fn plan(reader: &mut GlassReader<BufReader<File>>) -> io::Result<Option<Plan>> {
     }
     let end = u64::from_le_bytes([last[0], last[1], last[2], last[3], last[4], last[5], last[6], last[7]]);
     let Some((Tag::END, raw)) = chunk_at(reader, end)? else { return Ok(None) };
-    let mut source = Source::new(&raw, 0);
-    let (Ok(totals), Ok(places)) = (Totals::read(&mut source), source.count("index chunks")) else {
+    let (mut source, mut all) = (Source::new(&raw, 0), Source::new(&raw, 0));
+    let Ok(totals) = Totals::read_all(&mut all, Totals::default()) else { return Ok(None) };
+    let (Ok(_), Ok(places)) = (Totals::read(&mut source), source.count("index chunks")) else {
         return Ok(None);
     };
     let mut plan = Plan { chunks: Vec::new(), end, totals };

@@ -106,8 +106,8 @@ impl GlassReader<BufReader<File>> {
 
     /// Skips samples, with totals from elsewhere.
     pub(super) fn expect_samples(&mut self, totals: &Totals) {
-        let Totals { rows, hits, time, .. } = *totals;
-        self.contents.seen = Totals { rows, hits, time, ..self.contents.seen };
+        let Totals { rows, hits, time, spreads, .. } = *totals;
+        self.contents.seen = Totals { rows, hits, time, spreads, ..self.contents.seen };
     }
 
     /// Seeks to the next chunk after reading elsewhere.

@@ -508,7 +508,8 @@ fn amendment(samples: &[Sample], done: &Done) -> Result<Option<Sample>, FlushErr
     match (same, hits, time) {
         (true, Some(hits), Some(time)) => {
             // It begins where the sample ended when it was written, or before if the sample begins earlier now.
-            let begin = if now.begin() < before.begin() { now.begin() } else { before.clock };
+            let is_earlier = now.spread.0 > 0 && now.begin() < before.begin();
+            let begin = if is_earlier { now.begin() } else { before.clock };
             let spread = now.clock.0.saturating_sub(begin.0).saturating_sub(time);
             Ok(Some(Sample { hits, time: Nanos(time), spread: Nanos(spread), ..*now }))
         }

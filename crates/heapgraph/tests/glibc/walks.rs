@@ -25,20 +25,26 @@ fn c_with_one_thread() {
 
 #[test]
 fn settings_of_malloc() {
-    let tools = Tools::build();
-    let program = tools.c("many.c");
-    for setting in [
-        "tcache_count=0",
+    with_settings(&["tcache_count=0", "arena_max=2", "mmap_threshold=4096", "mxfast=160"]);
+}
+
+#[test]
+#[ignore = "long: six more runs"]
+fn more_settings_of_malloc() {
+    with_settings(&[
         "tcache_count=500",
         "tcache_max=4000",
-        "arena_max=2",
-        "mmap_threshold=4096",
         "mmap_max=0",
         "mxfast=0",
-        "mxfast=160",
         "top_pad=0",
         "perturb=85",
-    ] {
+    ]);
+}
+
+fn with_settings(settings: &[&str]) {
+    let tools = Tools::build();
+    let program = tools.c("many.c");
+    for setting in settings {
         let mut command = Command::new(&program);
         let heap = tools
             .compare(command.args(["3", "20000"]).env("GLIBC_TUNABLES", format!("glibc.malloc.{setting}")));

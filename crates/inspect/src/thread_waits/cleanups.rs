@@ -5,7 +5,7 @@
 
 use super::lock_state::LockState;
 use foldhash::HashSet;
-use stackglass_drop_code::Drops;
+use stackglass_drop_code::{Drops, IsPad};
 use stackglass_layouts::Layouts;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_process_view::pages::Pages;
@@ -33,6 +33,8 @@ pub(super) struct Held {
     pub lock: usize,
     /// All code up to there was followed, also that of the frames within.
     pub is_certain: bool,
+    /// It does so in its call, whatever that calls. Otherwise it does if it calls a function of Rust.
+    pub calls_rust: bool,
 }
 
 /// What frames do when they are unwound.
@@ -108,7 +110,8 @@ impl Reader<'_> {
         let mut are_whole = true;
         // The innermost one is in the kernel.
         for (number, frame) in frames.iter().enumerate().skip(1).take(MOST_FRAMES) {
-            let (pad, catches) = match self.pads.of(frame.lookup) {
+            let Some(entry) = self.pads.of(frame.lookup) else { continue };
+            let (pad, catches) = match entry.pad {
                 LandingPad::Cleanup(pad) if frame.registers[RSP].is_some() => (pad, false),
                 LandingPad::Catch(pad) if frame.registers[RSP].is_some() => (pad, true),
                 LandingPad::Nothing => {
@@ -121,6 +124,11 @@ impl Reader<'_> {
                 }
                 _ => continue,
             };
+            let is_pad = self.drops.is_pad_of(&self.pads, &entry, frame.lookup);
+            if is_pad == IsPad::Unknown {
+                continue;
+            }
+            let calls_rust = is_pad == IsPad::Yes;
             let dropped = self.drops.of_landing_pad(pad, &frame.registers, &self.words);
             // What is behind the function that catches is normal code.
             if catches && !dropped.resumes {
@@ -137,7 +145,7 @@ impl Reader<'_> {
                 if dropped.leaves(state.word()).is_some_and(gives_back) {
                     let is_first = dropped.changes(state.word()).flatten().is_some_and(gives_back);
                     let is_certain = are_whole && is_first;
-                    cleanups.held.push(Held { thread, frame: number, lock, is_certain });
+                    cleanups.held.push(Held { thread, frame: number, lock, is_certain, calls_rust });
                 }
             }
             // A function that catches may go on with guards.

@@ -101,13 +101,17 @@ pub(super) fn add_holders(
         let found = of_thread.holds().into_iter();
         holding.extend(found.map(|(lock, at, is_certain)| Holding { sleeper, lock, at, is_certain }));
     }
+    let all_waiting = |lock: usize| -> Vec<u32> {
+        waiting.iter().filter(|(_, other)| *other == lock).map(|(wait, _)| wait.tid).collect()
+    };
+    let all_waiting: Vec<Vec<u32>> = (0..locks.len()).map(all_waiting).collect();
     for (wait, lock) in waiting {
         // Nobody has a lock that is free: the thread is about to wake.
         let Some(word) = pages.word(locks[lock].word()).filter(|word| !locks[lock].is_free(*word)) else {
             continue;
         };
         let found = holding.iter().filter(|holding| holding.lock == lock && holding.sleeper.is_still(pid));
-        wait.holders = among(found.collect(), locks[lock].count(word), wait.tid);
+        wait.holders = among(found.collect(), locks[lock].count(word), &all_waiting[lock]);
     }
 }
 
@@ -120,8 +124,8 @@ struct Holding<'a> {
     is_certain: bool,
 }
 
-/// The holders of a lock for which a thread waits, of which so many can have it.
-fn among(mut found: Vec<&Holding<'_>>, count: u64, waiting: u32) -> Vec<ThreadHolder> {
+/// The holders of a lock for which a thread waits, of which so many can have it. `all_waiting` are all threads that wait for it.
+fn among(mut found: Vec<&Holding<'_>>, count: u64, all_waiting: &[u32]) -> Vec<ThreadHolder> {
     let certain = found.iter().filter(|holding| holding.is_certain).count() as u64;
     if certain >= count {
         found.retain(|holding| holding.is_certain);
@@ -135,7 +139,7 @@ fn among(mut found: Vec<&Holding<'_>>, count: u64, waiting: u32) -> Vec<ThreadHo
     };
     let mut holders: Vec<ThreadHolder> = found.into_iter().map(holder).collect();
     // A thread that has given the lock back, and waits for it again, still has the variable.
-    let is_other = |holder: &ThreadHolder| holder.who != HolderId::Thread(waiting);
+    let is_other = |holder: &ThreadHolder| all_waiting.iter().all(|tid| holder.who != HolderId::Thread(*tid));
     if holders.iter().any(is_other) {
         holders.retain(|holder| holder.is_certain || is_other(holder));
     }
@@ -187,7 +191,11 @@ impl OfThread<'_> {
     /// The locks that it has, where, and whether that is certain. Each lock once.
     fn holds(&self) -> Vec<(usize, Option<Frame>, bool)> {
         let mut found: Vec<(usize, Option<Frame>, bool)> = Vec::new();
-        let held = |held: &&Held| held.thread == self.thread && !self.is_given(held.lock);
+        let held = |held: &&Held| {
+            held.thread == self.thread
+                && !self.is_given(held.lock)
+                && (held.calls_rust || self.calls_rust(held.frame))
+        };
         for held in self.cleanups.held.iter().filter(held) {
             match found.iter_mut().find(|(lock, ..)| *lock == held.lock) {
                 Some((.., is_certain)) => *is_certain |= held.is_certain,
@@ -226,12 +234,13 @@ impl OfThread<'_> {
 
     /// Whether all is known that a frame would drop. A function of C cannot unwind, so that the table need not name its calls.
     fn drops_nothing_else(&self, frame: usize) -> bool {
-        let calls_rust = || {
-            let callee = frame.checked_sub(1).and_then(|callee| self.named.get(callee)?.last());
-            callee.is_some_and(|callee| callee.func.contains("::"))
-        };
         self.cleanups.known.contains(&(self.thread, frame))
-            || self.cleanups.empty.contains(&(self.thread, frame)) && calls_rust()
+            || self.cleanups.empty.contains(&(self.thread, frame)) && self.calls_rust(frame)
+    }
+
+    fn calls_rust(&self, frame: usize) -> bool {
+        let callee = frame.checked_sub(1).and_then(|callee| self.named.get(callee)?.last());
+        callee.is_some_and(|callee| callee.func.contains("::"))
     }
 
     /// The innermost frame of the program's own code that is in a frame or around it.

@@ -94,7 +94,14 @@ pub(super) fn execute(
         M::Inc => state.read(code, 0).plus(Value::Constant(1)),
         M::Dec => state.read(code, 0).plus(Value::Constant(-1)),
         M::And => state.read(code, 0).rounded(state.read(code, 1), false),
-        M::Or => state.read(code, 0).rounded(state.read(code, 1), true),
+        M::Or => {
+            let (value, mask) = (state.read(code, 0), state.read(code, 1));
+            // `!block && !size` in one test: it is not zero if there is a block.
+            if bytes == 8 && (value == Value::Block(0) || mask == Value::Block(0)) {
+                state.tested = Tested::Block;
+            }
+            value.rounded(mask, true)
+        }
         M::Xor if code.op_kind(1) == OpKind::Register && code.op0_register() == code.op1_register() => {
             Value::Constant(0)
         }

@@ -66,6 +66,7 @@ fn line_tables_only() {
 }
 
 #[test]
+#[ignore = "long: links a program with the standard library"]
 fn link_time_optimisation() {
     check(&Program::rust(&["-g", "-Clto=fat"]), FULL);
 }

@@ -4,9 +4,7 @@
 use crate::support::FileImage;
 use proptest::prelude::*;
 use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
-use stackglass_unwind::{
-    LandingPad, Module, ModuleMemory, Register, Registers, Scratch, StackMemory, Walker,
-};
+use stackglass_unwind::{CallSites, Module, ModuleMemory, Register, Registers, Scratch, StackMemory, Walker};
 use std::cell::Cell;
 
 pub(super) const DATA: u64 = 0x10_0000;
@@ -74,7 +72,7 @@ fn try_everything(image: &Bytes, header_size: u64, seed: u64) {
     for pc in [CODE, CODE + 1, CODE + CODE_SIZE / 2, CODE + CODE_SIZE - 1, 0, u64::MAX, DATA] {
         let _ = scratch.row_at(&module, image, pc).is_some();
         let _ = scratch.rule_at(&module, image, pc);
-        let _ = LandingPad::of(image, &module, pc);
+        let _ = CallSites::of(image, &module, pc);
     }
     let mut list = OwnedModuleList::new().unwrap();
     list.push(module, b"hostile");

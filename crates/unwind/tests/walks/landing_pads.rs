@@ -2,7 +2,7 @@
 
 use super::hostile_tables::{Bytes, CODE, DATA};
 use proptest::prelude::*;
-use stackglass_unwind::LandingPad;
+use stackglass_unwind::{CallSites, LandingPad};
 use std::cell::Cell;
 
 /// Size of the header with a sorted table of one entry.
@@ -37,14 +37,15 @@ fn a_function_without_a_table() {
     let pointer = image.data.len() - 4;
     image.data[pointer..].fill(0);
     let module = image.module(u64::from(HEADER));
-    assert_eq!(LandingPad::of(&image, &module, CODE + 1), LandingPad::NoTable);
-    assert_eq!(LandingPad::of(&image, &module, CODE + 0x80), LandingPad::Unknown, "of no function");
+    let pad = |lookup| CallSites::of(&image, &module, lookup).pad;
+    assert_eq!(pad(CODE + 1), LandingPad::NoTable);
+    assert_eq!(pad(CODE + 0x80), LandingPad::Unknown, "of no function");
 }
 
 fn pads<const N: usize>(table: &[u8], calls: [u64; N]) -> [LandingPad; N] {
     let image = with_table(table);
     let module = image.module(u64::from(HEADER));
-    calls.map(|call| LandingPad::of(&image, &module, CODE + call))
+    calls.map(|call| CallSites::of(&image, &module, CODE + call).pad)
 }
 
 /// g++ 12 -O1 made this of a function with a `std::lock_guard` and a `try`: calls that throw before the lock is taken, while it is held,
@@ -67,6 +68,21 @@ fn the_table_of_a_function_of_cpp() {
         LandingPad::Unknown,
     ];
     assert_eq!(found, expected);
+}
+
+/// LLVM makes such a table of `before_c` in `tests/hosts/rust_guards.rs`: one entry of two calls, with a call of C between them.
+#[test]
+fn an_entry_with_several_calls() {
+    let table =
+        [0xff, 0xff, 0x01, 0x0c, 0x00, 0x19, 0x00, 0x00, 0x19, 0x52, 0x70, 0x00, 0x6b, 0x14, 0x00, 0x00];
+    let image = with_table(&table);
+    let module = image.module(u64::from(HEADER));
+    let found = CallSites::of(&image, &module, CODE + 0x59);
+    let function = CODE..CODE + 0x80;
+    assert_eq!(
+        found,
+        CallSites { pad: LandingPad::Cleanup(CODE + 0x70), range: CODE + 0x19..CODE + 0x6b, function }
+    );
 }
 
 #[test]

@@ -1,74 +1,125 @@
 // The whole page: bar, tracks, tabs.
 
+import { computed } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { Flame, zoomed } from "./flame.tsx";
-import { Functions } from "./functions.tsx";
+import { commandOf, copyCommand, exportFolded, exportJson, exportPng, exportSvg, said } from "./export.ts";
+import { dialog, MEASURE_NAMES, runKey, TAB_NAMES } from "./commands.ts";
 import { MEASURES, type Measure } from "./model.ts";
-import { counted, failure, head, loaded } from "./recording.ts";
-import { change, chosen, dragged, query, state, TABS } from "./state.ts";
+import { Chips } from "./panels/chips.tsx";
+import { Dialogs } from "./panels/dialogs.tsx";
+import { Flame } from "./panels/flame.tsx";
+import { Functions } from "./panels/functions.tsx";
+import { Menu, openMenuAtFocus } from "./panels/menu.tsx";
+import { TimeOrder } from "./panels/order.tsx";
+import { CallTree } from "./panels/tree.tsx";
+import { counted, failure, found, head, loaded } from "./recording.ts";
+import { addStep, change, query, state, TABS } from "./state.ts";
 import { Tracks } from "./tracks.tsx";
-import { time } from "./units.ts";
-
-const MEASURE_NAMES: Record<Measure, string> = { cpu: "CPU time", asleep: "time asleep", ready: "time ready", wall: "all time" };
-const TAB_NAMES = { flame: "Flame graph", functions: "Functions", facts: "Facts" };
+import { percent, time } from "./units.ts";
 
 export function App() {
   const search = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const keys = (event: KeyboardEvent) => {
-      const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-      if (event.key === "Escape") {
-        if (typing) { query.value = ""; search.current?.blur(); } else chosen.value = null;
-      }
-      if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === "/") { event.preventDefault(); search.current?.focus(); }
-      if (event.key === "u") history.back();
-      if (event.key === "i") change({ icicle: !state.value.icicle });
-      const tab = TABS[Number(event.key) - 1];
-      if (tab) change({ tab });
+      if (event.key === "Escape" && event.target === search.current) {
+        query.value = "";
+        search.current!.blur();
+      } else if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) openMenuAtFocus();
+      else if (!runKey(event)) return;
+      event.preventDefault();
     };
     addEventListener("keydown", keys);
     return () => removeEventListener("keydown", keys);
   }, []);
-  const { range, threads, measure, tab } = state.value;
-  const shownRange = dragged.value ?? range;
+  const { measure, tab } = state.value;
+  const searched = (event: KeyboardEvent) => {
+    if (event.key !== "Enter" || query.value === "") return;
+    addStep({ kind: "with", of: [query.value] });
+    query.value = "";
+    search.current!.blur();
+  };
   return (
     <>
       <header>
         <h1 title={head.command}>{head.title}</h1>
         <select aria-label="Measure" value={measure} onChange={(event) => change({ measure: event.currentTarget.value as Measure })}>
           {MEASURES.filter((word) => word === "cpu" || !head.walltime).map((word) => (
-            <option key={word} value={word} disabled={range !== null && word !== "cpu"}>
-              {head.walltime ? "wall time of tasks" : MEASURE_NAMES[word]}{range && word !== "cpu" ? " (whole time only)" : ""}
-            </option>
+            <option key={word} value={word}>{head.walltime ? "wall time of tasks" : MEASURE_NAMES[word]}</option>
           ))}
         </select>
         <strong class="sum" aria-live="polite">{counted.value ? `${time(counted.value.total[0])} in ${counted.value.samples} samples` : ""}</strong>
-        {shownRange && <button class="chip" title="Count the whole time" onClick={() => change({ range: null })}>{time(shownRange[0])} to {time(shownRange[1])} ✕</button>}
-        {threads && <button class="chip" title="Count all threads" onClick={() => change({ threads: null })}>{threads.length === 1 ? head.threads[threads[0] - 1]?.name : `${threads.length} threads`} ✕</button>}
-        {chosen.value !== null && loaded.value && <button class="chip" title="Select no function" onClick={() => { chosen.value = null; }}>{loaded.value.funcs[chosen.value].name} ✕</button>}
-        {zoomed.value !== 0 && loaded.value && <button class="chip" title="Show the whole graph" onClick={() => { zoomed.value = 0; }}>zoom: {loaded.value.funcs[loaded.value.tree.func[zoomed.value]].name} ✕</button>}
-        <input ref={search} type="search" aria-label="Search functions" placeholder="search: /" value={query.value}
-          onInput={(event) => { query.value = event.currentTarget.value; }} />
+        <span class="found" aria-live="polite">{matched.value}</span>
+        <input ref={search} type="search" aria-label="Search functions" placeholder="search: /" title="A text or a regular expression; Enter counts only stacks with a match"
+          value={query.value} onInput={(event) => { query.value = event.currentTarget.value; }} onKeyDown={searched} />
       </header>
       {failure.value && <p class="failure" role="alert">{failure.value}</p>}
       <Tracks />
-      <nav role="tablist">
-        {TABS.map((word) => (
-          <button key={word} role="tab" aria-selected={tab === word} onClick={() => change({ tab: word })}>{TAB_NAMES[word]}</button>
-        ))}
-        {tab === "flame" && <label><input type="checkbox" checked={state.value.icicle} onChange={(event) => change({ icicle: event.currentTarget.checked })} /> root at the top</label>}
-        <Legend />
-      </nav>
-      <main><div class="panel" role="tabpanel" aria-label={TAB_NAMES[tab]}>
-        {tab === "flame" ? <Flame /> : tab === "functions" ? <Functions /> : <Facts />}
-      </div></main>
+      <main>
+        <div class="tabs">
+          <div role="tablist" aria-label="Panels">
+            {TABS.map((word) => (
+              <button key={word} id={`tab-${word}`} role="tab" aria-selected={tab === word} aria-controls="panel" onClick={() => change({ tab: word })}>{TAB_NAMES[word]}</button>
+            ))}
+          </div>
+          {(tab === "flame" || tab === "tree") && (
+            <label><input type="checkbox" checked={state.value.inverted} onChange={(event) => change({ inverted: event.currentTarget.checked, zoom: [] })} /> inverted</label>
+          )}
+          {tab === "flame" && <>
+            <label><input type="checkbox" checked={state.value.icicle} onChange={(event) => change({ icicle: event.currentTarget.checked })} /> root at the top</label>
+            <label><input type="checkbox" checked={state.value.order === "size"} onChange={(event) => change({ order: event.currentTarget.checked ? "size" : "name" })} /> largest first</label>
+          </>}
+          <select class="save" aria-label="Save or copy" value="" onChange={(event) => {
+            saves[event.currentTarget.value]?.();
+            event.currentTarget.value = "";
+          }}>
+            <option value="">save …</option>
+            {Object.keys(saves).map((name) => <option key={name} value={name}>{name}</option>)}
+          </select>
+          <button class="chip" title="Copy the command that prints this" onClick={copyCommand}><code>{commandOf(state.value).split("   #")[0]}</code> <span class="dim">copy</span></button>
+          <button class="chip" title="All commands (Ctrl-K), all keys (?)" aria-label="All commands" onClick={() => { dialog.value = "commands"; }}>…</button>
+          <span role="status" class="said">{said.value}</span>
+        </div>
+        <div class="bar above"><Chips /><Legend /></div>
+        <div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
+          {tab === "flame" ? <Flame /> : tab === "functions" ? <Functions /> : tab === "tree" ? <CallTree /> : tab === "order" ? <TimeOrder /> : <Facts />}
+        </div>
+        <Menu />
+      </main>
+      <Dialogs />
     </>
   );
 }
 
+const saves: Record<string, () => void> = {
+  "flame graph as SVG": exportSvg, "flame graph as PNG": exportPng, "stacks as folded text": exportFolded, "what is shown as JSON": exportJson,
+};
+
+// What was found, in words: functions, and the time with one of them on the stack.
+const matched = computed(() => {
+  const matches = found.value;
+  if (matches === null || !counted.value) return "";
+  if (typeof matches === "string") return matches;
+  const { tree: { parent, func }, total, funcTotal } = counted.value;
+  const inside = new Uint8Array(parent.length);
+  let sum = 0, functions = 0;
+  for (let box = 1; box < parent.length; box++) {
+    const is = matches[func[box]];
+    if (is && !inside[parent[box]]) sum += total[box];
+    inside[box] = is || inside[parent[box]] ? 1 : 0;
+  }
+  for (let func = 1; func < matches.length; func++) if (matches[func] && funcTotal[func] > 0) functions++;
+  return `${functions} ${functions === 1 ? "function" : "functions"}, ${time(sum)}, ${percent(sum, total[0])}`;
+});
+
 function Legend() {
   if (!loaded.value || !counted.value) return null;
+  if (counted.value.other) {
+    return (
+      <ul class="legend">
+        <li><i class="less" />less than before</li><li><i class="more" />more than before</li><li><i class="same" />within noise</li>
+      </ul>
+    );
+  }
   const { funcs } = loaded.value;
   const own = new Float64Array(head.categories.length);
   counted.value.funcOwn.forEach((value, func) => { own[funcs[func].category] += value; });
@@ -87,7 +138,7 @@ function Facts() {
     ["processes", String(head.processes.length)], ["threads", String(head.threads.length)], ["machine", head.machine], ["written by", head.writer],
   ];
   return (
-    <div class="facts">
+    <div class="facts" tabIndex={0} role="region" aria-label="Facts">
       <dl>{rows.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
       {head.remarks.map((remark) => <p key={remark}>{remark}</p>)}
     </div>

@@ -24,6 +24,12 @@ export class Client {
     };
   }
 
+  // Ends the worker, whatever it does. What was asked gets no answer.
+  stop(): void {
+    this.worker.terminate();
+    this.pending.clear();
+  }
+
   ask<Q extends Question>(question: Q): Promise<Answers[Q["kind"]]> {
     const id = this.next++;
     return new Promise((resolve, reject) => {

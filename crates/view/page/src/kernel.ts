@@ -1,10 +1,14 @@
 // Counts a recording for a selection. Pure: no DOM, no clock, no messages.
 //
-// Stack nodes come in pre-order. Boxes merge the nodes of a function below the same callers, whatever their lines. Times are ns: a sample
-// stands for the time up to its clock, and counts with the part of it that lies in the range, so that the counts of adjacent ranges add up.
+// Stack nodes come in pre-order. Boxes merge the nodes of a function below the same callers, whatever their lines. Times are ns. A sample
+// counts with the part of it that lies in the range (kernel/part.ts), so that the counts of adjacent ranges add up.
 
 import { numbers, signed } from "./decode.ts";
-import type { Bins, Counts, Func, Head, Measure, Selection, Tree } from "./model.ts";
+import { Lanes } from "./kernel/bins.ts";
+import { Calls, type Order } from "./kernel/order.ts";
+import { within } from "./kernel/part.ts";
+import { unchanged, type Shape } from "./kernel/transforms.ts";
+import type { Bins, Counts, Func, Head, LaneOf, Largest, Measure, Selection, ThreadTimes, Tree } from "./model.ts";
 
 // Numbers of states (crates/profile/src/recording.rs).
 const AWAKE = 1, ASLEEP = 2, TASK = 3, READY = 4;
@@ -22,16 +26,20 @@ export class Kernel {
   private readonly categories: number;
   private readonly threads: number;
   // By sample.
-  private readonly clock: Float64Array;
-  private readonly time: Float64Array;
-  private readonly box: Int32Array;
-  private readonly thread: Int32Array;
-  private readonly state: Uint8Array;
+  readonly clock: Float64Array;
+  readonly time: Float64Array;
+  readonly spread: Float64Array;
+  readonly box: Int32Array;
+  readonly thread: Int32Array;
+  readonly state: Uint8Array;
   private readonly hits: Float64Array;
+  // Made when the time axis is first asked for.
+  private made: Lanes | undefined;
   // The category of the innermost function, by box.
   private readonly category: Uint8Array;
-  // Whether no caller of a box is the same function.
-  private readonly outermost: Uint8Array;
+  // The tree without any transform.
+  readonly whole: Shape;
+  private outermostOf: { tree: Tree; is: Uint8Array } | undefined;
 
   constructor(head: Head, columns: Map<string, Uint8Array>) {
     const column = (name: string, count: number) => {
@@ -45,8 +53,10 @@ export class Kernel {
     const file = column("frames.file", frameCount), module = column("frames.module", frameCount);
     const line = column("frames.line", frameCount), category = column("frames.category", frameCount);
 
+    const krate = columns.has("frames.crate") ? column("frames.crate", frameCount) : new Float64Array(frameCount);
+
     // Functions: frames of the same name and module.
-    const funcs: Func[] = [{ name: "all", full: "", file: "", line: 0, module: "", category: 0 }];
+    const funcs: Func[] = [{ name: "all", full: "", file: "", line: 0, module: "", crate: "", category: 0 }];
     const numbersOf = new Map<string, number>();
     const funcOf = new Int32Array(frameCount);
     for (let i = 0; i < frameCount; i++) {
@@ -57,11 +67,13 @@ export class Kernel {
         numbersOf.set(key, func);
         funcs.push({
           name: strings[name[i]], full: strings[full[i]], file: strings[file[i]], line: signed(line[i]),
-          module: strings[module[i]], category: category[i],
+          module: strings[module[i]], crate: strings[krate[i]] || fileName(strings[module[i]]), category: category[i],
         });
       }
       funcOf[i] = func;
     }
+
+    addCrates(funcs);
 
     const nodes = head.nodes - 1;
     const left = column("nodes.left", nodes), frame = column("nodes.frame", nodes);
@@ -88,7 +100,7 @@ export class Kernel {
     this.tree = { parent: Int32Array.from(parent), func: Int32Array.from(func), depth: Int32Array.from(depth) };
     this.funcs = funcs;
     this.category = Uint8Array.from(func, (of) => funcs[of].category);
-    this.outermost = outermost(this.tree, funcs.length);
+    this.whole = unchanged(this.tree);
     this.categories = head.categories.length;
     this.threads = head.threads.length;
 
@@ -100,68 +112,87 @@ export class Kernel {
     this.state = Uint8Array.from(column("samples.state", count));
     this.hits = column("samples.hits", count);
     this.time = column("samples.time", count);
+    this.spread = columns.has("samples.spread") ? column("samples.spread", count) : new Float64Array(count);
   }
 
-  // Own and total time of boxes and functions.
-  count(selection: Selection): Counts {
-    const boxes = this.tree.parent.length;
-    const own = new Float64Array(boxes);
+  // Own and total time of the boxes of a shape, and of functions.
+  count(selection: Selection, shape: Shape = this.whole): Counts {
+    const { map, tree: { parent, func } } = shape;
+    const { own, hits } = this.folded(selection, map, parent.length);
+    const total = own.slice(), totalHits = hits.slice();
+    for (let box = parent.length - 1; box > 0; box--) {
+      total[parent[box]] += total[box];
+      totalHits[parent[box]] += totalHits[box];
+    }
+    const outermost = this.outermost(shape.tree);
+    const [funcOwn, funcTotal, funcHits] = [0, 1, 2].map(() => new Float64Array(this.funcs.length));
+    for (let box = 1; box < parent.length; box++) {
+      funcOwn[func[box]] += own[box];
+      if (outermost[box]) {
+        funcTotal[func[box]] += total[box];
+        funcHits[func[box]] += totalHits[box];
+      }
+    }
+    return { own, total, hits: totalHits, funcOwn, funcTotal, funcHits, samples: totalHits[0] };
+  }
+
+  // Time and samples by box of a shape that has so many boxes.
+  private folded(selection: Selection, map: Int32Array, boxes: number): { own: Float64Array; hits: Float64Array } {
+    const own = new Float64Array(boxes), hits = new Float64Array(boxes);
     const [from, to] = selection.range ?? [-Infinity, Infinity];
     const chosen = this.chosen(selection.threads);
     const is = counts[selection.measure];
     const does = Uint8Array.from({ length: 256 }, (_, state) => (is(state) ? 1 : 0));
-    let samples = 0;
     for (let i = 0; i < this.clock.length; i++) {
       if (!does[this.state[i]] || !chosen[this.thread[i]]) continue;
-      const end = this.clock[i], begin = end - this.time[i];
-      const part = Math.min(end, to) - Math.max(begin, from);
-      if (part > 0) {
-        own[this.box[i]] += part;
-        samples += part === this.time[i] ? this.hits[i] : Math.max(1, Math.round((this.hits[i] * part) / this.time[i]));
-      }
+      const box = map[this.box[i]];
+      if (box < 0) continue;
+      const clock = this.clock[i];
+      own[box] += within(from, to, clock, this.time[i], this.spread[i]);
+      if (from < clock && clock <= to) hits[box] += this.hits[i];
     }
-    const total = own.slice();
-    const { parent, func } = this.tree;
-    for (let box = boxes - 1; box > 0; box--) total[parent[box]] += total[box];
-    const funcOwn = new Float64Array(this.funcs.length), funcTotal = new Float64Array(this.funcs.length);
-    for (let box = 1; box < boxes; box++) {
-      funcOwn[func[box]] += own[box];
-      if (this.outermost[box]) funcTotal[func[box]] += total[box];
-    }
-    return { own, total, funcOwn, funcTotal, samples };
+    return { own, hits };
   }
 
-  // CPU time by category, then CPU time with a function on the stack, in equal parts of a range. When a thread slept or was ready is not
-  // known as well: such time is counted about once a second.
-  bins(threads: number[] | null, [from, to]: [number, number], parts: number, lit: number | null): Bins {
-    const width = this.categories + 1;
-    const rows = new Float32Array(parts * width);
-    const isLit = this.under(lit);
-    const chosen = this.chosen(threads);
-    const step = (to - from) / parts;
+  // The calls of a thread in order of time.
+  order(thread: number, measure: Measure, [from, to]: [number, number], least: number, shape: Shape = this.whole): Order {
+    const calls = new Calls(shape.tree, least);
     for (let i = 0; i < this.clock.length; i++) {
-      const state = this.state[i];
-      if (!chosen[this.thread[i]] || !counts.cpu(state)) continue;
-      const end = Math.min(this.clock[i], to), begin = Math.max(this.clock[i] - this.time[i], from);
-      if (end <= begin) continue;
-      const column = this.category[this.box[i]];
-      const last = Math.min(parts - 1, Math.floor((end - from) / step));
-      for (let part = Math.floor((begin - from) / step); part <= last; part++) {
-        const length = Math.min(end, from + (part + 1) * step) - Math.max(begin, from + part * step);
-        if (length <= 0) continue;
-        rows[part * width + column] += length;
-        if (isLit[this.box[i]]) rows[part * width + this.categories] += length;
-      }
+      if (this.thread[i] !== thread || !counts[measure](this.state[i])) continue;
+      const box = shape.map[this.box[i]];
+      const begin = Math.max(this.clock[i] - this.time[i], from), end = Math.min(this.clock[i], to);
+      if (box > 0 && end > begin) calls.push(box, begin, end);
     }
-    return { parts, rows };
+    return calls.finish();
   }
 
-  // The time of each thread; number 0 is nobody.
-  threadTimes(): { cpu: Float64Array; asleep: Float64Array; ready: Float64Array } {
+  private outermost(tree: Tree): Uint8Array {
+    if (this.outermostOf?.tree !== tree) this.outermostOf = { tree, is: outermost(tree, this.funcs.length) };
+    return this.outermostOf.is;
+  }
+
+  // What lanes did in equal parts of a range, and where a function was on the stack.
+  bins(lanes: LaneOf[], range: [number, number], parts: number, lit: number | null): Bins {
+    return this.lanes.bins(lanes, range, parts, this.under(lit));
+  }
+
+  // The function in which a lane spent most of a range.
+  largest(threads: number[] | null, range: [number, number]): Largest | null {
+    return this.lanes.largest(threads, range);
+  }
+
+  private get lanes(): Lanes {
+    const { threads, category, categories, tree, funcs } = this;
+    return this.made ??= new Lanes(this, threads, category, categories, tree.func, tree.parent, funcs.map(({ name }) => name));
+  }
+
+  // The time of each thread in a range; number 0 is nobody.
+  threadTimes(range: [number, number] | null): ThreadTimes {
+    const [from, to] = range ?? [-Infinity, Infinity];
     const [cpu, asleep, ready] = [0, 1, 2].map(() => new Float64Array(this.threads + 1));
     for (let i = 0; i < this.clock.length; i++) {
       const of = this.state[i] === ASLEEP ? asleep : this.state[i] === READY ? ready : cpu;
-      of[this.thread[i]] += this.time[i];
+      of[this.thread[i]] += within(from, to, this.clock[i], this.time[i], this.spread[i]);
     }
     return { cpu, asleep, ready };
   }
@@ -181,6 +212,19 @@ export class Kernel {
     else for (const thread of threads) chosen[thread] = 1;
     return chosen;
   }
+}
+
+function fileName(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+// Adds a function for each crate: what its functions are collapsed to.
+function addCrates(funcs: Func[]): void {
+  const crates = new Map<string, Func>();
+  for (const { crate, category } of funcs) {
+    if (crate && !crates.has(crate)) crates.set(crate, { name: `[${crate}]`, full: "", file: "", line: 0, module: "", crate, category, whole: true });
+  }
+  funcs.push(...crates.values());
 }
 
 // The number of numbers in a column.

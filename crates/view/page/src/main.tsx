@@ -2,9 +2,11 @@
 
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { failure, load } from "./recording.ts";
-import { listen } from "./state.ts";
+import { failure, head, load } from "./recording.ts";
+import { listen, naming } from "./state.ts";
+import { ThreadNames } from "./threads.ts";
 
+naming.threads = new ThreadNames(head);
 listen();
 render(<App />, document.getElementById("app")!);
 load().then(() => { performance.mark("stackglass-open"); }).catch((error) => { failure.value = `The recording cannot be shown: ${error instanceof Error ? error.message : error}`; });

@@ -1,5 +1,8 @@
 // What the page knows of a recording, and what it asks the worker.
 
+import type { Order } from "./kernel/order.ts";
+import type { Transform } from "./kernel/transforms.ts";
+
 export interface Category { name: string; color: string }
 export interface ProcessLane { pid: number; name: string; start: number; end: number | null }
 export interface ThreadLane { process: number; tid: number; name: string; start: number; end: number | null }
@@ -26,27 +29,48 @@ export interface Selection { range: [number, number] | null; threads: number[] |
 export interface Tree {
   parent: Int32Array; func: Int32Array; depth: Int32Array;
 }
-// A function: name, full name, file, module, category.
-export interface Func { name: string; full: string; file: string; line: number; module: string; category: number }
+// A function: name, full name, file, module, crate (or the file name of the module), category. `whole`: it stands for all functions of its
+// crate.
+export interface Func { name: string; full: string; file: string; line: number; module: string; crate: string; category: number; whole?: boolean }
 
-// Own and total time of each box and each function, ns.
+// Own and total time of each box and each function, ns, and samples with each on the stack.
 export interface Counts {
-  own: Float64Array; total: Float64Array; funcOwn: Float64Array; funcTotal: Float64Array; samples: number;
+  own: Float64Array; total: Float64Array; hits: Float64Array; funcOwn: Float64Array; funcTotal: Float64Array; funcHits: Float64Array; samples: number;
 }
 
-// CPU time by category, and CPU time with the lit function on the stack, for equal parts of a range: `parts` rows of `categories + 1`
-// numbers, ns.
+// A lane of the time axis: its threads (null for all), and whether the times in which they do not run are asked for.
+export interface LaneOf { threads: number[] | null; waits: boolean }
+
+// For each lane, `parts` rows of equal parts of a range, ns. What is in a row: `columnsOf` in kernel/bins.ts.
 export interface Bins { parts: number; rows: Float32Array }
+
+// The function and state in which a lane spent most of a range.
+export interface Largest { func: number; state: "running" | "asleep" | "ready"; time: number }
+
+// By number of thread, ns.
+export interface ThreadTimes { cpu: Float64Array; asleep: Float64Array; ready: Float64Array }
 
 export type Question =
   | { kind: "load"; head: Head; columns: string }
-  | { kind: "count"; selection: Selection }
-  | { kind: "bins"; threads: number[] | null; range: [number, number]; parts: number; lit: number | null }
-  | { kind: "threadTimes" };
+  // Transforms for the questions with this number. The two last ones are kept.
+  | { kind: "shape"; shape: number; transforms: Transform[] }
+  | { kind: "count"; selection: Selection; shape?: number }
+  | { kind: "order"; thread: number; measure: Measure; range: [number, number]; least: number; shape: number }
+  | { kind: "bins"; lanes: LaneOf[]; range: [number, number]; parts: number; lit: number | null }
+  | { kind: "largest"; threads: number[] | null; range: [number, number] }
+  | { kind: "threadTimes"; range: [number, number] | null }
+  // Names are searched by a worker of its own, which can be stopped.
+  | { kind: "names"; names: string[] }
+  | { kind: "search"; text: string };
 
 export interface Answers {
   load: { tree: Tree; funcs: Func[] };
+  shape: { tree: Tree };
   count: Counts;
+  order: Order;
   bins: Bins;
-  threadTimes: { cpu: Float64Array; asleep: Float64Array; ready: Float64Array };
+  largest: Largest | null;
+  threadTimes: ThreadTimes;
+  names: object;
+  search: { mask: Uint8Array };
 }

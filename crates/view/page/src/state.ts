@@ -2,21 +2,47 @@
 
 import { signal } from "@preact/signals";
 import { MEASURES, type Measure, type Selection } from "./model.ts";
+import { stepOf, stepText, type Step } from "./steps.ts";
+import type { ThreadNames } from "./threads.ts";
 
-export const TABS = ["flame", "functions", "facts"] as const;
+export const TABS = ["flame", "functions", "tree", "order", "facts"] as const;
 export type Tab = (typeof TABS)[number];
+export const ORDERS = ["name", "size"] as const;
+export type Order = (typeof ORDERS)[number];
 
 export interface State {
   range: [number, number] | null;
   threads: number[] | null;
+  // Threads of the address that are not here.
+  gone: string[];
   measure: Measure;
   tab: Tab;
   icicle: boolean;
+  // From callees to callers.
+  inverted: boolean;
+  order: Order;
+  // Transforms, in the order in which they are applied.
+  steps: Step[];
+  // Names on the way to what fills the width of the flame graph.
+  zoom: string[];
+  // The selected function by name, and by crate if there are others of its name.
+  func: string[];
+  // The range with which the other one is compared.
+  pinned: [number, number] | null;
+  // The visible part of the time axis; null for all of it.
+  view: [number, number] | null;
+  // Processes whose threads are hidden, by index.
+  folded: number[];
 }
 
-export const INITIAL: State = { range: null, threads: null, measure: "cpu", tab: "flame", icicle: false };
+export const INITIAL: State = {
+  range: null, threads: null, gone: [], measure: "cpu", tab: "flame", icicle: false, inverted: false, order: "name", steps: [], zoom: [], func: [], pinned: null,
+  view: null, folded: [],
+};
 
 export const state = signal<State>(INITIAL);
+// The names of threads, once they are known: addresses have numbers before.
+export const naming: { threads: ThreadNames | null } = { threads: null };
 // What is typed to search; it changes no count.
 export const query = signal("");
 // The function that is selected, by number.
@@ -31,38 +57,147 @@ export function selection(of: State): Selection {
 export function toHash(of: State): string {
   const parts = new URLSearchParams();
   if (of.range) parts.set("range", of.range.map(Math.round).join("-"));
-  if (of.threads) parts.set("threads", of.threads.join(","));
+  const names = naming.threads;
+  if (of.threads && !names) parts.set("threads", of.threads.join(","));
+  if (names) for (const thread of of.threads ?? []) parts.append("thread", names.name(thread));
+  for (const name of of.gone) parts.append("thread", name);
   if (of.measure !== INITIAL.measure) parts.set("measure", of.measure);
   if (of.tab !== INITIAL.tab) parts.set("tab", of.tab);
   if (of.icicle) parts.set("icicle", "1");
+  if (of.inverted) parts.set("inverted", "1");
+  if (of.order !== INITIAL.order) parts.set("order", of.order);
+  for (const step of of.steps) parts.append("do", stepText(step));
+  for (const name of of.zoom) parts.append("zoom", name);
+  for (const name of of.func) parts.append("func", name);
+  if (of.pinned) parts.set("pinned", of.pinned.map(Math.round).join("-"));
+  if (of.view) parts.set("view", of.view.map(Math.round).join("-"));
+  if (of.folded.length) parts.set("folded", of.folded.join(","));
   return parts.toString();
 }
 
 export function fromHash(hash: string): State {
   const parts = new URLSearchParams(hash.replace(/^#/, ""));
-  const range = parts.get("range")?.split("-").map(Number);
-  const threads = parts.get("threads")?.split(",").map(Number).filter((thread) => thread > 0);
+  const range = rangeOf(parts.get("range"));
+  const threads = parts.get("threads")?.split(",").map(Number).filter((thread) => thread > 0) ?? [];
+  const gone: string[] = [];
+  for (const name of parts.getAll("thread")) {
+    const thread = naming.threads?.number(name) ?? null;
+    if (thread === null) gone.push(name);
+    else threads.push(thread);
+  }
   const one = <T extends string>(all: readonly T[], name: string, otherwise: T): T => all.find((word) => word === parts.get(name)) ?? otherwise;
-  const isRange = range?.length === 2 && range[0] < range[1];
   return {
-    range: isRange ? [range[0], range[1]] : null,
-    threads: threads?.length ? threads : null,
-    // Only CPU time is known for parts of the time.
-    measure: isRange ? "cpu" : one(MEASURES, "measure", INITIAL.measure),
+    range,
+    threads: threads.length ? threads : null,
+    gone,
+    measure: one(MEASURES, "measure", INITIAL.measure),
     tab: one(TABS, "tab", INITIAL.tab),
     icicle: parts.get("icicle") === "1",
+    inverted: parts.get("inverted") === "1",
+    order: one(ORDERS, "order", INITIAL.order),
+    steps: parts.getAll("do").flatMap((text) => stepOf(text) ?? []),
+    zoom: parts.getAll("zoom"),
+    func: parts.getAll("func").slice(0, 2),
+    pinned: rangeOf(parts.get("pinned")),
+    view: rangeOf(parts.get("view")),
+    folded: parts.get("folded")?.split(",").map(Number).filter((index) => Number.isInteger(index) && index >= 0) ?? [],
   };
 }
+
+function rangeOf(text: string | null): [number, number] | null {
+  const [from, to, ...more] = text?.split("-").map(Number) ?? [];
+  return from < to && to < Infinity && more.length === 0 ? [from, to] : null;
+}
+
+// The number of the step that is shown, of the last one, and of the one that is to be shown.
+let step = 0, last = 0, wanted = 0;
+// The addresses of steps. Browsers keep only some: Chromium the last 50.
+const states: string[] = [];
+// The lowest step that the browser has.
+let bottom = 0;
+// The number of the browser's entry, while an older step is shown in it.
+let displaced: number | null = null;
+// Runs while the browser is on its way to another step.
+let moving = 0;
 
 // Changes the state, as a step that can be undone.
 export function change(part: Partial<State>): void {
   const next = { ...state.value, ...part };
+  const hash = toHash(next);
+  if (hash === toHash(state.value)) return;
+  stand();
+  states[step] = toHash(state.value);
+  state.value = next;
+  last = wanted = ++step;
+  states.length = step;
+  states[step] = hash;
+  history.pushState({ step }, "", `#${hash}`);
+  bottom = displaced === null ? Math.max(bottom, step - (history.length - 1)) : step - 1;
+  displaced = null;
+}
+
+// Changes the state without a step of its own: what is selected, and no count.
+export function amend(part: Partial<State>): void {
+  const next = { ...state.value, ...part };
   if (toHash(next) === toHash(state.value)) return;
   state.value = next;
-  history.pushState(null, "", `#${toHash(next)}`);
+  states[step] = toHash(next);
+  if (!moving) history.replaceState({ step }, "", `#${states[step]}`);
+}
+
+// Neither leaves the page.
+export function undo(): void {
+  if (wanted > 0) move(wanted - 1);
+}
+export function redo(): void {
+  if (wanted < last) move(wanted + 1);
+}
+
+// Shows a step. The browser goes there, one way at a time; what it does not have any more is shown in its oldest entry.
+function move(to: number): void {
+  wanted = to;
+  if (moving || wanted === step) return;
+  const here = displaced ?? step, target = Math.max(wanted, bottom);
+  if (here === target) return show();
+  moving = setTimeout(() => { moving = 0; show(); }, 500) as unknown as number;
+  history.go(target - here);
+}
+
+function show(): void {
+  const hash = states[wanted];
+  if (hash === undefined) {
+    wanted = step;
+    return;
+  }
+  const here = displaced ?? step;
+  displaced = wanted === here ? null : here;
+  step = wanted;
+  state.value = fromHash(hash);
+  history.replaceState({ step }, "", `#${hash}`);
+}
+
+function stand(): void {
+  clearTimeout(moving);
+  moving = 0;
+}
+
+export function addStep(added: Step): void {
+  change({ steps: [...state.value.steps, added], zoom: [] });
 }
 
 export function listen(): void {
   state.value = fromHash(location.hash);
-  addEventListener("popstate", () => { state.value = fromHash(location.hash); });
+  step = last = wanted = history.state?.step ?? 0;
+  states[step] = toHash(state.value);
+  addEventListener("popstate", () => {
+    const was = moving;
+    stand();
+    displaced = null;
+    step = history.state?.step ?? 0;
+    last = Math.max(step, last);
+    state.value = fromHash(location.hash);
+    states[step] = toHash(state.value);
+    if (was) move(wanted);
+    else wanted = step;
+  });
 }

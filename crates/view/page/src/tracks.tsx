@@ -3,212 +3,139 @@
 import { signal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { inFrame, prepare, themed } from "./canvas.ts";
-import type { Bins } from "./model.ts";
-import { client, head, loaded } from "./recording.ts";
-import { change, chosen, dragged, state } from "./state.ts";
-import { percent, tickStep, time } from "./units.ts";
+import { latest } from "./client.ts";
+import { client, loaded } from "./recording.ts";
+import { chosen, dragged, state } from "./state.ts";
+import { drawAxis } from "./tracks/axis.ts";
+import { Bar } from "./tracks/bar.tsx";
+import { Edges } from "./tracks/edges.tsx";
+import { keys } from "./tracks/keys.ts";
+import { isPicked, Labels, scrolled } from "./tracks/labels.tsx";
+import { AXIS, visibleLanes } from "./tracks/lanes.ts";
+import { Pointers } from "./tracks/pointers.ts";
+import { type Shown, Source, type Wanted } from "./tracks/source.ts";
+import { LaneTable } from "./tracks/table.tsx";
+import { Tip } from "./tracks/tip.tsx";
+import { lanes, pointed, times, visible, wall } from "./tracks/view.ts";
+import type { Range } from "./tracks/zoom.ts";
 
-const ROW = 26, FIRST = 64, AXIS = 20, LABELS = 200;
+// Of lanes that are not selected.
+const FAINT = 0.3;
+const MOST_PARTS = 4096;
 
-interface Lane { label: string; detail: string; threads: number[] | null; height: number; level: number }
+const width = signal(0);
 
-// Processes by the time that they used, and below each its threads.
-function lanes(): Lane[] {
-  const { times } = loaded.value!;
-  const used = (threads: number[]) => threads.reduce((sum, thread) => sum + times.cpu[thread], 0);
-  const all: Lane[] = [{ label: "whole program", detail: time(used(head.threads.map((_, i) => i + 1))), threads: null, height: FIRST, level: 0 }];
-  const processes = head.processes.map((process, index) => {
-    const threads = head.threads.flatMap((thread, i) => (thread.process === index ? [i + 1] : []));
-    return { process, threads, cpu: used(threads) };
-  });
-  processes.sort((a, b) => b.cpu - a.cpu);
-  for (const { process, threads, cpu } of processes) {
-    if (head.processes.length > 1) {
-      all.push({ label: `${process.name} ${process.pid}`, detail: time(cpu), threads, height: ROW, level: 1 });
-    }
-    threads.sort((a, b) => times.cpu[b] - times.cpu[a]);
-    for (const thread of threads) {
-      const { name, tid } = head.threads[thread - 1];
-      all.push({ label: name || `thread ${tid}`, detail: time(times.cpu[thread]), threads: [thread], height: ROW, level: 2 });
-    }
-  }
-  return all;
-}
-
-const scrolled = signal(0);
-const pointed = signal<number | null>(null);
+const countTimes = latest(async (range: Range | null) => {
+  times.value = range ? await client.ask({ kind: "threadTimes", range }) : loaded.value!.times;
+});
 
 export function Tracks() {
-  const box = useRef<HTMLDivElement>(null);
+  const section = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const bins = useRef(new Map<string, Bins | null>());
-  const all = useRef<Lane[]>([]);
-  if (loaded.value && all.current.length === 0) all.current = lanes();
-  const tops: number[] = [];
-  let bottom = AXIS;
-  for (const lane of all.current) {
-    tops.push(bottom);
-    bottom += lane.height;
+  const made = useRef<{ source: Source; redraw: () => void; pointers: Pointers } | null>(null);
+  if (!made.current) {
+    const redraw = inFrame(() => { if (section.current && canvas.current) draw(section.current, canvas.current, source); });
+    const source: Source = new Source(redraw);
+    made.current = { source, redraw, pointers: new Pointers(() => canvas.current!, source) };
   }
-
-  const draw = useRef(() => {});
-  const redraw = useRef(inFrame(() => draw.current()));
-  draw.current = () => {
-    const [div, target] = [box.current, canvas.current];
-    if (!div || !target || !loaded.value) return;
-    const [width, height] = [Math.max(div.clientWidth - LABELS, 50), div.clientHeight];
-    const context = prepare(target, width, height);
-    const top = div.scrollTop;
-    const light = chosen.value;
-    const parts = Math.max(1, Math.min(2000, Math.floor(width)));
-    all.current.forEach((lane, index) => {
-      const y = tops[index] - top;
-      if (y + lane.height < 0 || y > height) return;
-      const key = `${index} ${parts} ${light}`;
-      const known = bins.current.get(key);
-      if (known === undefined) {
-        bins.current.set(key, null);
-        void client.ask({ kind: "bins", threads: lane.threads, range: [0, head.wall], parts, lit: light }).then((answer) => {
-          bins.current.set(key, answer);
-          redraw.current();
-        });
-      }
-      const shown = known ?? [...bins.current].reverse().find(([other, value]) => value && other.startsWith(`${index} `))?.[1];
-      if (shown) drawLane(context, lane, shown, y, width);
-      context.fillStyle = themed("--line");
-      context.fillRect(0, y + lane.height - 1, width, 1);
-    });
-    drawAxis(context, width, height);
-  };
+  const { source, redraw, pointers } = made.current;
 
   useEffect(() => {
-    const observer = new ResizeObserver(() => redraw.current());
-    observer.observe(box.current!);
+    const box = section.current!;
+    const measure = () => {
+      scrolled.value = { top: box.scrollTop, height: box.clientHeight };
+      width.value = canvas.current!.parentElement!.clientWidth;
+      redraw();
+    };
+    const observer = new ResizeObserver(measure);
+    observer.observe(box);
     const scheme = matchMedia("(prefers-color-scheme: dark)");
-    const themeChanged = () => redraw.current();
-    scheme.addEventListener("change", themeChanged);
-    return () => { observer.disconnect(); scheme.removeEventListener("change", themeChanged); };
+    scheme.addEventListener("change", redraw);
+    const wheel = (event: WheelEvent) => pointers.wheel(event);
+    box.addEventListener("wheel", wheel, { passive: false });
+    const forget = keys(box, pointers);
+    return () => {
+      observer.disconnect();
+      scheme.removeEventListener("change", redraw);
+      box.removeEventListener("wheel", wheel);
+      forget();
+    };
   }, []);
   useSignalEffect(() => {
-    void [state.value, dragged.value, chosen.value, pointed.value, loaded.value];
-    redraw.current();
+    void [state.value, dragged.value, chosen.value, pointed.value, lanes.value, visible.value, scrolled.value, width.value];
+    redraw();
   });
-
-  const at = (event: PointerEvent) => {
-    const { left, width } = canvas.current!.getBoundingClientRect();
-    return Math.max(0, Math.min(1, (event.clientX - left) / width)) * head.wall;
-  };
-  const begin = useRef<number | null>(null);
-  const down = (event: PointerEvent) => {
-    if (event.button !== 0) return;
-    (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
-    begin.current = at(event);
-  };
-  const move = (event: PointerEvent) => {
-    pointed.value = at(event);
-    if (begin.current === null) return;
-    const range: [number, number] = [Math.min(begin.current, pointed.value), Math.max(begin.current, pointed.value)];
-    if (range[1] - range[0] > head.wall / 500) dragged.value = range;
-  };
-  const up = () => {
-    if (begin.current === null) return;
-    begin.current = null;
-    const range = dragged.value;
-    dragged.value = null;
-    // Only CPU time is known for parts of the time.
-    if (range) change({ range, measure: "cpu" });
-    else change({ range: null });
-  };
-  const picked = state.value.threads;
-  const isPicked = (lane: Lane) => (lane.threads === null ? picked === null : picked !== null && lane.threads.every((thread) => picked.includes(thread)));
-  const pick = (lane: Lane, add: boolean) => {
-    if (lane.threads === null) return change({ threads: null });
-    if (!add) return change({ threads: isPicked(lane) && picked!.length === lane.threads.length ? null : lane.threads });
-    const rest = (picked ?? []).filter((thread) => !lane.threads!.includes(thread));
-    const threads = isPicked(lane) ? rest : [...rest, ...lane.threads].sort((a, b) => a - b);
-    change({ threads: threads.length ? threads : null });
-  };
-  const shown = all.current.map((lane, index) => ({ lane, top: tops[index] }))
-    .filter(({ top, lane }) => top + lane.height >= scrolled.value - 400 && top <= scrolled.value + 1600);
+  const range = useRef("");
+  useSignalEffect(() => {
+    const wanted = dragged.value ?? state.value.range;
+    const key = `${wanted}`;
+    if (!loaded.value || (key === range.current && times.peek())) return;
+    range.current = key;
+    countTimes(wanted);
+  });
+  const all = lanes.value;
+  const last = all[all.length - 1];
+  const bottom = last ? last.top + last.height : AXIS;
   return (
-    <section class="tracks" aria-label="Threads over time" ref={box} tabIndex={0}
-      onScroll={(event) => { scrolled.value = event.currentTarget.scrollTop; redraw.current(); }}>
-      <div class="lanes" style={{ height: `${bottom}px` }}>
-        <canvas ref={canvas} onPointerDown={down} onPointerMove={move} onPointerUp={up}
-          onPointerLeave={() => { pointed.value = null; }} aria-hidden="true" />
-        {shown.map(({ lane, top }) => (
-          <button key={top} class={`lane level${lane.level}`} style={{ top: `${top}px`, height: `${lane.height}px` }}
-            aria-pressed={isPicked(lane)} title={`${lane.label}: ${lane.detail} of CPU time. Click: only this; Ctrl-click: this as well`}
-            onClick={(event) => pick(lane, event.ctrlKey || event.metaKey)}>
-            <span class="name">{lane.label}</span><span class="detail">{lane.detail}</span>
-          </button>
-        ))}
+    <section class="timeline" aria-label="Threads over time">
+      <Bar />
+      <div class="tracks" ref={section}
+        onScroll={(event) => { scrolled.value = { top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight }; }}>
+        <div class="lanes" style={{ height: `${bottom}px` }}>
+          <div class="plot" style={{ height: `${scrolled.value.height}px` }}>
+            <canvas ref={canvas} aria-hidden="true" onPointerDown={(event) => pointers.down(event)} onPointerMove={(event) => pointers.move(event)}
+              onPointerUp={(event) => pointers.up(event)} onPointerCancel={(event) => pointers.cancel(event)} onPointerLeave={() => { pointed.value = null; }} onDblClick={(event) => pointers.double(event)} />
+            <Edges width={width.value} />
+          </div>
+          <Labels section={section} />
+        </div>
+        <LaneTable />
       </div>
+      <Tip source={source} />
     </section>
   );
 }
 
-function drawLane(context: CanvasRenderingContext2D, lane: Lane, { parts, rows }: Bins, y: number, width: number) {
-  const { categories } = head;
-  const columns = categories.length + 1;
-  const step = head.wall / parts;
-  const size = lane.height - 3;
-  // Several threads may use several CPUs: the highest part fills the lane.
-  let most = 1;
-  if (lane.level < 2) {
-    for (let part = 0; part < parts; part++) {
-      let cpu = 0;
-      for (let column = 0; column < categories.length; column++) cpu += rows[part * columns + column];
-      most = Math.max(most, cpu / step);
+function draw(section: HTMLElement, canvas: HTMLCanvasElement, source: Source): void {
+  if (!loaded.value) return;
+  const [w, height, top] = [Math.max(canvas.parentElement!.clientWidth, 50), section.clientHeight, section.scrollTop];
+  const ratio = window.devicePixelRatio || 1;
+  const context = prepare(canvas, w, height);
+  const [from, to] = visible.value;
+  const wanted: Wanted = { range: [from, to], parts: Math.max(1, Math.min(MOST_PARTS, Math.round(w * ratio))), lit: chosen.value };
+  const picked = state.value.threads;
+  context.imageSmoothingEnabled = false;
+  for (const lane of visibleLanes(lanes.value, top + AXIS, top + height)) {
+    const y = lane.top - top;
+    const shown = source.of(lane, wanted);
+    const x = (clock: number) => ((clock - from) / (to - from)) * w;
+    const [begin, end] = lane.alive.map((clock) => Math.max(0, Math.min(w, x(clock))));
+    context.fillStyle = themed("--alive");
+    context.fillRect(begin, y + 2, end - begin, lane.height - 3);
+    if (shown) {
+      const [left, right] = shown.range.map(x);
+      const isFaint = picked !== null && !isPicked(lane, picked) && !lane.threads?.some((thread) => picked.includes(thread));
+      context.globalAlpha = isFaint ? FAINT : 1;
+      context.drawImage(source.picture(lane, shown, ratio), left, y + 2, right - left, lane.height - 3);
+      context.globalAlpha = 1;
+      if (lane.kind === "all") drawScale(context, w, y, shown);
     }
+    context.fillStyle = themed("--line");
+    context.fillRect(0, y + lane.height - 1, w, 1);
   }
-  const lit = themed("--lit");
-  for (let part = 0; part < parts; part++) {
-    const x = (part * width) / parts, w = width / parts + 0.3;
-    let base = y + lane.height - 1;
-    const bar = (value: number, color: string) => {
-      const height = (Math.min(value / step / most, 1) * size);
-      if (height <= 0) return;
-      context.fillStyle = color;
-      context.fillRect(x, base - height, w, height);
-      base -= height;
-    };
-    for (let column = 0; column < categories.length; column++) bar(rows[part * columns + column], categories[column].color);
-    const light = rows[part * columns + categories.length];
-    if (light > 0) {
-      const height = Math.min(light / step / most, 1) * size;
-      context.fillStyle = lit;
-      context.fillRect(x, y + lane.height - 1 - height, w, height);
-    }
-  }
+  drawAxis(context, w, height, { visible: [from, to], wall, range: dragged.value ?? state.value.range, moment: dragged.value ? null : pointed.value?.clock ?? null });
+  source.ask(wanted);
 }
 
-function drawAxis(context: CanvasRenderingContext2D, width: number, height: number) {
-  const x = (clock: number) => (clock / head.wall) * width;
-  context.fillStyle = themed("--page");
-  context.fillRect(0, 0, width, AXIS);
+
+// How many CPUs fill the height of the whole program.
+function drawScale(context: CanvasRenderingContext2D, w: number, y: number, { scale, range, parts }: Shown): void {
+  const text = `${((scale * parts) / (range[1] - range[0])).toFixed(1)} CPUs`;
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "middle";
-  const step = tickStep((head.wall / width) * 90);
-  for (let clock = 0; clock <= head.wall; clock += step) {
-    context.fillStyle = themed("--line");
-    context.fillRect(x(clock), 0, 1, height);
-    context.fillStyle = themed("--dim");
-    context.fillText(clock === 0 ? "0" : time(clock), x(clock) + 4, AXIS / 2);
-  }
-  const range = dragged.value ?? state.value.range;
-  if (range) {
-    context.fillStyle = themed("--outside");
-    context.fillRect(0, AXIS, x(range[0]), height);
-    context.fillRect(x(range[1]), AXIS, width, height);
-    context.fillStyle = themed("--strong");
-    context.fillRect(x(range[0]), 0, 1, height);
-    context.fillRect(x(range[1]), 0, 1, height);
-    const text = `${time(range[1] - range[0])}, ${percent(range[1] - range[0], head.wall)}`;
-    context.fillText(text, Math.min(x(range[0]) + 4, width - 120), AXIS + 10);
-  }
-  if (pointed.value !== null && !dragged.value) {
-    context.fillStyle = themed("--dim");
-    context.fillRect(x(pointed.value), 0, 1, height);
-  }
+  const size = context.measureText(text).width;
+  context.fillStyle = themed("--page");
+  context.fillRect(w - size - 8, y + 3, size + 6, 16);
+  context.fillStyle = themed("--dim");
+  context.fillText(text, w - size - 5, y + 11);
 }

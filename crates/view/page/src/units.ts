@@ -19,3 +19,9 @@ export function tickStep(least: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least)!;
 }
+
+// A difference of shares in percent points, with as many digits as it needs.
+export function points(share: number): string {
+  const value = 100 * share;
+  return `${value.toFixed(value < 0.1 && value > 0 ? 2 : 1)} %`;
+}

@@ -2,14 +2,18 @@
 
 import { expand, split } from "./decode.ts";
 import { Kernel } from "./kernel.ts";
+import { Names } from "./kernel/names.ts";
+import { transformed, type Shape } from "./kernel/transforms.ts";
 import type { Question } from "./model.ts";
 
 let kernel: Kernel | undefined;
+let names: Names | undefined;
+const shapes = new Map<number, Shape>();
 
 self.onmessage = async ({ data }: MessageEvent<{ id: number; question: Question }>) => {
   try {
     const answer = await answerTo(data.question);
-    const buffers = Object.values(answer as object).flatMap((value) => (ArrayBuffer.isView(value) ? [value.buffer as ArrayBuffer] : []));
+    const buffers = Object.values(answer ?? {}).flatMap((value) => (ArrayBuffer.isView(value) ? [value.buffer as ArrayBuffer] : []));
     self.postMessage({ id: data.id, answer }, { transfer: buffers });
   } catch (error) {
     self.postMessage({ id: data.id, error: String(error) });
@@ -23,10 +27,24 @@ async function answerTo(question: Question): Promise<unknown> {
     // The worker needs its own.
     return { tree: { parent: parent.slice(), func: func.slice(), depth: depth.slice() }, funcs: kernel.funcs };
   }
+  if (question.kind === "names") {
+    names = new Names(question.names);
+    return {};
+  }
+  if (question.kind === "search") return { mask: names!.search(question.text) };
   if (!kernel) throw new Error("nothing is loaded");
   switch (question.kind) {
-    case "count": return kernel.count(question.selection);
-    case "bins": return kernel.bins(question.threads, question.range, question.parts, question.lit);
-    case "threadTimes": return kernel.threadTimes();
+    case "shape": {
+      const shape = transformed(kernel.tree, question.transforms);
+      shapes.set(question.shape, shape);
+      for (const old of [...shapes.keys()].slice(0, -2)) shapes.delete(old);
+      const { parent, func, depth } = shape.tree;
+      return { tree: { parent: parent.slice(), func: func.slice(), depth: depth.slice() } };
+    }
+    case "count": return kernel.count(question.selection, shapes.get(question.shape ?? -1));
+    case "order": return kernel.order(question.thread, question.measure, question.range, question.least, shapes.get(question.shape));
+    case "bins": return kernel.bins(question.lanes, question.range, question.parts, question.lit);
+    case "largest": return kernel.largest(question.threads, question.range);
+    case "threadTimes": return kernel.threadTimes(question.range);
   }
 }

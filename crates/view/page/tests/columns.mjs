@@ -14,6 +14,15 @@ export async function module(name) {
   return import(`data:text/javascript;base64,${Buffer.from(built.outputFiles[0].text).toString("base64")}`);
 }
 
+// Pseudo-random numbers below `n`.
+export function random(seed) {
+  let state = seed;
+  return (n) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * n);
+  };
+}
+
 export function leb128(numbers) {
   const bytes = [];
   for (let number of numbers) {

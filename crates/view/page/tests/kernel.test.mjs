@@ -2,69 +2,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { leb128, module } from "./columns.mjs";
+import { leb128, module, random } from "./columns.mjs";
+import { recording } from "./recording.mjs";
 
 const { Kernel } = await module("kernel.ts");
 const { numbers, signed } = await module("decode.ts");
-
-// Pseudo-random numbers below `n`.
-function random(seed) {
-  let state = seed;
-  return (n) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * n);
-  };
-}
-
-// A recording with known stacks: its head, its columns, and its samples with the names of their stacks, outermost first.
-function recording(seed, size) {
-  const below = random(seed);
-  const names = ["", "a", "b", "c", "d", "lib"];
-  const frames = [];
-  for (let name = 1; name <= 4; name++) for (let line = 0; line < 2; line++) frames.push({ name, line });
-  // Each path of frames once, in pre-order.
-  const nodes = [];
-  const grow = (path, depth) => {
-    for (let frame = 0; frame < frames.length; frame++) {
-      if (depth > 5 || below(10) >= 3) continue;
-      nodes.push({ path: [...path, frame], depth });
-      grow([...path, frame], depth + 1);
-    }
-  };
-  grow([], 1);
-  const threads = 3, categories = 2;
-  let clock = 0;
-  const samples = Array.from({ length: size }, () => {
-    clock += below(1000);
-    return {
-      clock, time: below(3000), node: below(nodes.length + 1), thread: 1 + below(threads), state: 1 + below(4), hits: 1 + below(3),
-    };
-  });
-  let above = 0;
-  const left = nodes.map(({ depth }) => {
-    const levels = above + 1 - depth;
-    above = depth;
-    return levels;
-  });
-  let before = 0;
-  const columns = new Map(Object.entries({
-    "frames.name": leb128(frames.map((frame) => frame.name)), "frames.full": leb128(frames.map(() => 0)),
-    "frames.file": leb128(frames.map(() => 0)), "frames.module": leb128(frames.map(() => 5)),
-    "frames.line": leb128(frames.map((frame) => 2 * frame.line)), "frames.inlined": leb128(frames.map(() => 0)),
-    "frames.category": leb128(frames.map((frame) => frame.name % categories)),
-    strings: new TextEncoder().encode(JSON.stringify(names)),
-    "nodes.left": leb128(left), "nodes.frame": leb128(nodes.map(({ path }) => path.at(-1))),
-    "samples.clock": leb128(samples.map((sample) => { const passed = sample.clock - before; before = sample.clock; return passed; })),
-    "samples.node": leb128(samples.map((sample) => sample.node)), "samples.thread": leb128(samples.map((sample) => sample.thread)),
-    "samples.state": leb128(samples.map((sample) => sample.state)), "samples.hits": leb128(samples.map((sample) => sample.hits)),
-    "samples.time": leb128(samples.map((sample) => sample.time)),
-  }));
-  const head = {
-    nodes: nodes.length + 1, samples: size, wall: clock, threads: Array(threads).fill({}), categories: Array(categories).fill({}),
-  };
-  const stack = ({ node }) => (node === 0 ? [] : nodes[node - 1].path.map((frame) => names[frames[frame].name]));
-  return { head, columns, samples, stack };
-}
 
 const IS = { cpu: [1, 3], asleep: [2], ready: [4], wall: [1, 2, 3, 4] };
 
@@ -117,20 +59,36 @@ test("adjacent ranges add up to the whole", () => {
   assert.deepEqual(sum, all.own);
 });
 
-test("bins hold all CPU time", () => {
-  const { head, columns, samples } = recording(11, 500);
+test("with spreads, too, adjacent ranges add up, and hits count where the clock is", () => {
+  const { head, columns, samples } = recording(8, 1000);
+  const below = random(80);
+  const spread = samples.map(() => (below(2) ? below(5000) : 0));
+  columns.set("samples.spread", leb128(spread));
   const kernel = new Kernel(head, columns);
-  const { parts, rows } = kernel.bins([2], [0, head.wall], 37, null);
-  const width = head.categories.length + 1;
-  const column = (of) => Array.from({ length: parts }, (_, part) => rows[part * width + of]).reduce((a, b) => a + b);
-  const expected = (states) => samples.filter((sample) => sample.thread === 2 && states.includes(sample.state))
-    .reduce((sum, { clock, time }) => sum + clock - Math.max(clock - time, 0), 0);
-  const near = (is, wanted) => assert.ok(Math.abs(is - wanted) <= wanted * 1e-4, `${is} ${wanted}`);
-  near(column(0) + column(1), expected([1, 3]));
-  assert.equal(column(2), 0);
-  const lit = kernel.bins([2], [0, head.wall], 37, 1).rows;
-  assert.ok(lit.some((value, i) => i % width === 2 && value > 0));
+  for (const measure of Object.keys(IS)) {
+    const all = kernel.count({ range: null, threads: null, measure });
+    const cuts = [-1e9, ...[0.1, 0.25, 0.6].map((part) => Math.round(part * head.wall)), 2 * head.wall];
+    const sum = new Float64Array(all.own.length);
+    let hits = 0;
+    for (let i = 1; i < cuts.length; i++) {
+      const counts = kernel.count({ range: [cuts[i - 1], cuts[i]], threads: null, measure });
+      counts.own.forEach((value, box) => { sum[box] += value; });
+      hits += counts.samples;
+      const clocks = samples.filter(({ clock, state }) => cuts[i - 1] < clock && clock <= cuts[i] && IS[measure].includes(state));
+      assert.equal(counts.samples, clocks.reduce((count, sample) => count + sample.hits, 0));
+    }
+    assert.deepEqual(sum, all.own);
+    assert.equal(hits, all.samples);
+  }
+  const times = cutsOf(kernel, [-1e9, head.wall / 3, 2 * head.wall]);
+  assert.deepEqual(times, kernel.threadTimes(null));
 });
+
+// The sums of the times of threads in adjacent ranges.
+function cutsOf(kernel, cuts) {
+  const parts = cuts.slice(1).map((to, i) => kernel.threadTimes([Math.round(cuts[i]), Math.round(to)]));
+  return Object.fromEntries(["cpu", "asleep", "ready"].map((name) => [name, parts[0][name].map((value, thread) => value + parts[1][name][thread])]));
+}
 
 test("columns that end early are refused", () => {
   assert.throws(() => numbers(leb128([1, 2, 300]).subarray(0, 3), 3), /ends after 2 of 3/);

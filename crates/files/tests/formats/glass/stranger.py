@@ -14,7 +14,7 @@ ZSTD.ZSTD_decompress.restype = ctypes.c_size_t
 ZSTD.ZSTD_decompress.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
 
 MASK = (1 << 64) - 1
-KINDS = "ABOU STRS PROC THRD TASK MODU LOCS NODE SAMP ALLO MEMO AGRP ASPR ASKY ASLI FRAM SYMB DISP PATH NOTE TYPE INDX ENDS".split()
+KINDS = "ABOU STRS PROC THRD TASK MODU LOCS NODE SAMP SPRD ALLO MEMO AGRP ASPR ASKY ASLI FRAM SYMB DISP PATH NOTE TYPE INDX ENDS".split()
 FIELDS = ("processes", "threads", "modules", "locations", "nodes", "texts", "frames", "rows", "hits", "time")
 
 
@@ -102,12 +102,18 @@ def largest(size_class):
     return min((5 + quarter) << (doubling + 5), MASK)
 
 
+def begin_of(clock, time, spread):
+    """Where the interval begins in which the time of a sample lies; never before 0."""
+    return max(clock - time - spread, 0)
+
+
 class Reader:
     """Tables that grow chunk by chunk."""
 
     def __init__(self):
         self.about, self.texts, self.processes, self.threads, self.modules = None, [], [], [], []
         self.locations, self.nodes, self.samples, self.frames = [], [], [], []
+        self.spread, self.spreads = {}, 0  # of the rows of the next chunk; and how many there were
         self.tasks = []
         self.names, self.paths, self.notes = {}, {}, []
         self.dispatches = set()
@@ -186,7 +192,7 @@ class Reader:
         rows, (thread, stack, clock, time, kind, reason, task, hits) = c.columns(8, self.rows)
         threads = {}  # previous row of each thread in this chunk: stack, clock, task
         now = 0
-        for _ in range(rows):
+        for row in range(rows):
             number = thread.number()
             before = threads.get(number)
             at = stack.number()
@@ -205,12 +211,25 @@ class Reader:
             self.hits += times
             self.time = wrapped(self.time + elapsed)
             key = [number, this, bits & 3, why, of]
-            last = self.samples[-1] if self.samples else [None] * 8
+            longer = self.spread.get(row, 0)
+            self.spreads += longer > 0
+            begin = begin_of(now, elapsed, longer)
+            last = self.samples[-1] if self.samples else [None] * 9
             fits = last[:5] == key and last[6] + elapsed <= MASK and last[7] + times <= 0xFFFFFFFF
-            if fits:
-                last[5:] = [now, last[6] + elapsed, last[7] + times]
+            if fits and abs(begin - last[5]) <= 10_000_000:
+                begin = min(begin, begin_of(last[5], last[6], last[8]))
+                all_time = last[6] + elapsed
+                last[5:] = [now, all_time, last[7] + times, max(now - begin - all_time, 0)]
             else:
-                self.samples.append(key + [now, elapsed, times])
+                self.samples.append(key + [now, elapsed, times, longer])
+        self.spread = {}
+
+    def sprd(self, c):
+        row, self.spread = 0, {}
+        while c.more():
+            row += c.number()
+            self.spread[row] = c.number()
+            row += 1
 
     def allo(self, c):
         while c.more():
@@ -332,10 +351,10 @@ class Reader:
     def ends(self, c):
         self.totals = {name: c.number() for name in FIELDS}
         self.index_places = c.list(c.number)
-        later = [c.number() for _ in range(3)]
+        later = [c.number() for _ in range(4)]
         seen = [len(t) for t in (self.processes, self.threads, self.modules, self.locations, self.nodes)]
         seen += [len(self.texts), len(self.frames), self.rows, self.hits & MASK, self.time]
-        if list(self.totals.values()) != seen or later != [len(self.groups), self.points, self.changes]:
+        if list(self.totals.values()) != seen or later != [len(self.groups), self.points, self.spreads, self.changes]:
             raise Damaged("totals differ")
 
 

@@ -73,7 +73,7 @@ fn expected(recording: &Recording, completeness: &Completeness) -> Value {
         "samples": recording.samples.iter().map(|s| {
             // Waiting is 0 in the file.
             let state = s.state as u8 & 3;
-            json!([s.thread.0, s.stack.0, state, s.cut.map(|cut| cut.0), s.task, s.clock.0, s.time.0, s.hits])
+            json!([s.thread.0, s.stack.0, state, s.cut.map(|cut| cut.0), s.task, s.clock.0, s.time.0, s.hits, s.spread.0])
         }).collect::<Vec<_>>(),
         "names": names.collect::<Vec<_>>(),
         "dispatches": dispatches(recording).iter().map(|id| id.0).collect::<Vec<_>>(),

@@ -1,0 +1,158 @@
+// Out of the page: pictures, text, JSON, and the command that prints the same.
+
+import { signal } from "@preact/signals";
+import { themed } from "./canvas.ts";
+import { Graph } from "./graph.ts";
+import { layout, shortened } from "./layout.ts";
+import { boxColor, ROW } from "./panels/flamecanvas.tsx";
+import { counted, head, loaded, steps } from "./recording.ts";
+import { state, type State } from "./state.ts";
+import { words } from "./steps.ts";
+import { graph, zoomed } from "./target.ts";
+import { percent, time } from "./units.ts";
+
+// What the last command did, for a while.
+export const said = signal("");
+let timer = 0;
+function say(text: string): void {
+  said.value = text;
+  clearTimeout(timer);
+  timer = setTimeout(() => { said.value = ""; }, 6000) as unknown as number;
+}
+
+function save(name: string, content: Blob): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  say(`saved as ${name}`);
+}
+
+function fileName(extension: string): string {
+  return `${head.title.split("/").pop()!.replace(/[^\w.-]+/g, "-").slice(0, 60) || "stackglass"}.${extension}`;
+}
+
+const markup = (text: string) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+
+// The flame graph as it is shown, in its whole height.
+function picture(shown: Graph, width: number) {
+  const { rank, funcs } = loaded.value!;
+  const boxes = layout(shown, zoomed.value, width, state.value.order === "name" ? rank : null);
+  const rows = boxes.reduce((most, { row }) => Math.max(most, row + 1), 1);
+  const top = 24, height = top + rows * ROW + 4;
+  return {
+    height,
+    title: `${head.title}: ${time(shown.whole)} of ${head.walltime ? "wall time" : state.value.measure === "cpu" ? "CPU time" : state.value.measure} in ${counted.value!.samples} samples`,
+    boxes: boxes.map(({ node, x, width, row }) => {
+      const name = funcs[shown.func[node]].name;
+      const room = Math.floor((width - 6) / 7.2);
+      return {
+        x, y: top + (state.value.icicle ? row : rows - 1 - row) * ROW, width: Math.max(width - 0.5, 0.4), color: boxColor(shown, node),
+        text: room >= 3 ? shortened(name, room) : "", title: `${name}: ${time(shown.total[node])}, ${percent(shown.total[node], shown.whole)}`,
+      };
+    }),
+  };
+}
+
+export function svgOf(shown: Graph): string {
+  const { height, title, boxes } = picture(shown, 1200);
+  const drawn = boxes.map(({ x, y, width, color, text, title }) =>
+    `<g><title>${markup(title)}</title><rect x="${x.toFixed(2)}" y="${y}" width="${width.toFixed(2)}" height="${ROW - 1}" fill="${color}"/>` +
+    `${text ? `<text x="${(x + 3).toFixed(2)}" y="${y + 13}">${markup(text)}</text>` : ""}</g>`);
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="1200" height="${height}" viewBox="0 0 1200 ${height}" font-family="monospace" font-size="12">` +
+    `<rect width="1200" height="${height}" fill="#fff"/><text x="4" y="16">${markup(title)}</text>\n${drawn.join("\n")}\n</svg>\n`;
+}
+
+export function exportSvg(): void {
+  if (graph.value) save(fileName("svg"), new Blob([svgOf(graph.value)], { type: "image/svg+xml" }));
+}
+
+// Twice the pixels of the page.
+export function exportPng(): void {
+  if (!graph.value) return;
+  const { height, title, boxes } = picture(graph.value, 1200);
+  const canvas = document.createElement("canvas");
+  canvas.width = 2400;
+  canvas.height = 2 * height;
+  const context = canvas.getContext("2d")!;
+  context.scale(2, 2);
+  context.fillStyle = themed("--page");
+  context.fillRect(0, 0, 1200, height);
+  context.font = "12px monospace";
+  context.fillStyle = themed("--text");
+  context.fillText(title, 4, 16);
+  for (const { x, y, width, color, text } of boxes) {
+    context.fillStyle = color;
+    context.fillRect(x, y, width, ROW - 1);
+    context.fillStyle = "#111";
+    if (text) context.fillText(text, x + 3, y + 13);
+  }
+  canvas.toBlob((blob) => { if (blob) save(fileName("png"), blob); });
+}
+
+// One line for each stack with time of its own: functions between semicolons, then ns.
+export function folded(): string {
+  const { tree, own } = counted.value!;
+  const { funcs } = loaded.value!;
+  const lines: string[] = [];
+  for (let box = 1; box < own.length; box++) {
+    if (own[box] <= 0) continue;
+    const way: string[] = [];
+    for (let at = box; at > 0; at = tree.parent[at]) way.push(funcs[tree.func[at]].name.replaceAll(";", ","));
+    lines.push(`${way.reverse().join(";")} ${Math.round(own[box])}\n`);
+  }
+  if (own[0] > 0) lines.push(`[no stack] ${Math.round(own[0])}\n`);
+  return lines.join("");
+}
+
+export function exportFolded(): void {
+  if (counted.value) save(fileName("folded"), new Blob([folded()], { type: "text/plain" }));
+}
+
+export function exportJson(): void {
+  if (!counted.value || !loaded.value) return;
+  const { funcOwn, funcTotal, funcHits, total, samples, other } = counted.value;
+  const functions = loaded.value.funcs.flatMap(({ name, file, line, module, crate }, func) => (func > 0 && (funcTotal[func] > 0 || (other?.funcTotal[func] ?? 0) > 0) ? [{
+    name, file, line, module, crate, own_ns: Math.round(funcOwn[func]), total_ns: Math.round(funcTotal[func]), samples: funcHits[func],
+    ...(other ? { before_own_ns: Math.round(other.funcOwn[func]), before_total_ns: Math.round(other.funcTotal[func]) } : {}),
+  }] : []));
+  const { range, threads, measure, pinned } = state.value;
+  const content = {
+    title: head.title, command: head.command, selection: { range_ns: range, threads, measure, compared_with_ns: pinned, transforms: steps.value.map(({ step }) => words(step)) },
+    total_ns: Math.round(total[0]), samples, functions, folded: folded(),
+  };
+  save(fileName("json"), new Blob([JSON.stringify(content, null, 1)], { type: "application/json" }));
+}
+
+const quoted = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+// The command that prints what is shown, as far as the command can, and what it cannot.
+export function commandOf({ tab, threads, measure, steps, range, pinned, inverted, func }: State): string {
+  const verb = tab === "flame" ? "flamegraph" : tab === "functions" && func.length ? "callers" : "print";
+  const parts = ["stackglass", verb];
+  const rest: string[] = [];
+  if (verb === "callers") parts.push(quoted(func[0]));
+  if (verb === "print" && tab === "functions") parts.push("--format", "flat", "--sortedby", "overhead");
+  if (verb === "print" && tab !== "functions") parts.push("--format", "tree");
+  if (threads && verb !== "callers") parts.push("--threads", threads.join(","));
+  else if (threads) rest.push("the choice of threads");
+  if (measure === "asleep") parts.push("--asleep");
+  else if (measure === "wall") parts.push("--wall");
+  else if (measure === "ready") rest.push("time ready");
+  for (const step of steps) {
+    if (step.kind === "with" && verb === "flamegraph" && !parts.includes("--filter")) parts.push("--filter", quoted(step.of[0]));
+    else rest.push(words(step));
+  }
+  if (range) rest.push(`${time(range[0])} to ${time(range[1])}`);
+  if (pinned) rest.push("the comparison");
+  if (inverted) rest.push("the inversion");
+  return parts.join(" ") + (rest.length ? `   # without: ${rest.join("; ")}` : "");
+}
+
+export function copyCommand(): void {
+  const text = commandOf(state.value);
+  const copied = navigator.clipboard?.writeText(text);
+  if (copied) copied.then(() => say(`copied: ${text}`), () => say(text));
+  else say(text);
+}

@@ -1,0 +1,26 @@
+// Columns of differences between the two ranges that are compared.
+
+import { difference, differenceColor, type Difference } from "../compare.ts";
+import type { Graph } from "../graph.ts";
+import { percent, points } from "../units.ts";
+import type { Heading } from "./grid.tsx";
+
+export function differenceHeadings(sort?: () => void, sorted?: "ascending" | "descending"): Heading[] {
+  return [
+    { text: "before", number: true, title: "share in the range that is compared with" },
+    { text: "change", number: true, title: "difference of the shares, and its error", sort, sorted },
+  ];
+}
+
+export function cellsOf(of: Difference) {
+  const text = `${of.delta >= 0 ? "+" : "−"}${points(Math.abs(of.delta))} ± ${points(of.error)}`;
+  return [
+    percent(of.before, 1),
+    of.noise ? <span class="noise" title="within noise">{text}</span> : <span class="changed" style={{ background: differenceColor(of) }}>{text}</span>,
+  ];
+}
+
+export function differenceCells(graph: Graph, node: number) {
+  const { samples, other } = graph.counted;
+  return cellsOf(difference(graph.total[node], graph.whole, samples, graph.otherTotal[node], graph.otherWhole, other!.samples));
+}

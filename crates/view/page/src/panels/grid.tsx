@@ -1,0 +1,84 @@
+// A table of many rows, of which only those in sight exist. One row is active; keys move it.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+export const ROW = 24;
+
+export interface Heading { text: string; number?: boolean; sorted?: "ascending" | "descending"; sort?: () => void; title?: string }
+export interface RowProps { key: string | number; cells: ComponentChildren[]; level?: number; expanded?: boolean; selected: boolean }
+
+interface Props {
+  label: string; kind: "grid" | "treegrid"; columns: string; headings: Heading[];
+  count: number; row: (index: number) => RowProps;
+  active: number; activate: (index: number) => void;
+  onKey?: (event: KeyboardEvent) => boolean;
+  onOpen?: (index: number) => void;
+  onMenu?: (index: number, x: number, y: number) => void;
+}
+
+let grids = 0;
+
+export function Grid({ label, kind, columns, headings, count, row, active, activate, onKey, onOpen, onMenu }: Props) {
+  const outer = useRef<HTMLDivElement>(null);
+  const [id] = useState(() => `grid${grids++}`);
+  const [scrolled, setScrolled] = useState(0);
+  const [height, setHeight] = useState(600);
+  useEffect(() => {
+    const div = outer.current!;
+    const observer = new ResizeObserver(() => setHeight(div.clientHeight));
+    observer.observe(div);
+    return () => observer.disconnect();
+  }, []);
+  // The active row comes into sight.
+  useEffect(() => {
+    const div = outer.current!;
+    if (active < 0) return;
+    const top = active * ROW, room = div.clientHeight - ROW;
+    if (top < div.scrollTop) div.scrollTop = top;
+    else if (top + ROW > div.scrollTop + room) div.scrollTop = top + ROW - room;
+  }, [active]);
+  const first = Math.max(0, Math.min(Math.floor(scrolled / ROW) - 8, count - 1)), last = Math.min(count, first + Math.ceil(height / ROW) + 16);
+  const keys = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const page = Math.max(1, Math.floor(height / ROW) - 2);
+    const to = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + page, PageUp: active - page, Home: 0, End: count - 1 }[event.key];
+    if (to !== undefined && count > 0) activate(Math.max(0, Math.min(count - 1, to)));
+    else if (event.key === "Enter" && active >= 0 && onOpen) onOpen(active);
+    else if (!onKey?.(event)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const rows = [];
+  for (let index = first; index < last; index++) {
+    const { key, cells, level, expanded, selected } = row(index);
+    rows.push(
+      <div key={key} id={`${id}-${index}`} class="row" role="row" aria-rowindex={index + 2} aria-selected={selected} aria-level={level}
+        aria-expanded={expanded} style={{ top: `${index * ROW}px` }} onClick={() => activate(index)} onDblClick={() => onOpen?.(index)}
+        onContextMenu={(event) => {
+          if (!onMenu) return;
+          event.preventDefault();
+          activate(index);
+          onMenu(index, event.clientX, event.clientY);
+        }}>
+        {cells.map((cell, i) => <span key={i} role="gridcell" class={headings[i].number ? "number" : "name"}>{cell}</span>)}
+      </div>,
+    );
+  }
+  return (
+    <div class={`table ${columns}`} ref={outer} role={kind} aria-label={label} aria-rowcount={count + 1} tabIndex={0}
+      aria-activedescendant={active >= first && active < last ? `${id}-${active}` : undefined} onKeyDown={keys}
+      onScroll={(event) => setScrolled(event.currentTarget.scrollTop)}>
+      <div role="rowgroup" class="top">
+        <div class="row headings" role="row" aria-rowindex={1}>
+          {headings.map(({ text, number, sorted, sort, title }, i) => (
+            <span key={i} role="columnheader" class={number ? "number" : "name"} aria-sort={sorted} title={title}>
+              {sort ? <button tabIndex={-1} onClick={sort}>{text}{sorted ? (sorted === "ascending" ? " ▴" : " ▾") : ""}</button> : text}
+            </span>
+          ))}
+        </div>
+      </div>
+      <div class="list" role="rowgroup" style={{ height: `${count * ROW}px` }}>{rows}</div>
+    </div>
+  );
+}

@@ -1,0 +1,136 @@
+// The call tree as a table: callees below callers, or the other way round.
+
+import { computed, signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { Graph } from "../graph.ts";
+import { counted, found, head, loaded } from "../recording.ts";
+import { state } from "../state.ts";
+import { graph, nodeOf, select, target } from "../target.ts";
+import { percent, time } from "../units.ts";
+import { differenceCells, differenceHeadings } from "./differences.tsx";
+import { Grid } from "./grid.tsx";
+import { openMenu } from "./menu.tsx";
+
+// Paths that are open, by direction.
+const open = { down: signal<ReadonlySet<number>>(new Set()), up: signal<ReadonlySet<number>>(new Set()) };
+// Nodes with all that is below them: more than so many are not opened at once.
+const MOST = 30_000;
+
+function setOpen(graph: Graph, change: (paths: Set<number>) => void): void {
+  const paths = new Set(open[graph.direction].value);
+  change(paths);
+  open[graph.direction].value = paths;
+}
+
+// Opens a node, and as long as there is only one child, that as well.
+function expand(graph: Graph, node: number): void {
+  setOpen(graph, (paths) => {
+    paths.add(graph.path[node]);
+    for (let children = graph.children(node); children.length === 1; children = graph.children(children[0])) paths.add(graph.path[children[0]]);
+  });
+}
+
+export function expandAll(): void {
+  const shown = graph.value;
+  if (!shown) return;
+  const from = Math.max(nodeOf(shown), 0);
+  setOpen(shown, (paths) => {
+    const left = [from];
+    for (let count = 0; left.length && count < MOST; count++) {
+      const node = left.pop()!;
+      paths.add(shown.path[node]);
+      for (const child of shown.children(node)) if (shown.isInner(child)) left.push(child);
+    }
+  });
+}
+
+// The nodes in sight, from top to bottom.
+const rows = computed<number[]>(() => {
+  const shown = graph.value;
+  if (!shown) return [];
+  const paths = open[shown.direction].value;
+  const all: number[] = [];
+  const left = shown.children(0).slice().reverse();
+  while (left.length) {
+    const node = left.pop()!;
+    all.push(node);
+    if (!paths.has(shown.path[node])) continue;
+    const children = shown.children(node);
+    for (let i = children.length - 1; i >= 0; i--) left.push(children[i]);
+  }
+  return all;
+});
+
+export function CallTree() {
+  const shown = graph.value;
+  const at = shown ? nodeOf(shown) : -1;
+  // What is selected elsewhere is in sight here.
+  useEffect(() => {
+    if (!shown) return;
+    const paths = open[shown.direction].value;
+    if (paths.size === 0) for (const child of shown.children(0).slice(0, 1)) expand(shown, child);
+    const above: number[] = [];
+    for (let node = at > 0 ? shown.parent[at] : 0; node > 0; node = shown.parent[node]) above.push(shown.path[node]);
+    if (above.some((path) => !paths.has(path))) setOpen(shown, (all) => above.forEach((path) => all.add(path)));
+  }, [shown, target.value]);
+  if (!shown || !loaded.value || !counted.value) return <p class="wait">counting …</p>;
+  const { funcs } = loaded.value;
+  const all = rows.value, paths = open[shown.direction].value;
+  const matches = found.value instanceof Uint8Array ? found.value : null;
+  const { other } = counted.value;
+  const activate = (index: number) => {
+    const node = all[index];
+    select({ func: shown.func[node], way: shown.way(node), direction: shown.direction });
+  };
+  const active = at > 0 ? all.indexOf(at) : -1;
+  const isOpen = (node: number) => paths.has(shown.path[node]) && shown.isInner(node);
+  const close = (node: number) => setOpen(shown, (all) => all.delete(shown.path[node]));
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key === "*") {
+      expandAll();
+      return true;
+    }
+    if (active < 0) return false;
+    if (event.key === "ArrowRight") {
+      if (!isOpen(at)) { if (shown.isInner(at)) expand(shown, at); }
+      else activate(active + 1);
+      return true;
+    }
+    if (event.key === "ArrowLeft") {
+      if (isOpen(at)) close(at);
+      else if (shown.parent[at] > 0) activate(all.indexOf(shown.parent[at]));
+      return true;
+    }
+    return false;
+  };
+  return (
+    <Grid kind="treegrid" label={state.value.inverted ? "Call tree, from callees to callers" : "Call tree"} columns={other ? "tree compared" : "tree"}
+      headings={[
+        { text: "total", number: true }, { text: "%", number: true }, { text: "own", number: true }, { text: "samples", number: true },
+        ...(other ? differenceHeadings() : []), { text: "function" }, { text: "file" },
+      ]}
+      count={all.length} active={active} activate={activate} onKey={onKey} onOpen={(index) => (isOpen(all[index]) ? close(all[index]) : expand(shown, all[index]))}
+      onMenu={(_, x, y) => openMenu(x, y)}
+      row={(index) => {
+        const node = all[index], func = funcs[shown.func[node]], depth = shown.depth[node] - 1;
+        const inner = shown.isInner(node);
+        const indent = Math.min(depth * 11, 180 + depth * 3);
+        return {
+          key: shown.path[node], level: depth + 1, expanded: inner ? isOpen(node) : undefined, selected: node === at,
+          cells: [
+            time(shown.total[node]), percent(shown.total[node], shown.whole), shown.own[node] > 0 ? time(shown.own[node]) : "", String(shown.hits[node]),
+            ...(other ? differenceCells(shown, node) : []),
+            <span style={{ paddingLeft: `${indent}px` }} class={matches?.[shown.func[node]] ? "match" : ""}>
+              <span class="twisty" aria-hidden="true" onClick={(event) => {
+                event.stopPropagation();
+                if (isOpen(node)) close(node);
+                else if (inner) expand(shown, node);
+              }}>{inner ? (isOpen(node) ? "▾" : "▸") : ""}</span>
+              <i style={{ background: head.categories[func.category].color }} />{func.name}
+            </span>,
+            func.file ? `${func.file}${func.line > 0 ? `:${func.line}` : ""}` : func.crate,
+          ],
+        };
+      }} />
+  );
+}

@@ -1,0 +1,45 @@
+// What is selected: a function, or a function at a place in a tree. Commands act on it.
+
+import { batch, computed, signal } from "@preact/signals";
+import { Graph, type Direction } from "./graph.ts";
+import { counted, loaded } from "./recording.ts";
+import { change, chosen, state } from "./state.ts";
+
+// `way`: functions from below the root to here; null if no place is selected.
+export interface Target { func: number; way: number[] | null; direction: Direction }
+
+const place = signal<Target | null>(null);
+
+export function select(target: Target | null): void {
+  batch(() => {
+    place.value = target;
+    chosen.value = target && target.func > 0 ? target.func : null;
+  });
+}
+
+export const target = computed<Target | null>(() => {
+  if (chosen.value === null) return null;
+  return place.value?.func === chosen.value ? place.value : { func: chosen.value, way: null, direction: "down" };
+});
+
+// The tree that flame graph and call tree show. It is made again only if it is another one.
+const inverted = computed(() => state.value.inverted);
+export const graph = computed<Graph | null>(() => (counted.value && loaded.value ? new Graph(counted.value, inverted.value ? "up" : "down") : null));
+
+// The node of the selected place in the tree that is shown, or -1.
+export function nodeOf(graph: Graph): number {
+  const at = target.value;
+  return at?.way && at.direction === graph.direction ? graph.find(at.way.map((func) => [func])) : -1;
+}
+
+// The node that fills the width: the last one of the names on the way that is there.
+export const zoomed = computed<number>(() => {
+  const all = loaded.value;
+  if (!graph.value || !all) return 0;
+  return graph.value.reach(state.value.zoom.map((name) => all.names.numbers([name])));
+});
+
+export function zoomTo(graph: Graph, node: number): void {
+  const { funcs } = loaded.value!;
+  change({ zoom: graph.way(node).map((func) => funcs[func].name) });
+}
