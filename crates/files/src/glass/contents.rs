@@ -67,8 +67,8 @@ impl Contents {
                 allocations::read_memory(source, &mut self.seen, &mut recording.allocations.processes)?
             }
             Tag::ALLOCATIONS => allocations::read_groups(source, &mut self.seen, recording)?,
-            Tag::SLICED => slices::read_processes(source, recording)?,
-            Tag::SLICE_KEYS => slices::read_keys(source, recording)?,
+            Tag::SLICED => slices::read_processes(source, &mut self.seen, recording)?,
+            Tag::SLICE_KEYS => slices::read_keys(source, &mut self.seen, recording)?,
             Tag::SLICES => slices::read_slices(source, &mut self.seen, recording)?,
             Tag::FRAMES => names::read_frames(source, &self.texts, &mut self.frames)?,
             Tag::SYMBOLS => {

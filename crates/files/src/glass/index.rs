@@ -35,6 +35,8 @@ pub struct Totals {
     pub spreads: u64,
     /// Changes in slices of allocations.
     pub slice_changes: u64,
+    /// Processes, keys and parts of slices, in all chunks of slices.
+    pub slice_parts: u64,
 }
 
 /// Number of totals at the beginning of an END chunk. The others were added later.
@@ -49,7 +51,7 @@ impl Totals {
         self.spreads += u64::from(sample.spread.0 > 0);
     }
 
-    fn fields(&mut self) -> [(&'static str, &mut u64); 14] {
+    fn fields(&mut self) -> [(&'static str, &mut u64); 15] {
         [
             ("processes", &mut self.processes),
             ("threads", &mut self.threads),
@@ -65,6 +67,7 @@ impl Totals {
             ("memory points", &mut self.memory_points),
             ("rows with a spread", &mut self.spreads),
             ("changes of allocations", &mut self.slice_changes),
+            ("parts of slices", &mut self.slice_parts),
         ]
     }
 

@@ -36,6 +36,11 @@ impl Written {
         is_new && is_known
     }
 
+    /// How many processes and keys are in the file.
+    pub fn known(&self) -> (usize, usize) {
+        (self.processes, self.keys)
+    }
+
     /// Whether the new ones continue what is in the file, and refer to what the recording has.
     pub fn fits(&self, recording: &Recording) -> bool {
         let slices = &recording.allocations.slices;
@@ -109,19 +114,22 @@ impl Written {
         weighed(&mut columns)
     }
 
-    /// Calls `emit` with chunks of new slices, whose first change has number `first`. Returns the number of changes.
+    /// Calls `emit` with chunks of new slices, whose first change has number `first`. Returns the numbers of changes and of parts of
+    /// slices.
     pub fn slices<E>(
         &mut self,
         slices: &AllocationSlices,
         first: u64,
         mut emit: impl FnMut(Body) -> Result<(), E>,
-    ) -> Result<u64, E> {
+    ) -> Result<(u64, u64), E> {
         let mut chunk = SliceChunk { first, ..SliceChunk::default() };
+        let mut parts = 0;
         let before = *self;
         for slice in before.new_slices(slices) {
             let mut rest = &slice.changes[..];
             loop {
                 rest = chunk.add(slice, rest, slices.keys());
+                parts += 1;
                 if chunk.is_full() {
                     emit(chunk.take())?;
                 }
@@ -134,7 +142,7 @@ impl Written {
         if chunk.has_slices() {
             emit(chunk.take())?;
         }
-        Ok(chunk.first - first)
+        Ok((chunk.first - first, parts))
     }
 }
 
@@ -234,12 +242,17 @@ impl Likely {
 }
 
 /// Reads a chunk of processes.
-pub(crate) fn read_processes(mut source: Source<'_>, recording: &mut Recording) -> Result<(), Malformed> {
+pub(crate) fn read_processes(
+    mut source: Source<'_>,
+    seen: &mut Totals,
+    recording: &mut Recording,
+) -> Result<(), Malformed> {
     let slices = &mut recording.allocations.slices;
     let first = source.number()?;
     if first == 0 && source.remaining() == 0 {
         // Everything before was forgotten.
         slices.forget();
+        seen.slice_parts += 1;
     } else if first != slices.processes().len() as u64 {
         let known = slices.processes().len();
         return Err(source.malformed(format!("sliced processes from number {first}, expected {known}")));
@@ -250,12 +263,17 @@ pub(crate) fn read_processes(mut source: Source<'_>, recording: &mut Recording) 
         let begin = Nanos(source.number()?);
         let sampling = read_sampling(&mut source)?;
         slices.add_process(SlicedProcess { process, begin, sampling });
+        seen.slice_parts += 1;
     }
     Ok(())
 }
 
 /// Reads a chunk of keys.
-pub(crate) fn read_keys(mut source: Source<'_>, recording: &mut Recording) -> Result<(), Malformed> {
+pub(crate) fn read_keys(
+    mut source: Source<'_>,
+    seen: &mut Totals,
+    recording: &mut Recording,
+) -> Result<(), Malformed> {
     let (processes, stacks) = (recording.processes.len() as u64, recording.stacks.nodes().len() as u64);
     let threads = recording.threads.len() as u64;
     let slices = &mut recording.allocations.slices;
@@ -291,6 +309,7 @@ pub(crate) fn read_keys(mut source: Source<'_>, recording: &mut Recording) -> Re
             size_class: SizeClass(columns[5].byte()?),
         });
     }
+    seen.slice_parts += rows as u64;
     columns.iter().try_for_each(Source::end)
 }
 
@@ -326,6 +345,7 @@ pub(crate) fn read_slices(
             };
             changes.push(read_change(&mut columns, *known, key as u32)?);
         }
+        seen.slice_parts += 1;
         to.push(AllocationSlice { begin: Nanos(begin), end: Nanos(end), changes });
     }
     if left > 0 {

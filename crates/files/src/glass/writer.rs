@@ -358,6 +358,7 @@ impl GlassWriter {
         let new = &recording.allocations.slices;
         let mut written = self.done.slices;
         let forgotten = written.begin(new);
+        let (processes, keys) = written.known();
         if !written.fits(recording) {
             return Err(FlushError::Inconsistent(
                 "slices of allocations have no process, thread, stack or key",
@@ -373,8 +374,12 @@ impl GlassWriter {
         }
         written.keys(new, |body| self.seal(Tag::SLICE_KEYS, NO_PROCESS, &body))?;
         let first = self.done.totals.slice_changes;
-        let changes = written.slices(new, first, |body| self.seal(Tag::SLICES, NO_PROCESS, &body))?;
-        self.done.totals.slice_changes += changes;
+        let (changes, parts) =
+            written.slices(new, first, |body| self.seal(Tag::SLICES, NO_PROCESS, &body))?;
+        let totals = &mut self.done.totals;
+        totals.slice_changes += changes;
+        let added = new.processes().len() - processes + new.keys().len() - keys;
+        totals.slice_parts += parts + added as u64 + u64::from(forgotten);
         self.done.slices = written;
         Ok(())
     }

@@ -118,7 +118,7 @@ class Reader:
         self.names, self.paths, self.notes = {}, {}, []
         self.dispatches = set()
         self.allocating, self.groups, self.types = [], [], {}
-        self.sliced, self.keys, self.slices, self.changes = [], [], [], 0
+        self.sliced, self.keys, self.slices, self.changes, self.parts = [], [], [], 0, 0
         self.points = 0
         self.rows = self.hits = self.time = 0
         self.latest = 0
@@ -248,6 +248,7 @@ class Reader:
 
     def agrp(self, c):
         rows, columns = c.columns(15, len(self.groups))
+        self.parts += rows
         process = stack = task = 0
         for _ in range(rows):
             process += columns[0].signed()
@@ -270,9 +271,11 @@ class Reader:
         first = c.number()
         if first == 0 and not c.more():
             self.sliced, self.keys, self.slices = [], [], []
+            self.parts += 1
         elif first != len(self.sliced):
             raise Damaged("a chunk is missing")
         while c.more():
+            self.parts += 1
             self.sliced.append([c.number(), c.number()])
             c.number(), c.number()
 
@@ -293,6 +296,7 @@ class Reader:
         while slices.more():
             begin = wrapped(end + slices.signed())
             end = wrapped(begin + slices.number())
+            self.parts += 1
             key, changes = 0, []
             for _ in range(slices.number()):
                 d = [column.signed() for column in columns]
@@ -351,10 +355,11 @@ class Reader:
     def ends(self, c):
         self.totals = {name: c.number() for name in FIELDS}
         self.index_places = c.list(c.number)
-        later = [c.number() for _ in range(4)]
+        later = [c.number() for _ in range(5)]
         seen = [len(t) for t in (self.processes, self.threads, self.modules, self.locations, self.nodes)]
         seen += [len(self.texts), len(self.frames), self.rows, self.hits & MASK, self.time]
-        if list(self.totals.values()) != seen or later != [len(self.groups), self.points, self.spreads, self.changes]:
+        also = [len(self.groups), self.points, self.spreads, self.changes, self.parts]
+        if list(self.totals.values()) != seen or later != also:
             raise Damaged("totals differ")
 
 
