@@ -139,6 +139,8 @@ mod tests {
             temporary_count: 7,
             peak_count: 5,
             peak_bytes: 400,
+            older_count: 0,
+            older_bytes: 0,
             kept_count: 10,
             kept_bytes: 300,
         };
