@@ -12,6 +12,8 @@ use super::stack::Stack;
 const BRIEF: u64 = 50_000_000;
 /// Drains that find none of a length, before sleeps of the next length stand for it.
 const PATIENCE: u64 = 5;
+/// Sleeps that are as long as this, ns, are given one by one: people look for when they were.
+const ALONE: u64 = 2_000_000;
 /// The class of what has not ended.
 const GOES_ON: u8 = u8::MAX;
 
@@ -20,15 +22,28 @@ const GOES_ON: u8 = u8::MAX;
 struct Seen {
     class: u8,
     stack: Stack,
-    /// Their time that was not given to the stack yet, ns, and when that was.
+    /// Their time that was not given to the stack yet, ns.
     time: u64,
-    interval: Interval,
     /// How many have ended, and their whole lengths.
     ended: u64,
     lengths: u64,
 }
 
 impl Seen {
+    /// Splits the time among the sleeps, in proportion to their lengths.
+    fn split(&self, sleeps: &[SeenOnce], mut give: impl FnMut(u64, Interval)) {
+        let own = || sleeps.iter().filter(|one| (one.class, one.stack) == (self.class, self.stack));
+        let length = |one: &SeenOnce| u128::from(one.interval.to - one.interval.from);
+        let all: u128 = own().map(length).sum();
+        let (mut sum, mut given) = (0, 0);
+        for one in own() {
+            sum += length(one);
+            let until = (u128::from(self.time) * sum).checked_div(all).unwrap_or(0) as u64;
+            give(until - given, one.interval);
+            given = until;
+        }
+    }
+
     /// What was not seen of such sleeps, ns, if each is seen by chance: drains are so far apart, give or take a half.
     fn stands_for(&self, between: u64) -> f64 {
         if self.ended == 0 {
@@ -57,6 +72,14 @@ struct Unseen {
     ended: u64,
 }
 
+/// A sleep that was seen.
+#[derive(Clone, Copy, Debug)]
+struct SeenOnce {
+    class: u8,
+    stack: Stack,
+    interval: Interval,
+}
+
 /// Sleep on one stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Slept {
@@ -76,6 +99,8 @@ pub(super) struct Sleeps {
     /// The last stack that was read, and when. The records may not have reached that moment.
     read: Option<(Stack, u64)>,
     seen: Vec<Seen>,
+    /// The same, one by one.
+    seen_once: Vec<SeenOnce>,
     unseen: Vec<Unseen>,
     /// What was last seen of each class before.
     before: Vec<Seen>,
@@ -137,17 +162,17 @@ impl Sleeps {
     }
 
     fn add(&mut self, class: u8, stack: Stack, at: u64, length: Option<u64>) {
-        let (time, interval) = (at.saturating_sub(self.since), self.interval_until(at));
+        let time = at.saturating_sub(self.since);
+        self.seen_once.push(SeenOnce { class, stack, interval: self.interval_until(at) });
         self.since = self.since.max(at);
         let (ended, lengths) = length.map_or((0, 0), |length| (1, length));
         match self.seen.iter_mut().find(|seen| (seen.class, seen.stack) == (class, stack)) {
             Some(seen) => {
                 seen.time += time;
-                seen.interval = seen.interval.hull(interval);
                 seen.ended += ended;
                 seen.lengths += lengths;
             }
-            None => self.seen.push(Seen { class, stack, time, interval, ended, lengths }),
+            None => self.seen.push(Seen { class, stack, time, ended, lengths }),
         }
     }
 
@@ -218,15 +243,20 @@ impl Sleeps {
             if time == 0 {
                 return;
             }
-            match given.iter_mut().find(|other| other.stack == stack) {
-                Some(slept) => {
+            // Brief ones of one stack are taken together.
+            let is_brief = |interval: Interval| interval.to - interval.from < ALONE;
+            match given.iter_mut().find(|other| other.stack == stack && is_brief(other.interval)) {
+                Some(slept) if is_brief(interval) => {
                     slept.time += time;
                     slept.interval = slept.interval.hull(interval);
                 }
-                None => given.push(Slept { stack, time, interval }),
+                _ => given.push(Slept { stack, time, interval }),
             }
         };
-        self.seen.iter().for_each(|seen| give(seen.stack, seen.time, seen.interval));
+        for seen in &self.seen {
+            seen.split(&self.seen_once, |time, interval| give(seen.stack, time, interval));
+        }
+        self.seen_once.clear();
         self.last = self.seen.last().map(|seen| seen.stack).or(self.last);
 
         // The thread's own sum is exact; the parts are those of its records.
@@ -304,7 +334,14 @@ mod tests {
 
     /// What each stack gets.
     fn times(given: &[Slept]) -> Vec<(Stack, u64)> {
-        given.iter().map(|slept| (slept.stack, slept.time)).collect()
+        let mut times: Vec<(Stack, u64)> = Vec::new();
+        for Slept { stack, time, .. } in given {
+            match times.iter_mut().find(|(other, _)| other == stack) {
+                Some((_, sum)) => *sum += time,
+                None => times.push((*stack, *time)),
+            }
+        }
+        times
     }
 
     /// Sleeps of these lengths, one after the other, each on a stack of its own, and drains now and then. What each stack got.
@@ -430,7 +467,8 @@ mod tests {
         sleeps.end(232 * MS);
         let given = sleeps.settle((18 * MS, 240 * MS), false, true, 20 * MS);
         assert_eq!(given[0], Slept { stack: stack(2), time: 10 * MS, interval: interval(170, 180) });
-        assert_eq!(given[1], Slept { stack: stack(3), time: 8 * MS, interval: interval(200, 232) });
+        assert_eq!(given[1], Slept { stack: stack(3), time: 2 * MS, interval: interval(230, 232) });
+        assert_eq!(given[2], Slept { stack: stack(3), time: 6 * MS, interval: interval(200, 222) });
     }
 
     #[test]
