@@ -50,8 +50,8 @@ pub(crate) struct Flags {
     output: Option<PathBuf>,
 
     /// Format [default: by the extension of the output]
-    #[arg(long = "to", value_name = "FORMAT", value_parser = one_of(Format::ALL, Format::word, Format::help))]
-    to: Option<Format>,
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(Format::ALL, Format::word, Format::help))]
+    format: Option<Format>,
 
     /// Show foreign frames (not compiled from Rust) [default: only if the program has no others]
     #[arg(long, overrides_with = "no_c")]
@@ -155,8 +155,8 @@ impl Flags {
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let path = input::choose(flags.file.as_deref())?;
-    let output = flags.output.clone().unwrap_or_else(|| beside(&path, flags.to.unwrap_or(Format::Html)));
-    let format = format::choose(flags.to, &output)?;
+    let output = flags.output.clone().unwrap_or_else(|| beside(&path, flags.format.unwrap_or(Format::Html)));
+    let format = format::choose(flags.format, &output)?;
     let output = DrawnOutput::new(output, flags.open, &path, "pictures")?;
     let drawing = match input::read_drawable(&path, flags.range.range()?)? {
         Drawable::Samples(input) => {

@@ -56,7 +56,7 @@ pub(crate) fn choose(flag: Option<Format>, output: &Path) -> Result<Format, Fail
     named.or_else(|| extension.eq_ignore_ascii_case("htm").then_some(Format::Html)).ok_or_else(|| Failure {
         status: 2,
         line: format!(
-            "cannot tell the format from the name {}: use .html, .svg, .png or .jlprof, or give --to",
+            "cannot tell the format from the name {}: use .html, .svg, .png or .jlprof, or give --format",
             output.display()
         ),
     })

@@ -119,7 +119,7 @@ class Reader:
         self.dispatches = set()
         self.allocating, self.groups, self.types = [], [], {}
         self.sliced, self.keys, self.slices, self.changes, self.parts = [], [], [], 0, 0
-        self.points = 0
+        self.points, self.seen = 0, None
         self.rows = self.hits = self.time = 0
         self.latest = 0
         self.index, self.totals, self.index_places = [], None, None
@@ -248,7 +248,6 @@ class Reader:
 
     def agrp(self, c):
         rows, columns = c.columns(15, len(self.groups))
-        self.parts += rows
         process = stack = task = 0
         for _ in range(rows):
             process += columns[0].signed()
@@ -281,6 +280,7 @@ class Reader:
 
     def asky(self, c):
         rows, columns = c.columns(6, len(self.keys))
+        self.parts += rows
         process = stack = task = 0
         for _ in range(rows):
             process += columns[0].signed()
@@ -358,9 +358,10 @@ class Reader:
         later = [c.number() for _ in range(5)]
         seen = [len(t) for t in (self.processes, self.threads, self.modules, self.locations, self.nodes)]
         seen += [len(self.texts), len(self.frames), self.rows, self.hits & MASK, self.time]
+        self.seen = seen
         also = [len(self.groups), self.points, self.spreads, self.changes, self.parts]
         if list(self.totals.values()) != seen or later != also:
-            raise Damaged("totals differ")
+            raise Damaged(f"totals differ: {later} {also}")
 
 
 def word(data, at):
@@ -397,7 +398,8 @@ def read(data):
         check_end(data, reader, chunks)
     except Cut:
         pass
-    except Damaged:
+    except Damaged as why:
+        print(f"{why}: {reader.seen}", file=sys.stderr)
         state = "damaged"
     if state != "complete" and reader.about and reader.about["wall"] == 0:
         reader.about["wall"] = max(reader.latest - reader.about["start"], 0)

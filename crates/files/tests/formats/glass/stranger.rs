@@ -187,7 +187,7 @@ fn a_reader_made_from_the_description_reads_the_same() {
                 assert_eq!(recording.info, Default::default(), "cut or damaged before it is told");
                 continue;
             }
-            assert_eq!(&theirs[part], ours, "{part} of {}: {completeness}", path.display());
+            assert_eq!(&theirs[part], ours, "{part} of {}: {completeness}\n{said}", path.display());
         }
         samples += recording.samples.len();
         groups += recording.allocations.groups.len();
