@@ -180,7 +180,8 @@ fn a_fast_program_is_counted_in_whole_and_its_stacks_are_estimates() {
     let process = &recording.allocations.processes[0];
     assert_eq!(process.lost, 0);
     assert!(
-        matches!(process.sampling, AllocationSampling::Stacks(share) if share < 0.5),
+        // How many stacks fit into the buffers while they are read depends on the machine.
+        matches!(process.sampling, AllocationSampling::Stacks(share) if (0.01..0.95).contains(&share)),
         "{:?}",
         process.sampling
     );
