@@ -90,7 +90,7 @@ fn test_of_allocations() {
     let recording = outcome.recording();
     // The compiler may make two calls of one in a loop: what counts is the function.
     let boxes = |function: &str| {
-        let counts = allocations_below(&recording, &format!("crate_as_well::{function}::{{{{closure}}}}"));
+        let counts = allocations_below(&recording, &format!("crate_as_well::{function}::{{closure}}"));
         (counts.count, counts.bytes)
     };
     assert_eq!(boxes("allocates"), (1000, 8000));
