@@ -46,7 +46,9 @@ fn a_thread_that_really_blocks_all_signals_is_named() {
     outcome.program_did("both done, blocked as asked\n", 0);
     let seen = outcome.seen("signals");
     assert_eq!(seen.blocked, 1, "{seen:#?}");
-    assert!(seen.functions.get("open_work").is_some_and(|ns| *ns > 590_000_000), "{seen:#?}");
+    // A busy machine samples late, and what comes after the last sample has no stack.
+    let open = seen.functions.get("open_work").map_or(0, |ns| ns + seen.longest);
+    assert!(open > 590_000_000, "{seen:#?}");
     // CPU time of each thread is that of the kernel.
     assert!((1_190_000_000..1_260_000_000).contains(&seen.awake), "{seen:#?}");
     assert!(outcome.says("sampling signal"), "the report says so:\n{}", outcome.stderr);
