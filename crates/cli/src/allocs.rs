@@ -33,8 +33,8 @@ Examples:
 A site is the innermost line outside of allocators and standard libraries. A
 temporary block is freed before its thread allocates again. The peak of a row
 is its bytes when the whole process had the most. With --from or --to, what is
-alive is so at the end of that time, whenever it was allocated. Stacks are in `stackglass
-print --metric bytes` and `stackglass flamegraph --metric bytes`.";
+alive is so at the end of that time, whenever it was allocated. Stacks are in
+`stackglass print --metric bytes` and `stackglass flamegraph --metric bytes`.";
 
 /// Print what a program allocates: types, lines, the peak, and what is left.
 #[derive(Args, Debug)]

@@ -308,7 +308,7 @@ fn a_program_that_execs_has_the_stacks_of_before_under_the_name_of_before() {
     let place = Place::new();
     let go = place.path().join("go");
     let mut command = Command::new("sh");
-    // It executes sleep while it is sampled: once it is told to.
+    // It executes `sleep` while it is sampled, when the test asks for it.
     command.args(["-c", "while [ ! -e \"$0\" ]; do i=$((i+1)); done; exec sleep 60"]).arg(&go);
     let target = Target::start(command);
     let mut peek = place.stackglass(["peek", &target.pid(), "--duration", "4s"]);

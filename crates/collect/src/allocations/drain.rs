@@ -183,7 +183,7 @@ impl AllocationDrain {
         }
     }
 
-    /// Stores allocations by slice of time as well: whoever calls this calls [`AllocationDrain::settle`] from time to time.
+    /// Stores allocations by slice of time as well. The caller must then call [`AllocationDrain::settle`] again and again.
     pub fn by_time(mut self) -> AllocationDrain {
         self.slices = Some(Slices::new());
         self

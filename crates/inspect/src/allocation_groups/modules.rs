@@ -1,4 +1,4 @@
-//! The modules of a process as its tables of allocations tell them.
+//! The modules of a process, from its tables of allocations.
 
 use stackglass_profile::address_space::{AddressSpace, MappedRange};
 use stackglass_profile::{Module, ModuleIndex, Recorder};
