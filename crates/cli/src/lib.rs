@@ -69,6 +69,7 @@ mod top;
 mod track_allocation;
 mod values;
 mod view;
+mod view_beside;
 
 use arguments::{CargoCommand, CargoVerb, Stackglass, Verb};
 use clap::CommandFactory;

@@ -1,11 +1,14 @@
-//! `stackglass view [FILE]`: a recording as one page with a time axis.
+//! `stackglass view [FILE]`: a recording as one page with a time axis, with its heap.
 
 use crate::drawn_output::DrawnOutput;
 use crate::failure::{Failure, Outcome};
-use crate::input;
+use crate::heap::open;
+use crate::{input, view_beside};
 use clap::Args;
+use stackglass_heap_report::HeapAnswers;
+use stackglass_profile::Recording;
 use stackglass_report::numbers::bytes_text;
-use stackglass_view::{Packed, Page};
+use stackglass_view::{Heap, Packed, Page};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -14,17 +17,24 @@ Examples:
   stackglass view                       the newest recording: rg-view.html
   stackglass view rg.glass -o rg.html   the same, in this file
   stackglass view rg.glass --open       and in the browser
+  stackglass view app.heapsnapshot      a heap: its types, and what holds them
+  stackglass view app.glass --heap app.heapsnapshot     both in one page
 
 The page is one file, which opens from disk and makes no request. Drag over
 the lanes to count a part of the time, click the name of a thread to count
-only that. / searches, u undoes, ? lists all keys.";
+only that. / searches, u undoes, ? lists all keys. A heap snapshot in the
+recording (--heap-at), or of the same name beside it, has a tab of its own.";
 
 /// Write a page with a recording: its threads over time, flame graph and functions of any part of it.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// A .glass file, or - for stdin [default: the newest *.glass in this folder]
+    /// A .glass or .heapsnapshot file, or - for a recording from stdin [default: the newest *.glass in this folder]
     file: Option<PathBuf>,
+
+    /// Also show this heap snapshot [default: the last one in the recording, or that of the same name beside it]
+    #[arg(long, value_name = "SNAPSHOT")]
+    heap: Option<PathBuf>,
 
     /// File to write, or - for stdout [default: FILE-view.html in this folder]
     #[arg(short, long, value_name = "FILE")]
@@ -43,24 +53,49 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let path = input::choose(flags.file.as_deref())?;
     let output = flags.output.clone().unwrap_or_else(|| beside(&path));
     let output = DrawnOutput::new(output, flags.open, &path, "pages")?;
-    let input = input::read_exactly(&path)?;
-    if input.timed().is_none() {
-        let line = format!("{}: its samples have no times; `stackglass flamegraph` draws them", input.name);
-        return Err(Failure::new(line));
-    }
-    let title = flags.title.clone().unwrap_or_else(|| input.title());
-    let recording = input.into_recording()?;
-    let (threads, samples) = (recording.threads.len(), recording.samples.len());
-    let packed = Packed::new(recording, &title);
+    let (recording, title, shown) = match open::is_snapshot(&path) {
+        true if flags.heap.is_some() => {
+            let line = format!(
+                "{} is a heap snapshot already: name a recording, or leave out --heap",
+                path.display()
+            );
+            return Err(Failure { status: 2, line });
+        }
+        true => (Recording::default(), path.display().to_string(), None),
+        false => {
+            let (recording, title) = recording(&path)?;
+            let shown = format!("{} threads, {} samples", recording.threads.len(), recording.samples.len());
+            (recording, title, Some(shown))
+        }
+    };
+    let title = flags.title.clone().unwrap_or(title);
+    let heap = view_beside::heap_of(&path, flags.heap.as_deref())?;
+    let answers = heap.as_ref().map(|heap| HeapAnswers::new(&heap.graph));
+    let beside =
+        heap.as_ref().zip(answers.as_ref()).map(|(heap, answers)| Heap { name: &heap.name, answers });
+    let of_heap = heap.as_ref().map(|heap| format!("the heap of {}", heap.name));
+    let shown: Vec<String> = shown.into_iter().chain(of_heap).collect();
+    let packed = Packed::with(recording, &title, beside);
     let page = Page::new(&packed);
     output.write(
         |mut out| page.write_to(&mut out),
         |file| {
             let size = bytes_text(file.metadata().map_or(0, |file| file.len()));
-            format!("a page of {size} with {threads} threads, {samples} samples")
+            format!("a page of {size} with {}", shown.join(", "))
         },
     )?;
     Ok(0)
+}
+
+/// A recording and its title.
+fn recording(path: &Path) -> Result<(Recording, String), Failure> {
+    let input = input::read_exactly(path)?;
+    if input.timed().is_none() {
+        let line = format!("{}: its samples have no times; `stackglass flamegraph` draws them", input.name);
+        return Err(Failure::new(line));
+    }
+    let title = input.title();
+    Ok((input.into_recording()?, title))
 }
 
 /// The default output: the name of the recording, in the current folder. The flame graph has another.

@@ -38,7 +38,7 @@ fn parts(place: &Place, name: &str, jobs: u32, mark: &str) {
     parts.finish().unwrap();
 }
 
-fn snapshot(place: &Place, name: &str, jobs: u32, mark: &str) {
+pub fn snapshot(place: &Place, name: &str, jobs: u32, mark: &str) {
     parts(place, "parts", jobs, mark);
     assemble(&place.file("parts"), &place.file(name)).unwrap();
 }

@@ -28,3 +28,4 @@ mod signals;
 mod top;
 mod track_allocation;
 mod view;
+mod view_beside;

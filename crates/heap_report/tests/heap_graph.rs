@@ -24,7 +24,7 @@ fn graph(nodes: &[(NodeKind, String, u64)], edges: &[(u32, u32, EdgeKind)]) -> H
 }
 
 /// Nodes that can be reached from `starts` over strong edges, without passing through a node.
-fn reached(graph: &HeapGraph, starts: &[usize], without: Option<usize>) -> BTreeSet<usize> {
+pub fn reached(graph: &HeapGraph, starts: &[usize], without: Option<usize>) -> BTreeSet<usize> {
     let mut reached: BTreeSet<usize> = BTreeSet::new();
     let mut pending: Vec<usize> = starts.to_vec();
     while let Some(node) = pending.pop() {
@@ -36,7 +36,7 @@ fn reached(graph: &HeapGraph, starts: &[usize], without: Option<usize>) -> BTree
     reached
 }
 
-fn any_graph(most: usize) -> impl Strategy<Value = HeapGraph> {
+pub fn any_graph(most: usize) -> impl Strategy<Value = HeapGraph> {
     let node = (0..3_usize, 1..100_u64);
     let kind = prop_oneof![4 => Just(EdgeKind::Property), 1 => Just(EdgeKind::Weak)];
     (2..most).prop_flat_map(move |len| {

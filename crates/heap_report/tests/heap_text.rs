@@ -12,7 +12,7 @@ use stackglass_report::Style;
 use std::io;
 
 /// A cache of `sessions` in a static, a list of jobs on a stack, and a leaked cycle for each thousand sessions.
-fn server(sessions: u32, with_texts: bool) -> HeapGraph {
+pub fn server(sessions: u32, with_texts: bool) -> HeapGraph {
     let mut heap = Maker::new();
     let statics = heap.root(ROOT, "(static data)");
     let server = heap.root(statics, "server");

@@ -3,5 +3,6 @@ mod goldens;
 
 mod heap_graph;
 mod heap_text;
+mod heap_tree;
 mod heap_watch;
 mod maker;

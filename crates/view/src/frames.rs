@@ -82,7 +82,7 @@ fn file(recording: &Recording, frame: &Frame) -> String {
 }
 
 /// Strings, each once. The first one is empty.
-struct Strings {
+pub(crate) struct Strings {
     strings: Vec<String>,
     numbers: HashMap<String, u64>,
 }
@@ -96,7 +96,7 @@ impl Default for Strings {
 }
 
 impl Strings {
-    fn intern(&mut self, string: &str) -> u64 {
+    pub(crate) fn intern(&mut self, string: &str) -> u64 {
         if let Some(number) = self.numbers.get(string) {
             return *number;
         }
@@ -106,7 +106,7 @@ impl Strings {
         number
     }
 
-    fn json(&self) -> String {
+    pub(crate) fn json(&self) -> String {
         serde_json::to_string(&self.strings).expect("strings are JSON")
     }
 }

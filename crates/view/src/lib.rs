@@ -8,11 +8,13 @@
 
 pub mod columns;
 mod frames;
+pub mod heap;
 mod lanes;
 mod nodes;
 pub mod packed;
 pub mod page;
 mod samples;
 
+pub use heap::Heap;
 pub use packed::Packed;
 pub use page::Page;

@@ -2,6 +2,7 @@
 
 use crate::columns::Columns;
 use crate::frames::Frames;
+use crate::heap::{self, Heap, HeapHead};
 use crate::lanes::{self, ProcessLane, ThreadLane};
 use crate::nodes::Nodes;
 use crate::samples;
@@ -28,6 +29,7 @@ struct Head {
     threads: Vec<ThreadLane>,
     nodes: usize,
     samples: usize,
+    heap: Option<HeapHead>,
     /// Names and sizes.
     columns: Vec<(String, usize)>,
 }
@@ -62,7 +64,12 @@ pub struct Packed {
 
 impl Packed {
     /// Packs a recording.
-    pub fn new(mut recording: Recording, title: &str) -> Packed {
+    pub fn new(recording: Recording, title: &str) -> Packed {
+        Packed::with(recording, title, None)
+    }
+
+    /// Packs a recording, which may be empty, with a heap snapshot.
+    pub fn with(mut recording: Recording, title: &str, heap: Option<Heap<'_>>) -> Packed {
         let rust = recording.has_rust();
         name_stackless(&mut recording);
         let mut frames = Frames::new(&recording);
@@ -71,6 +78,7 @@ impl Packed {
         frames.write(&recording, rust, &mut columns);
         nodes.write(&mut columns);
         samples::write(&recording, &nodes, &mut columns);
+        let heap = heap.map(|heap| heap::write(&heap, &mut columns));
         let last = recording.samples.iter().map(|sample| sample.clock.0).max().unwrap_or(0);
         let info = &recording.info;
         let text = |text: &str| sanitize(text).into_owned();
@@ -91,6 +99,7 @@ impl Packed {
             threads: lanes::threads(&recording),
             nodes: nodes.count(),
             samples: recording.samples.len(),
+            heap,
             columns: columns.sizes().iter().map(|(name, size)| ((*name).to_owned(), *size)).collect(),
         };
         let head = serde_json::to_string(&head).expect("the head is JSON");

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const TESTS: &str = "crates/flame/browser";
-const VIEW: [&str; 3] = [
+const VIEW: [&str; 4] = [
     "crates/view/browser/view.test.mjs",
     "crates/view/browser/tracks.test.mjs",
     "crates/view/browser/panels.test.mjs",
+    "crates/view/browser/heap.test.mjs",
 ];
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 
@@ -23,7 +24,7 @@ pub fn run(extent: Extent) -> Result<Tally> {
     let chromium = chromium()?;
     let folder = target_folder().join("browser");
     packages::install(TESTS, &folder)?;
-    for example in ["pages", "view-pages", "view-lanes"] {
+    for example in ["pages", "view-pages", "view-lanes", "view-beside"] {
         if !succeeds(Tools::example(example)?.arg(folder.join("pages")))? {
             bail!("the pages to be tested could not be written");
         }

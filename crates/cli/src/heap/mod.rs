@@ -3,7 +3,7 @@
 mod assemble;
 mod at_peek;
 mod diff;
-mod open;
+pub(crate) mod open;
 mod show;
 pub(crate) mod stored;
 mod table_flags;

@@ -8,11 +8,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 use stackglass_files::heapsnapshot::{self, ReadOptions};
 use stackglass_profile::heap_graph::HeapGraph;
 use stackglass_profile::sanitize;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
 /// Reads a snapshot, or standard input for `-`.
-pub(super) fn read(path: &Path, options: ReadOptions, progress: &Progress) -> Result<HeapGraph, Failure> {
+pub(crate) fn read(path: &Path, options: ReadOptions, progress: &Progress) -> Result<HeapGraph, Failure> {
     let (path, name) = match is_stream(path) {
         true => (Path::new("/dev/stdin"), "standard input".to_owned()),
         false => (path, path.display().to_string()),
@@ -41,17 +43,39 @@ pub(super) fn read(path: &Path, options: ReadOptions, progress: &Progress) -> Re
     graph.map_err(Failure::new)
 }
 
+/// Whether this looks like a snapshot by its first bytes, or is the prefix of part files.
+pub(crate) fn is_snapshot(path: &Path) -> bool {
+    if is_stream(path) {
+        return false;
+    }
+    if !path.exists() {
+        let mut metadata = path.as_os_str().to_owned();
+        metadata.push(".metadata.json");
+        return Path::new(&metadata).is_file();
+    }
+    let mut head = Vec::new();
+    // A pipe can be read only once.
+    let is_file = path.metadata().is_ok_and(|info| info.is_file());
+    let read = is_file.then(|| File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head)));
+    let text = String::from_utf8_lossy(&head);
+    let inside = text.trim_start().strip_prefix('{').map(str::trim_start);
+    read.is_some_and(|read| read.is_ok()) && inside.is_some_and(|inside| inside.starts_with("\"snapshot\""))
+}
+
+/// Bytes that are read to recognise a snapshot.
+const HEAD: u64 = 512;
+
 /// Time between two pictures of the sign of progress.
 const TICK: Duration = Duration::from_millis(200);
 
 /// What is being done, on stderr, if that is a terminal. Dropping it removes the line.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     line: Option<ProgressBar>,
     columns: usize,
 }
 
 impl Progress {
-    pub(super) fn new() -> Progress {
+    pub(crate) fn new() -> Progress {
         let layout = Layout::of_stderr();
         let capable = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
         let line = (layout.terminal && capable).then(|| {
@@ -64,7 +88,7 @@ impl Progress {
     }
 
     /// Names what is being done now.
-    pub(super) fn step(&self, text: &str) {
+    pub(crate) fn step(&self, text: &str) {
         if let Some(line) = &self.line {
             let text: String = sanitize(text).chars().take(self.columns.saturating_sub(3)).collect();
             line.set_message(text);

@@ -32,7 +32,7 @@ pub struct Dominator {
 const MOST: u64 = 80;
 
 /// Blocks that are alike.
-struct Group {
+pub(super) struct Group {
     /// The place of the largest, and what it holds.
     place: usize,
     largest: u64,
@@ -142,6 +142,30 @@ impl HeapAnswers<'_> {
         self.groups(&blocks).iter().take(rows).map(|group| self.of_group(group)).collect()
     }
 
+    /// The same for each type, by its number.
+    pub(super) fn largest_of_each(&self) -> HashMap<u32, Vec<Group>> {
+        let tree = &self.dominators;
+        let mut covered = vec![0; self.type_names.len()];
+        let mut blocks = Vec::new();
+        for place in 1..tree.preorder.len() {
+            let node = tree.preorder[place] as usize;
+            if self.type_names.is_root(self.graph, node) {
+                continue;
+            }
+            let covered = &mut covered[self.type_names.of(self.graph, node) as usize];
+            if place >= *covered {
+                *covered = tree.end(place);
+                blocks.push(place);
+            }
+        }
+        let mut of_types: HashMap<u32, Vec<Group>> = HashMap::default();
+        for group in self.groups(&blocks) {
+            let node = tree.preorder[group.place] as usize;
+            of_types.entry(self.type_names.of(self.graph, node)).or_default().push(group);
+        }
+        of_types
+    }
+
     /// Blocks that are alike together, those that hold the most bytes first.
     fn groups(&self, places: &[usize]) -> Vec<Group> {
         let tree = &self.dominators;
@@ -178,7 +202,7 @@ impl HeapAnswers<'_> {
         }
     }
 
-    fn of_group(&self, group: &Group) -> Dominator {
+    pub(super) fn of_group(&self, group: &Group) -> Dominator {
         let node = self.dominators.preorder[group.place] as usize;
         Dominator {
             node,

@@ -6,7 +6,7 @@
 //!    lead (`weakly_reached`).
 //! 4. **Dominators** (`dominators`): the nodes that would go if one node went, and their size.
 //! 5. **Answers**: sums by type (`types`), the largest holders (`largest`, `variables`), holders of a type (`retainers`), its
-//!    blocks (`blocks_of_type`), wasted memory (`waste`), growth between snapshots (`growth`).
+//!    blocks (`blocks_of_type`), all of it for each type (`each_type`), the dominator tree by type (`tree`), wasted memory (`waste`), growth between snapshots (`growth`).
 //!
 //! Graphs have millions of nodes. All of this takes some 25 bytes for a node beside the graph, and works without recursion.
 
@@ -14,6 +14,7 @@ pub mod alike;
 mod bits;
 mod blocks_of_type;
 mod dominators;
+mod each_type;
 mod edges;
 pub mod growth;
 pub(crate) mod holders;
@@ -24,6 +25,7 @@ mod paths;
 mod reach;
 mod retainers;
 mod sites;
+mod tree;
 pub(crate) mod type_names;
 mod types;
 mod variables;
@@ -32,12 +34,14 @@ pub mod watch;
 mod weakly_reached;
 
 pub use blocks_of_type::{BlockRow, BlocksOfType};
+pub use each_type::EachType;
 pub use largest::{Dominator, RootSizes};
 pub use leaks::{Leaks, OwnerRow};
 pub use one_type::{TypeAnswer, TypeSize};
 pub use paths::{HeapPath, Step};
 pub use retainers::RetainerRow;
 pub use sites::SiteRow;
+pub use tree::{HeapTree, TreeKind, TreeRow};
 pub(crate) use types::total;
 pub use types::{TypeRow, TypeTable};
 pub use waste::{DuplicateString, Duplicates, UnusedRow, Waste};

@@ -26,12 +26,18 @@ pub struct RetainerRow {
 impl HeapAnswers<'_> {
     /// Everything with an edge to nodes of a type, that with the most nodes first.
     pub(super) fn retainers_of(&self, type_id: u32) -> Vec<RetainerRow> {
-        self.edges_by_field(|_, to| self.is_of(to, type_id), |from, _| self.holder(from))
+        let wanted = |to| self.is_of(to, type_id).then_some(type_id);
+        self.edges_by_field(|_, to| wanted(to), |from, _| self.holder(from))
+            .remove(&type_id)
+            .unwrap_or_default()
     }
 
     /// What the fields of a type hold: the rows' holders are the types of the targets.
     pub(super) fn fields_of(&self, type_id: u32) -> Vec<RetainerRow> {
-        self.edges_by_field(|from, _| self.is_of(from, type_id), |_, to| self.holder(to))
+        let wanted = |from| self.is_of(from, type_id).then_some(type_id);
+        self.edges_by_field(|from, _| wanted(from), |_, to| self.holder(to))
+            .remove(&type_id)
+            .unwrap_or_default()
     }
 
     pub(super) fn is_of(&self, node: usize, type_id: u32) -> bool {
@@ -53,11 +59,12 @@ impl HeapAnswers<'_> {
         }
     }
 
-    fn edges_by_field(
+    /// Sums of edges by type (`wanted`; `None` for edges that do not count), other end and field.
+    pub(super) fn edges_by_field(
         &self,
-        wanted: impl Fn(usize, usize) -> bool,
+        wanted: impl Fn(usize, usize) -> Option<u32>,
         other: impl Fn(usize, usize) -> (bool, u32),
-    ) -> Vec<RetainerRow> {
+    ) -> HashMap<u32, Vec<RetainerRow>> {
         let (graph, labels, weak) = (self.graph, Labels::new(self.graph), weak(self.graph));
         let mut numbers: HashMap<_, u32> = HashMap::default();
         let mut keys = Vec::new();
@@ -65,30 +72,27 @@ impl HeapAnswers<'_> {
         for from in 0..graph.len() {
             for edge in range(graph, from as u32) {
                 let to = graph.targets[edge].0 as usize;
-                if wanted(from, to) {
-                    let is_weak = graph.kinds_of_edges[edge] == weak;
-                    let key = (other(from, to), labels.without_index(edge), is_weak);
-                    let number = *numbers.entry(key).or_insert_with_key(|key| {
-                        keys.push(key.clone());
-                        keys.len() as u32 - 1
-                    });
-                    found.push((number, to as u32));
-                }
+                let Some(of) = wanted(from, to) else { continue };
+                let is_weak = graph.kinds_of_edges[edge] == weak;
+                let key = (of, other(from, to), labels.without_index(edge), is_weak);
+                let number = *numbers.entry(key).or_insert_with_key(|key| {
+                    keys.push(key.clone());
+                    keys.len() as u32 - 1
+                });
+                found.push((number, to as u32));
             }
         }
         found.sort_unstable();
-        let mut rows: Vec<RetainerRow> = keys
+        let mut rows: Vec<(u32, RetainerRow)> = keys
             .into_iter()
-            .map(|(holder, field, weak)| RetainerRow {
-                holder: self.holder_name(holder),
-                field: field.into_owned(),
-                weak,
-                ..RetainerRow::default()
+            .map(|(of, holder, field, weak)| {
+                let (holder, field) = (self.holder_name(holder), field.into_owned());
+                (of, RetainerRow { holder, field, weak, ..RetainerRow::default() })
             })
             .collect();
         let mut before = None;
         for entry in found {
-            let row = &mut rows[entry.0 as usize];
+            let row = &mut rows[entry.0 as usize].1;
             // Each member of a group has one edge that is not weak.
             let members = graph.block_count(entry.1 as usize);
             row.edges += if row.weak { 1 } else { members };
@@ -99,10 +103,12 @@ impl HeapAnswers<'_> {
             }
             before = Some(entry);
         }
-        rows.sort_by(|a, b| {
+        rows.sort_by(|(_, a), (_, b)| {
             let key = |row: &RetainerRow| (!row.weak, row.count);
             order::largest_first((key(a), (&a.holder, &a.field)), (key(b), (&b.holder, &b.field)))
         });
-        rows
+        let mut of_types: HashMap<u32, Vec<RetainerRow>> = HashMap::default();
+        rows.into_iter().for_each(|(of, row)| of_types.entry(of).or_default().push(row));
+        of_types
     }
 }

@@ -9,11 +9,13 @@ import { Chips } from "./panels/chips.tsx";
 import { Dialogs } from "./panels/dialogs.tsx";
 import { Flame } from "./panels/flame.tsx";
 import { Functions } from "./panels/functions.tsx";
+import { Heap } from "./panels/heap.tsx";
 import { Menu, openMenuAtFocus } from "./panels/menu.tsx";
 import { TimeOrder } from "./panels/order.tsx";
 import { CallTree } from "./panels/tree.tsx";
 import { counted, failure, found, head, loaded } from "./recording.ts";
-import { addStep, change, query, state, TABS } from "./state.ts";
+import { addStep, change, query, state } from "./state.ts";
+import { heapAlone, SHOWN_TABS, shownTab } from "./tabs.ts";
 import { Tracks } from "./tracks.tsx";
 import { percent, time } from "./units.ts";
 
@@ -31,9 +33,10 @@ export function App() {
     addEventListener("keydown", keys);
     return () => removeEventListener("keydown", keys);
   }, []);
-  const { measure, tab } = state.value;
+  const { measure } = state.value;
+  const tab = shownTab.value;
   const searched = (event: KeyboardEvent) => {
-    if (event.key !== "Enter" || query.value === "") return;
+    if (event.key !== "Enter" || query.value === "" || tab === "heap") return;
     addStep({ kind: "with", of: [query.value] });
     query.value = "";
     search.current!.blur();
@@ -42,22 +45,23 @@ export function App() {
     <>
       <header>
         <h1 title={head.command}>{head.title}</h1>
-        <select aria-label="Measure" value={measure} onChange={(event) => change({ measure: event.currentTarget.value as Measure })}>
+        {heapAlone || <select aria-label="Measure" value={measure} onChange={(event) => change({ measure: event.currentTarget.value as Measure })}>
           {MEASURES.filter((word) => word === "cpu" || !head.walltime).map((word) => (
             <option key={word} value={word}>{head.walltime ? "wall time of tasks" : MEASURE_NAMES[word]}</option>
           ))}
-        </select>
-        <strong class="sum" aria-live="polite">{counted.value ? `${time(counted.value.total[0])} in ${counted.value.samples} samples` : ""}</strong>
-        <span class="found" aria-live="polite">{matched.value}</span>
-        <input ref={search} type="search" aria-label="Search functions" placeholder="search: /" title="A text or a regular expression; Enter counts only stacks with a match"
+        </select>}
+        <strong class="sum" aria-live="polite">{counted.value && !heapAlone ? `${time(counted.value.total[0])} in ${counted.value.samples} samples` : ""}</strong>
+        <span class="found" aria-live="polite">{tab === "heap" ? "" : matched.value}</span>
+        <input ref={search} type="search" aria-label={tab === "heap" ? "Search types" : "Search functions"} placeholder="search: /"
+          title={tab === "heap" ? "Words that names of types have" : "A text or a regular expression; Enter counts only stacks with a match"}
           value={query.value} onInput={(event) => { query.value = event.currentTarget.value; }} onKeyDown={searched} />
       </header>
       {failure.value && <p class="failure" role="alert">{failure.value}</p>}
-      <Tracks />
+      {heapAlone || <Tracks />}
       <main>
         <div class="tabs">
           <div role="tablist" aria-label="Panels">
-            {TABS.map((word) => (
+            {SHOWN_TABS.map((word) => (
               <button key={word} id={`tab-${word}`} role="tab" aria-selected={tab === word} aria-controls="panel" onClick={() => change({ tab: word })}>{TAB_NAMES[word]}</button>
             ))}
           </div>
@@ -68,20 +72,20 @@ export function App() {
             <label><input type="checkbox" checked={state.value.icicle} onChange={(event) => change({ icicle: event.currentTarget.checked })} /> root at the top</label>
             <label><input type="checkbox" checked={state.value.order === "size"} onChange={(event) => change({ order: event.currentTarget.checked ? "size" : "name" })} /> largest first</label>
           </>}
-          <select class="save" aria-label="Save or copy" value="" onChange={(event) => {
+          {heapAlone || <select class="save" aria-label="Save or copy" value="" onChange={(event) => {
             saves[event.currentTarget.value]?.();
             event.currentTarget.value = "";
           }}>
             <option value="">save …</option>
             {Object.keys(saves).map((name) => <option key={name} value={name}>{name}</option>)}
-          </select>
+          </select>}
           <button class="chip" title="Copy the command that prints this" onClick={copyCommand}><code>{commandOf(state.value).split("   #")[0]}</code> <span class="dim">copy</span></button>
           <button class="chip" title="All commands (Ctrl-K), all keys (?)" aria-label="All commands" onClick={() => { dialog.value = "commands"; }}>…</button>
           <span role="status" class="said">{said.value}</span>
         </div>
-        <div class="bar above"><Chips /><Legend /></div>
+        {heapAlone || <div class="bar above"><Chips /><Legend /></div>}
         <div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
-          {tab === "flame" ? <Flame /> : tab === "functions" ? <Functions /> : tab === "tree" ? <CallTree /> : tab === "order" ? <TimeOrder /> : <Facts />}
+          {tab === "flame" ? <Flame /> : tab === "functions" ? <Functions /> : tab === "tree" ? <CallTree /> : tab === "order" ? <TimeOrder /> : tab === "heap" ? <Heap /> : <Facts />}
         </div>
         <Menu />
       </main>

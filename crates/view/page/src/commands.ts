@@ -4,7 +4,8 @@ import { signal } from "@preact/signals";
 import { exportFolded, exportJson, exportPng, exportSvg, copyCommand } from "./export.ts";
 import { expandAll } from "./panels/tree.tsx";
 import { head, loaded, steps } from "./recording.ts";
-import { addStep, change, redo, state, TABS, undo, type Tab } from "./state.ts";
+import { addStep, change, redo, state, undo, type Tab } from "./state.ts";
+import { SHOWN_TABS } from "./tabs.ts";
 import { MEASURES, type Measure } from "./model.ts";
 import type { Kind } from "./steps.ts";
 import { graph, nodeOf, select, target, zoomTo, type Target } from "./target.ts";
@@ -23,7 +24,7 @@ export interface Command {
   run: () => void;
 }
 
-export const TAB_NAMES: Record<Tab, string> = { flame: "Flame graph", functions: "Functions", tree: "Call tree", order: "Time order", facts: "Facts" };
+export const TAB_NAMES: Record<Tab, string> = { flame: "Flame graph", functions: "Functions", tree: "Call tree", order: "Time order", heap: "Heap", facts: "Facts" };
 export const MEASURE_NAMES: Record<Measure, string> = { cpu: "CPU time", asleep: "time asleep", ready: "time ready", wall: "all time" };
 
 function withTarget(run: (target: Target) => void): () => void {
@@ -104,7 +105,7 @@ export const COMMANDS: Command[] = [
   ...MEASURES.filter((measure) => measure === "cpu" || !head.walltime).map((measure): Command => ({
     name: `Count ${head.walltime ? "wall time of tasks" : MEASURE_NAMES[measure]}`, run: () => change({ measure }),
   })),
-  ...TABS.map((tab, i): Command => ({ name: TAB_NAMES[tab], key: String(i + 1), run: () => change({ tab }) })),
+  ...SHOWN_TABS.map((tab, i): Command => ({ name: TAB_NAMES[tab], key: String(i + 1), run: () => change({ tab }) })),
   { name: "Save the flame graph as SVG", run: exportSvg },
   { name: "Save the flame graph as PNG", run: exportPng },
   { name: "Save the stacks as folded text", run: exportFolded },

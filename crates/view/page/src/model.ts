@@ -1,5 +1,6 @@
 // What the page knows of a recording, and what it asks the worker.
 
+import type { Heap, HeapHead } from "./kernel/heap.ts";
 import type { Order } from "./kernel/order.ts";
 import type { Transform } from "./kernel/transforms.ts";
 
@@ -15,6 +16,7 @@ export interface Head {
   walltime: boolean;
   categories: Category[]; processes: ProcessLane[]; threads: ThreadLane[];
   nodes: number; samples: number;
+  heap: HeapHead | null;
   columns: [string, number][];
 }
 
@@ -59,6 +61,7 @@ export type Question =
   | { kind: "bins"; lanes: LaneOf[]; range: [number, number]; parts: number; lit: number | null }
   | { kind: "largest"; threads: number[] | null; range: [number, number] }
   | { kind: "threadTimes"; range: [number, number] | null }
+  | { kind: "heap" }
   // Names are searched by a worker of its own, which can be stopped.
   | { kind: "names"; names: string[] }
   | { kind: "search"; text: string };
@@ -71,6 +74,7 @@ export interface Answers {
   bins: Bins;
   largest: Largest | null;
   threadTimes: ThreadTimes;
+  heap: { heap: Heap };
   names: object;
   search: { mask: Uint8Array };
 }

@@ -5,10 +5,12 @@ import { MEASURES, type Measure, type Selection } from "./model.ts";
 import { stepOf, stepText, type Step } from "./steps.ts";
 import type { ThreadNames } from "./threads.ts";
 
-export const TABS = ["flame", "functions", "tree", "order", "facts"] as const;
+export const TABS = ["flame", "functions", "tree", "order", "heap", "facts"] as const;
 export type Tab = (typeof TABS)[number];
 export const ORDERS = ["name", "size"] as const;
 export type Order = (typeof ORDERS)[number];
+export const HEAP_LISTS = ["types", "holders", "tree", "leaks"] as const;
+export type HeapList = (typeof HEAP_LISTS)[number];
 
 export interface State {
   range: [number, number] | null;
@@ -33,11 +35,14 @@ export interface State {
   view: [number, number] | null;
   // Processes whose threads are hidden, by index.
   folded: number[];
+  // What of the heap is shown, and its chosen type.
+  heap: HeapList;
+  type: string;
 }
 
 export const INITIAL: State = {
   range: null, threads: null, gone: [], measure: "cpu", tab: "flame", icicle: false, inverted: false, order: "name", steps: [], zoom: [], func: [], pinned: null,
-  view: null, folded: [],
+  view: null, folded: [], heap: "types", type: "",
 };
 
 export const state = signal<State>(INITIAL);
@@ -72,6 +77,8 @@ export function toHash(of: State): string {
   if (of.pinned) parts.set("pinned", of.pinned.map(Math.round).join("-"));
   if (of.view) parts.set("view", of.view.map(Math.round).join("-"));
   if (of.folded.length) parts.set("folded", of.folded.join(","));
+  if (of.heap !== INITIAL.heap) parts.set("heap", of.heap);
+  if (of.type) parts.set("type", of.type);
   return parts.toString();
 }
 
@@ -101,6 +108,8 @@ export function fromHash(hash: string): State {
     pinned: rangeOf(parts.get("pinned")),
     view: rangeOf(parts.get("view")),
     folded: parts.get("folded")?.split(",").map(Number).filter((index) => Number.isInteger(index) && index >= 0) ?? [],
+    heap: one(HEAP_LISTS, "heap", INITIAL.heap),
+    type: parts.get("type") ?? "",
   };
 }
 

@@ -2,11 +2,13 @@
 
 import { expand, split } from "./decode.ts";
 import { Kernel } from "./kernel.ts";
+import { readHeap } from "./kernel/heap.ts";
 import { Names } from "./kernel/names.ts";
 import { transformed, type Shape } from "./kernel/transforms.ts";
 import type { Question } from "./model.ts";
 
 let kernel: Kernel | undefined;
+let columns: Map<string, Uint8Array>;
 let names: Names | undefined;
 const shapes = new Map<number, Shape>();
 
@@ -22,7 +24,8 @@ self.onmessage = async ({ data }: MessageEvent<{ id: number; question: Question 
 
 async function answerTo(question: Question): Promise<unknown> {
   if (question.kind === "load") {
-    kernel = new Kernel(question.head, split(question.head, await expand(question.columns)));
+    columns = split(question.head, await expand(question.columns));
+    kernel = new Kernel(question.head, columns);
     const { parent, func, depth } = kernel.tree;
     // The worker needs its own.
     return { tree: { parent: parent.slice(), func: func.slice(), depth: depth.slice() }, funcs: kernel.funcs };
@@ -45,6 +48,7 @@ async function answerTo(question: Question): Promise<unknown> {
     case "order": return kernel.order(question.thread, question.measure, question.range, question.least, shapes.get(question.shape));
     case "bins": return kernel.bins(question.lanes, question.range, question.parts, question.lit);
     case "largest": return kernel.largest(question.threads, question.range);
+    case "heap": return { heap: readHeap(columns) };
     case "threadTimes": return kernel.threadTimes(question.range);
   }
 }

@@ -1,0 +1,62 @@
+//! `view` with what lies beside a recording: a heap snapshot.
+
+use crate::heap::snapshot;
+use crate::support::samples::recorded;
+use crate::support::{Place, text};
+use serde_json::Value;
+use std::fs;
+
+/// Writes a page, and returns its head and what the command says.
+fn head(place: &Place, arguments: &[&str]) -> (Value, String) {
+    let output = place.run([&["view", "-o", "page.html"], arguments].concat());
+    let message = text(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    let page = fs::read_to_string(place.file("page.html")).unwrap();
+    let head = page.split("id=\"head\">").nth(1).unwrap().split("</script>").next().unwrap();
+    (serde_json::from_str(head).unwrap(), message)
+}
+
+#[test]
+fn a_heap_snapshot_has_a_page_of_its_own() {
+    let place = Place::new();
+    snapshot(&place, "app.heapsnapshot", 500, "");
+    let (of_file, message) = head(&place, &["app.heapsnapshot"]);
+    assert!(message.contains(" with the heap of app.heapsnapshot"), "{message}");
+    assert_eq!((&of_file["heap"]["name"], &of_file["samples"]), (&"app.heapsnapshot".into(), &0.into()));
+    assert_eq!(of_file["heap"]["alive"], serde_json::json!({"count": 500, "bytes": 32000}));
+    assert_eq!(of_file["heap"]["lost"], serde_json::json!({"count": 2, "bytes": 96}));
+    let (of_parts, _) = head(&place, &["parts"]);
+    assert_eq!(
+        (&of_parts["heap"]["name"], &of_parts["heap"]["alive"]),
+        (&"parts".into(), &of_file["heap"]["alive"])
+    );
+    assert!(place.run(["view", "app.heapsnapshot"]).status.success());
+    assert!(place.file("app-view.html").exists());
+    assert!(
+        place
+            .refused(&["view", "app.heapsnapshot", "--heap", "parts"])
+            .contains("is a heap snapshot already")
+    );
+}
+
+#[test]
+fn a_recording_is_shown_with_the_snapshot_beside_it() {
+    let place = recorded();
+    let (alone, message) = head(&place, &["r.glass"]);
+    assert!(alone["heap"].is_null() && !message.contains("heap"), "{message}");
+    snapshot(&place, "other.heapsnapshot", 7, "");
+    let (given, message) = head(&place, &["r.glass", "--heap", "other.heapsnapshot"]);
+    assert!(message.contains(" samples, the heap of other.heapsnapshot"), "{message}");
+    assert_eq!((&given["heap"]["alive"]["count"], &given["samples"]), (&7.into(), &alone["samples"]));
+    // That of the same name needs no flag.
+    snapshot(&place, "r.heapsnapshot", 9, "");
+    let (beside, _) = head(&place, &["r.glass"]);
+    assert_eq!(
+        (&beside["heap"]["name"], &beside["heap"]["alive"]["count"]),
+        (&"r.heapsnapshot".into(), &9.into())
+    );
+    let (given, _) = head(&place, &["r.glass", "--heap", "other.heapsnapshot"]);
+    assert_eq!(given["heap"]["name"], "other.heapsnapshot");
+    assert!(place.refused(&["view", "r.glass", "--heap", "r.glass"]).contains("has no heap snapshot"));
+    assert!(place.refused(&["view", "r.glass", "--heap", "gone"]).contains("gone"));
+}

@@ -1,0 +1,14 @@
+// The tabs that this page has: those with data.
+
+import { computed } from "@preact/signals";
+import { head } from "./recording.ts";
+import { state, TABS, type Tab } from "./state.ts";
+
+// A heap snapshot without a recording.
+export const heapAlone = head.heap !== null && head.threads.length === 0 && head.samples === 0;
+
+const isThere: Partial<Record<Tab, boolean>> = { heap: head.heap !== null };
+export const SHOWN_TABS: Tab[] = TABS.filter((tab) => isThere[tab] ?? (!heapAlone || tab === "facts"));
+
+// The tab that is shown: that of the address, if there is one here.
+export const shownTab = computed<Tab>(() => (SHOWN_TABS.includes(state.value.tab) ? state.value.tab : SHOWN_TABS[0]));
