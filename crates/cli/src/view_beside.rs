@@ -1,11 +1,40 @@
-//! What a page of `stackglass view` shows beside the samples: a heap snapshot.
+//! What a page of `stackglass view` shows beside the samples: a heap snapshot, and tasks.
 
 use crate::failure::Failure;
 use crate::heap::open::{self, Progress};
 use crate::input;
 use stackglass_files::heapsnapshot::{self, ReadOptions};
 use stackglass_profile::heap_graph::HeapGraph;
+use stackglass_view::TaskDump;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+
+/// What a file is that is no recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Alone {
+    /// A heap snapshot.
+    Heap,
+    /// The output of `stackglass tasks --json`.
+    Tasks,
+}
+
+/// What a file is, if it is no recording.
+pub(crate) fn alone(file: &Path) -> Option<Alone> {
+    if open::is_snapshot(file) {
+        return Some(Alone::Heap);
+    }
+    open::begins_with_key(file, "pid").then_some(Alone::Tasks)
+}
+
+/// The tasks in a file, and its name.
+pub(crate) fn tasks_of(file: &Path) -> Result<(String, TaskDump), Failure> {
+    let cannot = |error: &dyn Display| Failure::new(format!("{}: {error}", file.display()));
+    let json = std::fs::read_to_string(file).map_err(|error| cannot(&error))?;
+    let dump = TaskDump::read(&json).map_err(|error| {
+        cannot(&format!("this is not the output of `stackglass tasks PID --json`: {error}"))
+    })?;
+    Ok((name_of(file), dump))
+}
 
 /// A heap snapshot, and where it comes from.
 pub(crate) struct SnapshotFile {
@@ -40,6 +69,9 @@ fn read(path: PathBuf) -> Result<SnapshotFile, Failure> {
     let progress = Progress::new();
     let graph = open::read(&path, ReadOptions::default(), &progress)?;
     progress.step("searching for what holds what");
-    let name = path.file_name().map_or("standard input".into(), |name| name.to_string_lossy().into_owned());
-    Ok(SnapshotFile { name, graph })
+    Ok(SnapshotFile { name: name_of(&path), graph })
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map_or("standard input".into(), |name| name.to_string_lossy().into_owned())
 }

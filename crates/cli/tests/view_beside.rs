@@ -1,4 +1,4 @@
-//! `view` with what lies beside a recording: a heap snapshot.
+//! `view` with what lies beside a recording: a heap snapshot, and tasks.
 
 use crate::heap::snapshot;
 use crate::support::samples::recorded;
@@ -59,4 +59,27 @@ fn a_recording_is_shown_with_the_snapshot_beside_it() {
     assert_eq!(given["heap"]["name"], "other.heapsnapshot");
     assert!(place.refused(&["view", "r.glass", "--heap", "r.glass"]).contains("has no heap snapshot"));
     assert!(place.refused(&["view", "r.glass", "--heap", "gone"]).contains("gone"));
+}
+
+/// What `stackglass tasks --json` prints.
+const TASKS: &str = include_str!("../../view/tests/tasks.json");
+
+#[test]
+fn tasks_have_a_page_of_their_own_and_a_tab() {
+    let place = recorded();
+    fs::write(place.file("t.json"), TASKS).unwrap();
+    let (alone, message) = head(&place, &["t.json"]);
+    assert!(message.contains(" with the tasks of t.json"), "{message}");
+    assert_eq!((&alone["tasks"]["dump"], &alone["samples"]), (&"t.json".into(), &0.into()));
+    let (both, message) = head(&place, &["r.glass", "--tasks", "t.json"]);
+    assert!(message.contains(" samples, the tasks of t.json"), "{message}");
+    assert_eq!(both["tasks"]["dump"], "t.json");
+    fs::write(place.file("wrong.json"), "{\"pid\":1}").unwrap();
+    let message = place.refused(&["view", "r.glass", "--tasks", "wrong.json"]);
+    assert!(
+        message.contains("wrong.json: this is not the output of `stackglass tasks PID --json`: "),
+        "{message}"
+    );
+    assert!(place.refused(&["view", "wrong.json"]).contains("this is not the output of"));
+    assert!(place.refused(&["view", "r.glass", "--tasks", "gone.json"]).contains("gone.json: "));
 }

@@ -36,6 +36,7 @@ pub use queries::picked::nothing_picked;
 pub use queries::selection::{Selection, count_time};
 pub use queries::stackless::{add_unaccounted, merge_threads, name_stackless, unaccounted_cpu};
 pub use queries::uncertainty::standard_error;
+pub use queries::waits::{Wait, Waits};
 pub use quirks::Quirks;
 pub use reports::allocations::{self, AllocationsText};
 pub use reports::annotate::{self, Annotate};

@@ -14,7 +14,10 @@ mod nodes;
 pub mod packed;
 pub mod page;
 mod samples;
+mod task_dump;
+mod tasks;
 
 pub use heap::Heap;
-pub use packed::Packed;
+pub use packed::{Beside, Packed, Tasks};
 pub use page::Page;
+pub use task_dump::TaskDump;

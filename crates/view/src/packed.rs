@@ -5,7 +5,7 @@ use crate::frames::Frames;
 use crate::heap::{self, Heap, HeapHead};
 use crate::lanes::{self, ProcessLane, ThreadLane};
 use crate::nodes::Nodes;
-use crate::samples;
+use crate::{TaskDump, samples, tasks};
 use serde::Serialize;
 use stackglass_flame::Category;
 use stackglass_profile::{Recording, sanitize};
@@ -30,8 +30,46 @@ struct Head {
     nodes: usize,
     samples: usize,
     heap: Option<HeapHead>,
+    tasks: Option<TasksHead>,
     /// Names and sizes.
     columns: Vec<(String, usize)>,
+}
+
+/// What is known of async tasks.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+struct TasksHead {
+    /// Tasks that the recording names.
+    named: usize,
+    /// Tasks with samples.
+    sampled: usize,
+    /// Where the await stacks of one moment come from, if there are any.
+    dump: Option<String>,
+}
+
+impl TasksHead {
+    fn new(recording: &Recording, sampled: Option<usize>, beside: &Beside<'_>) -> Option<TasksHead> {
+        let dump = beside.tasks.as_ref().map(|tasks| sanitize(tasks.name).into_owned());
+        let is_any = sampled.is_some() || dump.is_some();
+        is_any.then(|| TasksHead { named: recording.tasks.len(), sampled: sampled.unwrap_or(0), dump })
+    }
+}
+
+/// What a page shows beside a recording.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside<'a> {
+    /// A heap snapshot.
+    pub heap: Option<Heap<'a>>,
+    /// The tasks of the process at one moment.
+    pub tasks: Option<Tasks<'a>>,
+}
+
+/// The tasks of a process at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Tasks<'a> {
+    /// Where they come from: the name of a file.
+    pub name: &'a str,
+    /// The tasks.
+    pub dump: &'a TaskDump,
 }
 
 /// A kind of code, and its colour.
@@ -65,11 +103,11 @@ pub struct Packed {
 impl Packed {
     /// Packs a recording.
     pub fn new(recording: Recording, title: &str) -> Packed {
-        Packed::with(recording, title, None)
+        Packed::with(recording, title, &Beside::default())
     }
 
-    /// Packs a recording, which may be empty, with a heap snapshot.
-    pub fn with(mut recording: Recording, title: &str, heap: Option<Heap<'_>>) -> Packed {
+    /// Packs a recording, which may be empty, with what lies beside it.
+    pub fn with(mut recording: Recording, title: &str, beside: &Beside<'_>) -> Packed {
         let rust = recording.has_rust();
         name_stackless(&mut recording);
         let mut frames = Frames::new(&recording);
@@ -77,8 +115,13 @@ impl Packed {
         let mut columns = Columns::default();
         frames.write(&recording, rust, &mut columns);
         nodes.write(&mut columns);
-        samples::write(&recording, &nodes, &mut columns);
-        let heap = heap.map(|heap| heap::write(&heap, &mut columns));
+        let samples = samples::sorted(&recording);
+        samples::write(&recording, &samples, &nodes, &mut columns);
+        let sampled = tasks::write(&recording, &samples, &mut columns);
+        if let Some(tasks) = &beside.tasks {
+            columns.push_text("tasks.dump", &tasks.dump.json());
+        }
+        let heap = beside.heap.map(|heap| heap::write(&heap, &mut columns));
         let last = recording.samples.iter().map(|sample| sample.clock.0).max().unwrap_or(0);
         let info = &recording.info;
         let text = |text: &str| sanitize(text).into_owned();
@@ -100,6 +143,7 @@ impl Packed {
             nodes: nodes.count(),
             samples: recording.samples.len(),
             heap,
+            tasks: TasksHead::new(&recording, sampled, beside),
             columns: columns.sizes().iter().map(|(name, size)| ((*name).to_owned(), *size)).collect(),
         };
         let head = serde_json::to_string(&head).expect("the head is JSON");

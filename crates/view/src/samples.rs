@@ -4,11 +4,16 @@ use crate::columns::Columns;
 use crate::nodes::Nodes;
 use stackglass_profile::{Recording, Sample};
 
-/// Adds the columns of samples. The time of a sample lies evenly in an interval up to its clock, which is longer by its spread. Of each clock, the column has the distance from the one
-/// before, and from the start of the recording for the first.
-pub(crate) fn write(recording: &Recording, nodes: &Nodes, columns: &mut Columns) {
+/// Samples in order of time.
+pub(crate) fn sorted(recording: &Recording) -> Vec<&Sample> {
     let mut samples: Vec<&Sample> = recording.samples.iter().collect();
     samples.sort_by_key(|sample| sample.clock);
+    samples
+}
+
+/// Adds the columns of samples. The time of a sample lies evenly in an interval up to its clock, which is longer by its spread. Of each clock, the column has the distance from the one
+/// before, and from the start of the recording for the first.
+pub(crate) fn write(recording: &Recording, samples: &[&Sample], nodes: &Nodes, columns: &mut Columns) {
     let mut before = recording.info.start.0;
     let clocks = samples.iter().map(|sample| {
         let passed = sample.clock.0.saturating_sub(before);

@@ -3,7 +3,7 @@
 use stackglass_heap_report::answers::{HeapAnswers, OwnerRow};
 use stackglass_profile::Recording;
 use stackglass_profile::heap_graph::{EdgeKind, HeapGraph, NodeKind, UNREACHABLE};
-use stackglass_view::{Heap, Packed};
+use stackglass_view::{Beside, Heap, Packed};
 use std::collections::HashMap;
 
 #[allow(dead_code)]
@@ -104,7 +104,7 @@ fn figures_are_those_of_heap_show() {
     let graph = graph();
     let answers = HeapAnswers::new(&graph);
     let heap = Heap { name: "a.heapsnapshot", answers: &answers };
-    let packed = Packed::with(Recording::default(), "heap", Some(heap));
+    let packed = Packed::with(Recording::default(), "heap", &Beside { heap: Some(heap), tasks: None });
     let read = Read::new(&packed);
 
     let table = answers.types();

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const TESTS: &str = "crates/flame/browser";
-const VIEW: [&str; 4] = [
+const VIEW: [&str; 5] = [
     "crates/view/browser/view.test.mjs",
     "crates/view/browser/tracks.test.mjs",
     "crates/view/browser/panels.test.mjs",
     "crates/view/browser/heap.test.mjs",
+    "crates/view/browser/tasks.test.mjs",
 ];
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 

@@ -53,16 +53,23 @@ pub(crate) fn is_snapshot(path: &Path) -> bool {
         metadata.push(".metadata.json");
         return Path::new(&metadata).is_file();
     }
-    let mut head = Vec::new();
-    // A pipe can be read only once.
-    let is_file = path.metadata().is_ok_and(|info| info.is_file());
-    let read = is_file.then(|| File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head)));
-    let text = String::from_utf8_lossy(&head);
-    let inside = text.trim_start().strip_prefix('{').map(str::trim_start);
-    read.is_some_and(|read| read.is_ok()) && inside.is_some_and(|inside| inside.starts_with("\"snapshot\""))
+    begins_with_key(path, "snapshot")
 }
 
-/// Bytes that are read to recognise a snapshot.
+/// Whether a file is an object of JSON whose first key is this one.
+pub(crate) fn begins_with_key(path: &Path, key: &str) -> bool {
+    // A pipe can be read only once.
+    if is_stream(path) || !path.metadata().is_ok_and(|info| info.is_file()) {
+        return false;
+    }
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    let text = String::from_utf8_lossy(&head);
+    let inside = text.trim_start().strip_prefix('{').map(str::trim_start);
+    read.is_ok() && inside.is_some_and(|inside| inside.starts_with(&format!("\"{key}\"")))
+}
+
+/// Bytes that are read to recognise a file.
 const HEAD: u64 = 512;
 
 /// Time between two pictures of the sign of progress.

@@ -12,7 +12,7 @@ const READY: &str = "[ready]";
 
 /// A line in which tasks wait.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Wait {
+pub struct Wait {
     /// The function.
     pub function: Arc<str>,
     /// Its source file.
@@ -27,7 +27,7 @@ pub(crate) struct Wait {
 
 impl Wait {
     /// What it waits in, in words: `waits in Sleep`. Empty if the future is not known.
-    pub(crate) fn words(future: &str) -> String {
+    pub fn words(future: &str) -> String {
         match future {
             "" => String::new(),
             READY => "waits for a worker".to_owned(),
@@ -42,7 +42,7 @@ impl Wait {
 }
 
 /// The waits in a recording with await stacks.
-pub(crate) struct Waits<'r> {
+pub struct Waits<'r> {
     recording: &'r Recording,
     /// By module: what its frames do, if they are those of await stacks.
     kinds: Vec<Option<AwaitKind>>,
@@ -51,7 +51,7 @@ pub(crate) struct Waits<'r> {
 
 impl<'r> Waits<'r> {
     /// `None` if the recording has no await stacks.
-    pub(crate) fn new(recording: &'r Recording) -> Option<Waits<'r>> {
+    pub fn new(recording: &'r Recording) -> Option<Waits<'r>> {
         let kind =
             |module: &stackglass_profile::Module| AwaitLocation::from_path(&module.path, 0).map(|at| at.kind);
         let kinds: Vec<Option<AwaitKind>> = recording.modules.iter().map(kind).collect();
@@ -60,7 +60,7 @@ impl<'r> Waits<'r> {
     }
 
     /// The wait that a stack ends in. `None` if its task runs, or if none of its frames has a line.
-    pub(crate) fn of(&self, stack: StackId) -> Option<Wait> {
+    pub fn of(&self, stack: StackId) -> Option<Wait> {
         let mut leaf: Option<&Frame> = None;
         let mut found: Option<&Frame> = None;
         for id in self.recording.stacks.walk(stack) {

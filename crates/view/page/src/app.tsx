@@ -12,10 +12,11 @@ import { Functions } from "./panels/functions.tsx";
 import { Heap } from "./panels/heap.tsx";
 import { Menu, openMenuAtFocus } from "./panels/menu.tsx";
 import { TimeOrder } from "./panels/order.tsx";
+import { Tasks } from "./panels/tasks.tsx";
 import { CallTree } from "./panels/tree.tsx";
 import { counted, failure, found, head, loaded } from "./recording.ts";
 import { addStep, change, query, state } from "./state.ts";
-import { heapAlone, SHOWN_TABS, shownTab } from "./tabs.ts";
+import { alone, SHOWN_TABS, shownTab } from "./tabs.ts";
 import { Tracks } from "./tracks.tsx";
 import { percent, time } from "./units.ts";
 
@@ -36,7 +37,7 @@ export function App() {
   const { measure } = state.value;
   const tab = shownTab.value;
   const searched = (event: KeyboardEvent) => {
-    if (event.key !== "Enter" || query.value === "" || tab === "heap") return;
+    if (event.key !== "Enter" || query.value === "" || isList(tab)) return;
     addStep({ kind: "with", of: [query.value] });
     query.value = "";
     search.current!.blur();
@@ -45,19 +46,19 @@ export function App() {
     <>
       <header>
         <h1 title={head.command}>{head.title}</h1>
-        {heapAlone || <select aria-label="Measure" value={measure} onChange={(event) => change({ measure: event.currentTarget.value as Measure })}>
+        {alone || <select aria-label="Measure" value={measure} onChange={(event) => change({ measure: event.currentTarget.value as Measure })}>
           {MEASURES.filter((word) => word === "cpu" || !head.walltime).map((word) => (
             <option key={word} value={word}>{head.walltime ? "wall time of tasks" : MEASURE_NAMES[word]}</option>
           ))}
         </select>}
-        <strong class="sum" aria-live="polite">{counted.value && !heapAlone ? `${time(counted.value.total[0])} in ${counted.value.samples} samples` : ""}</strong>
-        <span class="found" aria-live="polite">{tab === "heap" ? "" : matched.value}</span>
-        <input ref={search} type="search" aria-label={tab === "heap" ? "Search types" : "Search functions"} placeholder="search: /"
-          title={tab === "heap" ? "Words that names of types have" : "A text or a regular expression; Enter counts only stacks with a match"}
+        <strong class="sum" aria-live="polite">{counted.value && !alone ? `${time(counted.value.total[0])} in ${counted.value.samples} samples` : ""}</strong>
+        <span class="found" aria-live="polite">{isList(tab) ? "" : matched.value}</span>
+        <input ref={search} type="search" aria-label={tab === "heap" ? "Search types" : tab === "tasks" ? "Search tasks" : "Search functions"} placeholder="search: /"
+          title={isList(tab) ? "Words that names have" : "A text or a regular expression; Enter counts only stacks with a match"}
           value={query.value} onInput={(event) => { query.value = event.currentTarget.value; }} onKeyDown={searched} />
       </header>
       {failure.value && <p class="failure" role="alert">{failure.value}</p>}
-      {heapAlone || <Tracks />}
+      {alone || <Tracks />}
       <main>
         <div class="tabs">
           <div role="tablist" aria-label="Panels">
@@ -72,7 +73,7 @@ export function App() {
             <label><input type="checkbox" checked={state.value.icicle} onChange={(event) => change({ icicle: event.currentTarget.checked })} /> root at the top</label>
             <label><input type="checkbox" checked={state.value.order === "size"} onChange={(event) => change({ order: event.currentTarget.checked ? "size" : "name" })} /> largest first</label>
           </>}
-          {heapAlone || <select class="save" aria-label="Save or copy" value="" onChange={(event) => {
+          {alone || <select class="save" aria-label="Save or copy" value="" onChange={(event) => {
             saves[event.currentTarget.value]?.();
             event.currentTarget.value = "";
           }}>
@@ -83,9 +84,9 @@ export function App() {
           <button class="chip" title="All commands (Ctrl-K), all keys (?)" aria-label="All commands" onClick={() => { dialog.value = "commands"; }}>…</button>
           <span role="status" class="said">{said.value}</span>
         </div>
-        {heapAlone || <div class="bar above"><Chips /><Legend /></div>}
+        {alone || <div class="bar above"><Chips /><Legend /></div>}
         <div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
-          {tab === "flame" ? <Flame /> : tab === "functions" ? <Functions /> : tab === "tree" ? <CallTree /> : tab === "order" ? <TimeOrder /> : tab === "heap" ? <Heap /> : <Facts />}
+          {tab === "flame" ? <Flame /> : tab === "functions" ? <Functions /> : tab === "tree" ? <CallTree /> : tab === "order" ? <TimeOrder /> : tab === "heap" ? <Heap /> : tab === "tasks" ? <Tasks /> : <Facts />}
         </div>
         <Menu />
       </main>
@@ -93,6 +94,9 @@ export function App() {
     </>
   );
 }
+
+// Tabs with lists of their own: a search shows the rows that match.
+const isList = (tab: string) => tab === "heap" || tab === "tasks";
 
 const saves: Record<string, () => void> = {
   "flame graph as SVG": exportSvg, "flame graph as PNG": exportPng, "stacks as folded text": exportFolded, "what is shown as JSON": exportJson,

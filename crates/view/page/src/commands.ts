@@ -24,7 +24,7 @@ export interface Command {
   run: () => void;
 }
 
-export const TAB_NAMES: Record<Tab, string> = { flame: "Flame graph", functions: "Functions", tree: "Call tree", order: "Time order", heap: "Heap", facts: "Facts" };
+export const TAB_NAMES: Record<Tab, string> = { flame: "Flame graph", functions: "Functions", tree: "Call tree", order: "Time order", heap: "Heap", tasks: "Tasks", facts: "Facts" };
 export const MEASURE_NAMES: Record<Measure, string> = { cpu: "CPU time", asleep: "time asleep", ready: "time ready", wall: "all time" };
 
 function withTarget(run: (target: Target) => void): () => void {

@@ -9,6 +9,7 @@ import { counted, head, loaded, steps } from "./recording.ts";
 import { state, type State } from "./state.ts";
 import { words } from "./steps.ts";
 import { shownTab } from "./tabs.ts";
+import { taskDump } from "./tasks.ts";
 import { graph, zoomed } from "./target.ts";
 import { percent, time } from "./units.ts";
 
@@ -131,6 +132,7 @@ const quoted = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${tex
 // The command that prints what is shown, as far as the command can, and what it cannot.
 export function commandOf({ tab, threads, measure, steps, range, pinned, inverted, func }: State): string {
   if (shownTab.value === "heap") return `stackglass heap show ${quoted(head.heap!.name)}${state.value.type ? ` --type ${quoted(state.value.type)}` : ""}`;
+  if (shownTab.value === "tasks" && state.value.tasks !== "names" && state.value.tasks !== "lines" && head.tasks!.dump) return `stackglass tasks ${taskDump.value?.pid ?? "PID"}`;
   const verb = tab === "flame" ? "flamegraph" : tab === "functions" && func.length ? "callers" : "print";
   const parts = ["stackglass", verb];
   const rest: string[] = [];

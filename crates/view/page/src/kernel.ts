@@ -13,7 +13,7 @@ import type { Bins, Counts, Func, Head, LaneOf, Largest, Measure, Selection, Thr
 // Numbers of states (crates/profile/src/recording.rs).
 const AWAKE = 1, ASLEEP = 2, TASK = 3, READY = 4;
 
-const counts: Record<Measure, (state: number) => boolean> = {
+export const counts: Record<Measure, (state: number) => boolean> = {
   cpu: (state) => state === AWAKE || state === TASK,
   asleep: (state) => state === ASLEEP,
   ready: (state) => state === READY,
@@ -32,7 +32,7 @@ export class Kernel {
   readonly box: Int32Array;
   readonly thread: Int32Array;
   readonly state: Uint8Array;
-  private readonly hits: Float64Array;
+  readonly hits: Float64Array;
   // Made when the time axis is first asked for.
   private made: Lanes | undefined;
   // The category of the innermost function, by box.

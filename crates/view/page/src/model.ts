@@ -2,6 +2,8 @@
 
 import type { Heap, HeapHead } from "./kernel/heap.ts";
 import type { Order } from "./kernel/order.ts";
+import type { TaskDump } from "./kernel/taskdump.ts";
+import type { TaskNames, TaskTimes } from "./kernel/tasks.ts";
 import type { Transform } from "./kernel/transforms.ts";
 
 export interface Category { name: string; color: string }
@@ -17,6 +19,8 @@ export interface Head {
   categories: Category[]; processes: ProcessLane[]; threads: ThreadLane[];
   nodes: number; samples: number;
   heap: HeapHead | null;
+  // Tasks that the recording names, those with samples, and where await stacks of one moment come from.
+  tasks: { named: number; sampled: number; dump: string | null } | null;
   columns: [string, number][];
 }
 
@@ -62,6 +66,8 @@ export type Question =
   | { kind: "largest"; threads: number[] | null; range: [number, number] }
   | { kind: "threadTimes"; range: [number, number] | null }
   | { kind: "heap" }
+  | { kind: "taskNames" }
+  | { kind: "taskTimes"; selection: Selection }
   // Names are searched by a worker of its own, which can be stopped.
   | { kind: "names"; names: string[] }
   | { kind: "search"; text: string };
@@ -75,6 +81,8 @@ export interface Answers {
   largest: Largest | null;
   threadTimes: ThreadTimes;
   heap: { heap: Heap };
+  taskNames: { names: TaskNames; dump: TaskDump | null };
+  taskTimes: TaskTimes;
   names: object;
   search: { mask: Uint8Array };
 }

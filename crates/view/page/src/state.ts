@@ -5,12 +5,14 @@ import { MEASURES, type Measure, type Selection } from "./model.ts";
 import { stepOf, stepText, type Step } from "./steps.ts";
 import type { ThreadNames } from "./threads.ts";
 
-export const TABS = ["flame", "functions", "tree", "order", "heap", "facts"] as const;
+export const TABS = ["flame", "functions", "tree", "order", "heap", "tasks", "facts"] as const;
 export type Tab = (typeof TABS)[number];
 export const ORDERS = ["name", "size"] as const;
 export type Order = (typeof ORDERS)[number];
 export const HEAP_LISTS = ["types", "holders", "tree", "leaks"] as const;
 export type HeapList = (typeof HEAP_LISTS)[number];
+export const TASK_LISTS = ["groups", "locks", "names", "lines"] as const;
+export type TaskList = (typeof TASK_LISTS)[number];
 
 export interface State {
   range: [number, number] | null;
@@ -38,11 +40,15 @@ export interface State {
   // What of the heap is shown, and its chosen type.
   heap: HeapList;
   type: string;
+  // What of the tasks is shown; the first id of the chosen group; the chosen name or line.
+  tasks: TaskList;
+  group: number;
+  kind: string;
 }
 
 export const INITIAL: State = {
   range: null, threads: null, gone: [], measure: "cpu", tab: "flame", icicle: false, inverted: false, order: "name", steps: [], zoom: [], func: [], pinned: null,
-  view: null, folded: [], heap: "types", type: "",
+  view: null, folded: [], heap: "types", type: "", tasks: "groups", group: 0, kind: "",
 };
 
 export const state = signal<State>(INITIAL);
@@ -79,6 +85,9 @@ export function toHash(of: State): string {
   if (of.folded.length) parts.set("folded", of.folded.join(","));
   if (of.heap !== INITIAL.heap) parts.set("heap", of.heap);
   if (of.type) parts.set("type", of.type);
+  if (of.tasks !== INITIAL.tasks) parts.set("tasks", of.tasks);
+  if (of.group) parts.set("group", String(of.group));
+  if (of.kind) parts.set("kind", of.kind);
   return parts.toString();
 }
 
@@ -110,6 +119,9 @@ export function fromHash(hash: string): State {
     folded: parts.get("folded")?.split(",").map(Number).filter((index) => Number.isInteger(index) && index >= 0) ?? [],
     heap: one(HEAP_LISTS, "heap", INITIAL.heap),
     type: parts.get("type") ?? "",
+    tasks: one(TASK_LISTS, "tasks", INITIAL.tasks),
+    group: Math.max(0, Number(parts.get("group")) || 0),
+    kind: parts.get("kind") ?? "",
   };
 }
 

@@ -1,14 +1,17 @@
 // The worker: expands the columns and counts, so that the page never waits.
 
 import { expand, split } from "./decode.ts";
-import { Kernel } from "./kernel.ts";
+import { counts, Kernel } from "./kernel.ts";
 import { readHeap } from "./kernel/heap.ts";
 import { Names } from "./kernel/names.ts";
+import { taskNames, TaskSamples } from "./kernel/tasks.ts";
 import { transformed, type Shape } from "./kernel/transforms.ts";
 import type { Question } from "./model.ts";
 
 let kernel: Kernel | undefined;
 let columns: Map<string, Uint8Array>;
+let tasks: TaskSamples | undefined;
+let sampled = 0;
 let names: Names | undefined;
 const shapes = new Map<number, Shape>();
 
@@ -26,6 +29,7 @@ async function answerTo(question: Question): Promise<unknown> {
   if (question.kind === "load") {
     columns = split(question.head, await expand(question.columns));
     kernel = new Kernel(question.head, columns);
+    sampled = question.head.tasks?.sampled ?? 0;
     const { parent, func, depth } = kernel.tree;
     // The worker needs its own.
     return { tree: { parent: parent.slice(), func: func.slice(), depth: depth.slice() }, funcs: kernel.funcs };
@@ -49,6 +53,11 @@ async function answerTo(question: Question): Promise<unknown> {
     case "bins": return kernel.bins(question.lanes, question.range, question.parts, question.lit);
     case "largest": return kernel.largest(question.threads, question.range);
     case "heap": return { heap: readHeap(columns) };
+    case "taskNames": {
+      const dump = columns.get("tasks.dump");
+      return { names: taskNames(columns), dump: dump ? JSON.parse(new TextDecoder().decode(dump)) : null };
+    }
+    case "taskTimes": return (tasks ??= new TaskSamples(kernel, columns, sampled)).count(question.selection, counts[question.selection.measure]);
     case "threadTimes": return kernel.threadTimes(question.range);
   }
 }
