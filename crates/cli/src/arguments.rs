@@ -29,7 +29,7 @@ Examples:
   stackglass callers malloc               its callers, by line
   stackglass annotate --file search.rs    source lines with their times
   stackglass flamegraph                   a flame graph as an HTML page
-  stackglass view                         its threads over time, as a page
+  stackglass view                         its threads over time, in the browser
   stackglass diff before.glass after.glass   which functions became slower
   stackglass heap show app.heapsnapshot   what is alive, and what holds it
   stackglass convert rg.glass rg.folded   for other tools

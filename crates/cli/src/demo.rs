@@ -35,6 +35,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         variables: Vec::new(),
         output: Output::named(flags.output.clone()),
         sampling: SamplingFlags {
+            view: false,
             delay: Duration::from_millis(1),
             words: 10_000_000,
             duration: None,

@@ -1,10 +1,9 @@
 //! Where a page or a picture goes: to a file, which `--open` shows, or to stdout.
 
 use crate::failure::Failure;
-use crate::{input, message};
+use crate::{browser, input, message};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// The output of a verb that draws.
 pub(crate) struct DrawnOutput {
@@ -43,22 +42,11 @@ impl DrawnOutput {
         stackglass_files::write_atomically(&self.path, |out| draw(out))
             .map_err(|error| Failure::new(format!("cannot write {name}: {error}")))?;
         message::print(&format!("{name}: {}", summary(&self.path)));
-        if self.opens { show(&self.path) } else { Ok(()) }
-    }
-}
-
-/// Opens a file with `$BROWSER`, or with the desktop's default program.
-fn show(file: &Path) -> Result<(), Failure> {
-    let browser = std::env::var_os("BROWSER").filter(|name| !name.is_empty());
-    let program = browser.unwrap_or_else(|| "xdg-open".into());
-    let quiet = Stdio::null;
-    // This may be the browser itself, which keeps running: do not wait for it.
-    match Command::new(&program).arg(file).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn() {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Failure::new(format!(
-            "cannot start {}: {error}; {} was written: open it yourself, or set BROWSER",
-            program.to_string_lossy(),
-            file.display()
-        ))),
+        if !self.opens {
+            return Ok(());
+        }
+        browser::open(self.path.as_os_str()).map_err(|error| {
+            Failure::new(format!("{error}; {name} was written: open it yourself, or set BROWSER"))
+        })
     }
 }

@@ -95,6 +95,16 @@ enum Samples {
 }
 
 impl Input {
+    /// A recording that was read from a file.
+    pub(crate) fn of_recording(path: &Path, recording: Recording) -> Input {
+        Input {
+            name: path.display().to_string(),
+            kind: Kind::Glass,
+            samples: Samples::Recording(Box::new(recording)),
+            other_events: Vec::new(),
+        }
+    }
+
     /// The source for reports.
     pub(crate) fn source(&self) -> Source<'_> {
         match &self.samples {

@@ -8,6 +8,7 @@ mod allocs;
 mod allocs_pid;
 mod annotate;
 mod arguments;
+mod browser;
 mod callers;
 mod cargo_profile;
 mod cargo_verb;

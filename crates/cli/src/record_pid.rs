@@ -52,6 +52,8 @@ pub(crate) fn record(chosen: &ChosenFlags, output: Option<PathBuf>, sampling: Sa
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
     let record = if sampling.walltime { walltime::record } else { attached::record };
-    record(&options, &mut RecordingObserver::new(quiet)).map_err(|error| perf_refused::of_process(&error))?;
+    let mut observer = RecordingObserver::new(quiet).viewing(&options.output, sampling.view);
+    record(&options, &mut observer).map_err(|error| perf_refused::of_process(&error))?;
+    observer.wait_for_page();
     Ok(0)
 }

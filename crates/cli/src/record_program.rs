@@ -58,7 +58,9 @@ pub(crate) fn record(job: Job) -> Outcome {
         time: !sampling.no_time,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
-    let mut observer = RecordingObserver::new(sampling.quiet).tracking(sampling.track);
+    let mut observer = RecordingObserver::new(sampling.quiet)
+        .tracking(sampling.track)
+        .viewing(&options.output, sampling.view);
     let end = launch::record(&options, &mut observer).map_err(|error| match &error {
         LaunchError::NoPerf(refused) => {
             let other = match options.allocations {
@@ -79,5 +81,6 @@ pub(crate) fn record(job: Job) -> Outcome {
         }
         _ => Failure::of_launch(&error),
     })?;
+    observer.wait_for_page();
     Ok(launch::exit_status(end))
 }

@@ -58,17 +58,35 @@ pub(crate) fn with_names(
         return Err(Failure::new(format!("{name} is cut: it ends before anything was recorded")));
     }
     warn(name, completeness);
+    add_names(&mut recording, completeness);
+    Ok(recording)
+}
+
+/// Reads a recording that may still be written, with every single sample, and whether it is complete. Says nothing about that.
+///
+/// # Errors
+/// If it cannot be read, or nothing was recorded yet.
+pub(crate) fn read_growing(path: &Path) -> Result<(Recording, bool), Failure> {
+    let (mut recording, completeness) = stackglass_files::read(path).map_err(Failure::new)?;
+    let is_complete = completeness.is_complete();
+    if !is_complete && recording.samples.is_empty() {
+        return Err(Failure::new(format!("{}: nothing was recorded yet", path.display())));
+    }
+    add_names(&mut recording, &completeness);
+    Ok((recording, is_complete))
+}
+
+fn add_names(recording: &mut Recording, completeness: &Completeness) {
     if !completeness.is_complete() {
         recording.allocations.sum_up_slices();
     }
     if recording.symbols.is_empty() && !recording.stacks.locations().is_empty() {
         let options = Options { debuginfod: Debuginfod::from_environment(), ..Options::default() };
-        let outcome = stackglass_symbols::symbolize(&mut recording, &options, &mut |_| ());
+        let outcome = stackglass_symbols::symbolize(recording, &options, &mut |_| ());
         if let Some(line) = outcome.debuginfod {
             message::print(&line);
         }
     }
-    Ok(recording)
 }
 
 fn warn(name: &str, completeness: &Completeness) {

@@ -3,12 +3,14 @@
 use crate::heap::PeekSnapshots;
 use crate::status_line::StatusLine;
 use crate::track_allocation::{TrackFlags, write_mem_files};
+use crate::view::LivePage;
 use crate::{message, peek_text, summary};
 use stackglass_collect::peeks::PeekPart;
 use stackglass_collect::peeks::responder::Responder;
 use stackglass_collect::recording::{Observer, Progress, Saved};
 use stackglass_profile::Recording;
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 
 /// Shows the status line, notes, peeks and the report.
 pub(crate) struct RecordingObserver {
@@ -16,6 +18,9 @@ pub(crate) struct RecordingObserver {
     quiet: bool,
     track: TrackFlags,
     snapshots: PeekSnapshots,
+    /// The recording to show while it grows, until it is shown.
+    to_view: Option<PathBuf>,
+    page: LivePage,
 }
 
 impl RecordingObserver {
@@ -26,6 +31,8 @@ impl RecordingObserver {
             quiet,
             track: TrackFlags::default(),
             snapshots: PeekSnapshots::default(),
+            to_view: None,
+            page: LivePage::default(),
         }
     }
 
@@ -33,6 +40,17 @@ impl RecordingObserver {
     pub(crate) fn tracking(mut self, track: TrackFlags) -> RecordingObserver {
         self.track = track;
         self
+    }
+
+    /// Also shows the recording as a page while it grows, if that is `wanted`.
+    pub(crate) fn viewing(mut self, recording: &Path, wanted: bool) -> RecordingObserver {
+        self.to_view = wanted.then(|| recording.to_owned());
+        self
+    }
+
+    /// Returns when the page is closed, if there is one.
+    pub(crate) fn wait_for_page(self) {
+        self.page.wait();
     }
 
     fn report(&mut self, recording: &Recording, saved: &Saved) {
@@ -51,6 +69,10 @@ impl RecordingObserver {
 impl Observer for RecordingObserver {
     fn progress(&mut self, progress: &Progress) {
         self.status_line.show(progress);
+        // Now there is a file: one that was there before is not shown.
+        if let Some(recording) = self.to_view.take() {
+            self.page = LivePage::of(&recording);
+        }
     }
 
     fn suspended(&mut self) {

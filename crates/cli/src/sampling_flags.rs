@@ -64,6 +64,10 @@ pub(crate) struct SamplingFlags {
     #[command(flatten)]
     pub(crate) track: TrackFlags,
 
+    /// Show the recording as a page in the browser while it grows, as `stackglass view` does
+    #[arg(long)]
+    pub(crate) view: bool,
+
     /// Print neither the status line nor the report
     #[arg(short, long)]
     pub(crate) quiet: bool,

@@ -1,33 +1,40 @@
-//! `stackglass view [FILE]`: a recording as one page with a time axis, with its heap and tasks.
+//! `stackglass view [FILE]`: a recording as one page with a time axis, with its heap and tasks. It is served to the browser, or written to a file.
+
+mod contents;
+mod live;
+mod served;
+
+pub(crate) use live::LivePage;
 
 use crate::drawn_output::DrawnOutput;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::input;
-use crate::view_beside::{self, Alone};
 use clap::Args;
-use stackglass_heap_report::HeapAnswers;
-use stackglass_profile::Recording;
+use contents::Contents;
 use stackglass_report::numbers::bytes_text;
-use stackglass_view::{Beside, Heap, Packed, Page, Tasks};
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use stackglass_view::Page;
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  stackglass view                       the newest recording: rg-view.html
-  stackglass view rg.glass -o rg.html   the same, in this file
-  stackglass view rg.glass --open       and in the browser
+  stackglass view                       the newest recording, in the browser
+  stackglass view rg.glass -o rg.html   as one file, to keep and to send
   stackglass view app.heapsnapshot      a heap: its types, and what holds them
   stackglass view app.glass --heap app.heapsnapshot     both in one page
   stackglass tasks 1234 --json > t.json && stackglass view t.json
+  stackglass view rg.glass --port 7000  over ssh -L 7000:127.0.0.1:7000
 
-The page is one file, which opens from disk and makes no request. Drag over
-the lanes to count a part of the time, click the name of a thread to count
-only that. / searches, u undoes, ? lists all keys. A heap snapshot in the
-recording (--heap-at), or of the same name beside it, has a tab of its own.";
+Without -o, the page is served to this machine only, under an address that
+stackglass prints and opens, until its last tab is closed or Ctrl-C. A
+recording that still grows is shown as it grows. With -o, the page is one
+file, which opens from disk and makes no request.
 
-/// Write a page with a recording: its threads over time, flame graph and functions of any part of it.
-#[derive(Args, Debug)]
+Drag over the lanes to count a part of the time, click the name of a thread
+to count only that. / searches, u undoes, ? lists all keys. A heap snapshot in
+the recording (--heap-at), or of the same name beside it, has a tab of its own.";
+
+/// Show a recording as a page: its threads over time, flame graph and functions of any part of it.
+#[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
     /// A .glass or .heapsnapshot file, the output of `tasks --json`, or - for a recording from stdin [default: the newest *.glass in this folder]
@@ -41,7 +48,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "JSON")]
     tasks: Option<PathBuf>,
 
-    /// File to write, or - for stdout [default: FILE-view.html in this folder]
+    /// Write the page to this file, or to stdout for -
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -49,72 +56,41 @@ pub(crate) struct Flags {
     #[arg(long)]
     title: Option<String>,
 
-    /// Open the file with $BROWSER, or with the desktop's default program
-    #[arg(long)]
+    /// Open the written file with $BROWSER, or with the desktop's default program
+    #[arg(long, requires = "output")]
     open: bool,
+
+    /// Print the address, and start no browser
+    #[arg(long, conflicts_with = "output")]
+    no_open: bool,
+
+    /// Port of 127.0.0.1 to serve the page on [default: any free one]
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 0,
+        hide_default_value = true,
+        conflicts_with = "output"
+    )]
+    port: u16,
+
+    /// End with the end of standard input: `record --view` starts this
+    #[arg(long, hide = true, conflicts_with = "output")]
+    until_stdin_ends: bool,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let path = input::choose(flags.file.as_deref())?;
-    let output = flags.output.clone().unwrap_or_else(|| beside(&path));
-    let output = DrawnOutput::new(output, flags.open, &path, "pages")?;
-    let alone = view_beside::alone(&path);
-    let (recording, title, shown) = match alone {
-        Some(what) if flags.heap.is_some() && what == Alone::Heap => {
-            let line = format!(
-                "{} is a heap snapshot already: name a recording, or leave out --heap",
-                path.display()
-            );
-            return Err(Failure { status: 2, line });
-        }
-        Some(_) => (Recording::default(), path.display().to_string(), None),
-        None => {
-            let (recording, title) = recording(&path)?;
-            let shown = format!("{} threads, {} samples", recording.threads.len(), recording.samples.len());
-            (recording, title, Some(shown))
-        }
-    };
-    let title = flags.title.clone().unwrap_or(title);
-    let heap = view_beside::heap_of(&path, flags.heap.as_deref())?;
-    let tasks = match alone {
-        Some(Alone::Tasks) => Some(view_beside::tasks_of(&path)?),
-        _ => flags.tasks.as_deref().map(view_beside::tasks_of).transpose()?,
-    };
-    let answers = heap.as_ref().map(|heap| HeapAnswers::new(&heap.graph));
-    let beside = Beside {
-        heap: heap.as_ref().zip(answers.as_ref()).map(|(heap, answers)| Heap { name: &heap.name, answers }),
-        tasks: tasks.as_ref().map(|(name, dump)| Tasks { name, dump }),
-    };
-    let of_heap = heap.as_ref().map(|heap| format!("the heap of {}", heap.name));
-    let of_tasks = tasks.as_ref().map(|(name, _)| format!("the tasks of {name}"));
-    let shown: Vec<String> = [shown, of_heap, of_tasks].into_iter().flatten().collect();
-    let packed = Packed::with(recording, &title, &beside);
-    let page = Page::new(&packed);
+    let Some(output) = &flags.output else { return served::run(&path, flags) };
+    let output = DrawnOutput::new(output.clone(), flags.open, &path, "pages")?;
+    let contents = Contents::read(&path, flags)?;
+    let page = Page::new(&contents.packed);
     output.write(
         |mut out| page.write_to(&mut out),
         |file| {
             let size = bytes_text(file.metadata().map_or(0, |file| file.len()));
-            format!("a page of {size} with {}", shown.join(", "))
+            format!("a page of {size} with {}", contents.shown)
         },
     )?;
     Ok(0)
-}
-
-/// A recording and its title.
-fn recording(path: &Path) -> Result<(Recording, String), Failure> {
-    let input = input::read_exactly(path)?;
-    if input.timed().is_none() {
-        let line = format!("{}: its samples have no times; `stackglass flamegraph` draws them", input.name);
-        return Err(Failure::new(line));
-    }
-    let title = input.title();
-    Ok((input.into_recording()?, title))
-}
-
-/// The default output: the name of the recording, in the current folder. The flame graph has another.
-fn beside(input: &Path) -> PathBuf {
-    let stem = input.file_stem().filter(|_| !input::is_stream(input));
-    let mut name = stem.unwrap_or(OsStr::new("recording")).to_os_string();
-    name.push("-view.html");
-    PathBuf::from(name)
 }

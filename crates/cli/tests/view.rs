@@ -1,8 +1,13 @@
 //! `view`: the page that it writes, and what it refuses.
 
 use crate::support::samples::recorded;
-use crate::support::text;
-use std::fs;
+use crate::support::{end_of, signal, text};
+use rustix::process::Signal;
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 #[test]
 fn a_recording_becomes_a_page() {
@@ -13,11 +18,85 @@ fn a_recording_becomes_a_page() {
     let page = fs::read_to_string(place.file("page.html")).unwrap();
     let recording = place.recording("r.glass");
     assert!(page.contains(&format!("\"samples\":{},", recording.samples.len())), "every single sample");
-    // The default has the name of the recording, in the current folder; the newest recording is the default.
-    assert!(place.run(["view"]).status.success());
-    assert_eq!(fs::read_to_string(place.file("r-view.html")).unwrap(), page);
     let piped = place.run(["view", "r.glass", "-o", "-"]);
     assert_eq!(text(&piped.stdout), page);
+}
+
+/// Asks a server for an address, and returns the connection.
+fn ask(address: &str) -> TcpStream {
+    let (host, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    stream
+}
+
+fn answer(address: &str) -> String {
+    let mut page = String::new();
+    ask(address).read_to_string(&mut page).unwrap();
+    page
+}
+
+/// Reads events until one announces the page with this number or a later one.
+fn wait_for_page(events: &mut impl BufRead, number: u64) {
+    let mut line = String::new();
+    let newest = |line: &str| line.strip_prefix("data: ").and_then(|text| text.trim().parse().ok());
+    while newest(&line).is_none_or(|newest: u64| newest < number) {
+        line.clear();
+        assert_ne!(events.read_line(&mut line).unwrap(), 0, "the stream ends before page {number}");
+    }
+}
+
+/// As much of the end of a recording as has its end mark.
+const CUT: usize = 200;
+
+#[test]
+fn a_recording_is_served_as_it_grows_until_its_page_is_closed() {
+    let place = recorded();
+    let whole = fs::read(place.file("r.glass")).unwrap();
+    // As if it was still recorded: the end mark is not there.
+    fs::write(place.file("growing.glass"), &whole[..whole.len() - CUT]).unwrap();
+    let browser = place.file("browser.sh");
+    fs::write(&browser, format!("#!/bin/sh\necho \"$1\" > {}\n", place.file("opened").display())).unwrap();
+    fs::set_permissions(&browser, Permissions::from_mode(0o755)).unwrap();
+    let mut view = place.stackglass(["view", "growing.glass"]);
+    let mut view =
+        view.env("BROWSER", &browser).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut address = String::new();
+    BufReader::new(view.stdout.take().unwrap()).read_line(&mut address).unwrap();
+    let address = address.trim();
+    let samples = format!("\"samples\":{},", place.recording("r.glass").samples.len());
+    assert!(answer(address).contains(&samples));
+    let mut events = BufReader::new(ask(&format!("{address}events")));
+    wait_for_page(&mut events, 1);
+
+    fs::write(place.file("growing.glass"), &whole).unwrap();
+    wait_for_page(&mut events, 2);
+    assert!(answer(address).contains(&samples));
+    // The browser gets another address, which others may see: it works once.
+    let opened = fs::read_to_string(place.file("opened")).unwrap();
+    assert!(opened.starts_with("http://127.0.0.1:") && opened.trim() != address, "{opened}");
+    assert!(answer(opened.trim()).starts_with("HTTP/1.1 303"));
+    assert!(answer(opened.trim()).starts_with("HTTP/1.1 410"));
+    drop(events);
+    let output = view.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("it still grows, and the page follows"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn ctrl_c_ends_the_server() {
+    let place = recorded();
+    let mut view = place.stackglass(["view", "--no-open"]);
+    let mut view = view.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut address = String::new();
+    BufReader::new(view.stdout.take().unwrap()).read_line(&mut address).unwrap();
+    assert!(answer(address.trim()).contains("<title>"));
+    signal(&view, Signal::INT);
+    assert_eq!(end_of(&mut view), Some(0));
 }
 
 #[test]

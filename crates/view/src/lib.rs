@@ -14,10 +14,12 @@ mod nodes;
 pub mod packed;
 pub mod page;
 mod samples;
+pub mod server;
 mod task_dump;
 mod tasks;
 
 pub use heap::Heap;
 pub use packed::{Beside, Packed, Tasks};
 pub use page::Page;
+pub use server::{ServeError, Server};
 pub use task_dump::TaskDump;

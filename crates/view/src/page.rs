@@ -29,12 +29,19 @@ const STYLE: &str = include_str!("../page/dist/page.css");
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
     packed: &'a Packed,
+    /// The number of the page, if a server shows it.
+    served: Option<u64>,
 }
 
 impl<'a> Page<'a> {
     /// A page with a packed recording.
     pub fn new(packed: &'a Packed) -> Page<'a> {
-        Page { packed }
+        Page { packed, served: None }
+    }
+
+    /// The page as a server shows it: it asks that server whether there is one with another number.
+    pub fn served(self, number: u64) -> Page<'a> {
+        Page { served: Some(number), ..self }
     }
 
     /// Writes the page.
@@ -47,15 +54,19 @@ impl<'a> Page<'a> {
             out,
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {}; \
-             style-src {}; worker-src blob:; base-uri 'none'; form-action 'none'\">\n\
+             style-src {}; worker-src blob:; {}base-uri 'none'; form-action 'none'\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <meta name=\"generator\" content=\"stackglass\">\n\
+             <meta name=\"generator\" content=\"stackglass\">\n{}\
              <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
              <noscript>This page needs JavaScript. `stackglass print` shows the recording as text.</noscript>\n\
              <div id=\"app\"></div>\n",
             fingerprint(SCRIPT),
             fingerprint(STYLE),
+            if self.served.is_some() { "connect-src 'self'; " } else { "" },
+            self.served.map_or_else(String::new, |number| format!(
+                "<meta name=\"served\" content=\"events\" data-page=\"{number}\">\n"
+            )),
         )?;
         writeln!(
             out,

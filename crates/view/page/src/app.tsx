@@ -15,6 +15,7 @@ import { TimeOrder } from "./panels/order.tsx";
 import { Tasks } from "./panels/tasks.tsx";
 import { CallTree } from "./panels/tree.tsx";
 import { counted, failure, found, head, loaded } from "./recording.ts";
+import { ended } from "./served.ts";
 import { addStep, change, query, state } from "./state.ts";
 import { alone, SHOWN_TABS, shownTab } from "./tabs.ts";
 import { Tracks } from "./tracks.tsx";
@@ -58,6 +59,7 @@ export function App() {
           value={query.value} onInput={(event) => { query.value = event.currentTarget.value; }} onKeyDown={searched} />
       </header>
       {failure.value && <p class="failure" role="alert">{failure.value}</p>}
+      {ended.value && <p class="ended" role="status">stackglass has ended. This page works on, but cannot be loaded again.</p>}
       {alone || <Tracks />}
       <main>
         <div class="tabs">

@@ -3,10 +3,12 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { failure, head, load } from "./recording.ts";
+import { listen as listenToServer } from "./served.ts";
 import { listen, naming } from "./state.ts";
 import { ThreadNames } from "./threads.ts";
 
 naming.threads = new ThreadNames(head);
 listen();
+listenToServer(() => location.reload());
 render(<App />, document.getElementById("app")!);
 load().then(() => { performance.mark("stackglass-open"); }).catch((error) => { failure.value = `The recording cannot be shown: ${error instanceof Error ? error.message : error}`; });

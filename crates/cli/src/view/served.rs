@@ -1,0 +1,98 @@
+//! Serves the page on loopback. While the recording grows, so does the page.
+
+use super::{Contents, Flags};
+use crate::failure::{Failure, Outcome};
+use crate::input::{self, Input};
+use crate::{browser, message, recording_file};
+use stackglass_view::server::ServedPage;
+use stackglass_view::{Page, Server};
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use std::{process, thread};
+
+/// The least time between two readings of a recording that grows.
+const BETWEEN: Duration = Duration::from_secs(1);
+/// Reading takes at most one in so many parts of the time.
+const SHARE: u32 = 10;
+/// How often a recording is looked for that has just begun.
+const BEGIN: Duration = Duration::from_millis(100);
+
+pub(super) fn run(path: &Path, flags: &Flags) -> Outcome {
+    if flags.until_stdin_ends {
+        thread::spawn(|| {
+            // Whatever ends it, nobody needs the page any more.
+            let _ = io::copy(&mut io::stdin().lock().by_ref(), &mut io::sink());
+            process::exit(0);
+        });
+    }
+    // What comes while it is read is read the next time.
+    let first_size = size(path);
+    let (contents, is_complete) = first(path, flags)?;
+    let server = Server::new(&Page::new(&contents.packed), flags.port).map_err(Failure::new)?;
+    if !is_complete {
+        let (path, page, flags) = (path.to_owned(), server.page(), flags.clone());
+        thread::spawn(move || follow(&path, first_size, &flags, &page));
+    }
+    writeln!(io::stdout(), "{}", server.address())?;
+    let grows = if is_complete { "" } else { "; it still grows, and the page follows" };
+    message::print(&format!("{}{grows}. Ctrl-C ends this, as does closing the page", contents.shown));
+    drop(contents);
+    if !flags.no_open && browser::is_likely() {
+        let address = server.one_time_address();
+        if let Err(error) = browser::open(OsStr::new(&address)) {
+            message::print(&format!("{error}: open the address above"));
+        }
+    } else if !flags.no_open {
+        let port = server.port();
+        message::print(&format!(
+            "open the address above; from another machine after `ssh -L {port}:127.0.0.1:{port} HOST`"
+        ));
+    }
+    server.run().map_err(Failure::new)?;
+    Ok(0)
+}
+
+/// Reads what is there now, and whether that is all.
+fn first(path: &Path, flags: &Flags) -> Result<(Contents, bool), Failure> {
+    if !input::is_recording(path) && !flags.until_stdin_ends {
+        return Ok((Contents::read(path, flags)?, true));
+    }
+    loop {
+        match recording_file::read_growing(path) {
+            Ok((recording, is_complete)) => {
+                let input = Input::of_recording(path, recording);
+                return Ok((Contents::of_recording(path, input, flags)?, is_complete));
+            }
+            Err(failure) if !flags.until_stdin_ends => return Err(failure),
+            Err(_) => thread::sleep(BEGIN),
+        }
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    path.metadata().map_or(0, |file| file.len())
+}
+
+/// Reads the recording again when it has grown, until it is complete.
+fn follow(path: &Path, first_size: u64, flags: &Flags, page: &ServedPage) {
+    let (mut seen, mut pause) = (first_size, BETWEEN);
+    loop {
+        thread::sleep(pause);
+        let (begin, now) = (Instant::now(), size(path));
+        if now == seen {
+            continue;
+        }
+        seen = now;
+        // A part that cannot be read is there the next time; the page that is shown stays.
+        if let Ok((recording, is_complete)) = recording_file::read_growing(path)
+            && let Ok(contents) = Contents::of_recording(path, Input::of_recording(path, recording), flags)
+            && page.replace(&Page::new(&contents.packed)).is_ok()
+            && is_complete
+        {
+            return;
+        }
+        pause = BETWEEN.max(begin.elapsed() * SHARE);
+    }
+}
