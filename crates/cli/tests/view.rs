@@ -1,7 +1,7 @@
 //! `view`: the page that it writes, and what it refuses.
 
 use crate::support::samples::recorded;
-use crate::support::{end_of, signal, text};
+use crate::support::{Place, end_of, signal, text, wait_until};
 use rustix::process::Signal;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -85,6 +85,39 @@ fn a_recording_is_served_as_it_grows_until_its_page_is_closed() {
         "{}",
         text(&output.stderr)
     );
+}
+
+#[test]
+fn a_recording_is_shown_while_it_is_made() {
+    let place = Place::new();
+    let program = "until [ -e stop ]; do :; done";
+    let mut record = place.stackglass(["record", "--view", "-q", "-o", "r.glass", "--", "sh", "-c", program]);
+    record.env("BROWSER", "true").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut record = record.spawn().unwrap();
+    let mut messages = BufReader::new(record.stderr.take().unwrap());
+    let mut address = String::new();
+    while !address.starts_with("http://") {
+        address.clear();
+        assert_ne!(messages.read_line(&mut address).unwrap(), 0, "no address was printed");
+    }
+    let address = address.trim();
+    let mut events = BufReader::new(ask(&format!("{address}events")));
+    wait_for_page(&mut events, 2);
+    fs::write(place.file("stop"), "").unwrap();
+    let samples = |page: &str| -> usize {
+        page.split("\"samples\":").nth(1).unwrap().split(',').next().unwrap().parse().unwrap()
+    };
+    // The last page has all that was recorded; the stream announces each.
+    let complete = || place.file("r.glass").exists() && place.run(["info", "r.glass"]).stderr.is_empty();
+    wait_until("the recording is complete", complete);
+    let all = place.recording("r.glass").samples.len();
+    wait_until("the page has all of it", || samples(&answer(address)) == all);
+    drop(events);
+    assert_eq!(end_of(&mut record), Some(0));
+    // Only the program's output is on stdout.
+    let mut output = String::new();
+    record.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+    assert_eq!(output, "");
 }
 
 #[test]
