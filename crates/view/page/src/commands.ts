@@ -92,7 +92,7 @@ export const COMMANDS: Command[] = [
   { name: "Invert: from callees to callers", key: "i", run: () => change({ inverted: !state.value.inverted, zoom: [] }) },
   { name: "Root at the top or at the bottom", key: "t", run: () => change({ icicle: !state.value.icicle }) },
   { name: "Order boxes by name or by size", key: "o", run: () => change({ order: state.value.order === "name" ? "size" : "name" }) },
-  { name: "Open all of the call tree", key: "*", run: () => { change({ tab: "tree" }); expandAll(); } },
+  { name: "Open all of the call tree", key: "*", run: () => { change({ tab: "tree" }); void expandAll(); } },
   { name: "Zoom out", can: () => state.value.zoom.length > 0, run: () => change({ zoom: [] }) },
   { name: "Search", key: "/", run: () => document.querySelector<HTMLInputElement>("header input")?.focus() },
   { name: "Select nothing", key: "Escape", run: () => select(null) },

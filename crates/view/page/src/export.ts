@@ -2,8 +2,8 @@
 
 import { signal } from "@preact/signals";
 import { themed } from "./canvas.ts";
-import { Graph } from "./graph.ts";
 import { layout, shortened } from "./layout.ts";
+import type { Mirror } from "./mirror.ts";
 import { boxColor, ROW } from "./panels/flamecanvas.tsx";
 import { counted, head, loaded, steps } from "./recording.ts";
 import { state, type State } from "./state.ts";
@@ -38,9 +38,12 @@ function fileName(extension: string): string {
 const markup = (text: string) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
 // The flame graph as it is shown, in its whole height.
-function picture(shown: Graph, width: number) {
+async function picture(shown: Mirror, width: number) {
   const { rank, funcs } = loaded.value!;
-  const boxes = layout(shown, zoomed.value, width, state.value.order === "name" ? rank : null);
+  const laid = () => layout(shown, zoomed.value, width, state.value.order === "name" ? rank : null);
+  // The page has what is wide enough for its own window.
+  let boxes = laid();
+  while (await shown.settled()) boxes = laid();
   const rows = boxes.reduce((most, { row }) => Math.max(most, row + 1), 1);
   const top = 24, height = top + rows * ROW + 4;
   return {
@@ -57,8 +60,8 @@ function picture(shown: Graph, width: number) {
   };
 }
 
-export function svgOf(shown: Graph): string {
-  const { height, title, boxes } = picture(shown, 1200);
+export async function svgOf(shown: Mirror): Promise<string> {
+  const { height, title, boxes } = await picture(shown, 1200);
   const drawn = boxes.map(({ x, y, width, color, text, title }) =>
     `<g><title>${markup(title)}</title><rect x="${x.toFixed(2)}" y="${y}" width="${width.toFixed(2)}" height="${ROW - 1}" fill="${color}"/>` +
     `${text ? `<text x="${(x + 3).toFixed(2)}" y="${y + 13}">${markup(text)}</text>` : ""}</g>`);
@@ -66,14 +69,14 @@ export function svgOf(shown: Graph): string {
     `<rect width="1200" height="${height}" fill="#fff"/><text x="4" y="16">${markup(title)}</text>\n${drawn.join("\n")}\n</svg>\n`;
 }
 
-export function exportSvg(): void {
-  if (graph.value) save(fileName("svg"), new Blob([svgOf(graph.value)], { type: "image/svg+xml" }));
+export async function exportSvg(): Promise<void> {
+  if (graph.value) save(fileName("svg"), new Blob([await svgOf(graph.value)], { type: "image/svg+xml" }));
 }
 
 // Twice the pixels of the page.
-export function exportPng(): void {
+export async function exportPng(): Promise<void> {
   if (!graph.value) return;
-  const { height, title, boxes } = picture(graph.value, 1200);
+  const { height, title, boxes } = await picture(graph.value, 1200);
   const canvas = document.createElement("canvas");
   canvas.width = 2400;
   canvas.height = 2 * height;
@@ -148,7 +151,8 @@ export function commandOf({ tab, threads, measure, steps, range, pinned, inverte
     if (step.kind === "with" && verb === "flamegraph" && !parts.includes("--filter")) parts.push("--filter", quoted(step.of[0]));
     else rest.push(words(step));
   }
-  if (range) rest.push(`${time(range[0])} to ${time(range[1])}`);
+  // Both ends in ns, as the page counts.
+  if (range) parts.push("--from", `${Math.round(range[0])}ns`, "--to", `${Math.round(range[1])}ns`);
   if (pinned) rest.push("the comparison");
   if (inverted) rest.push("the inversion");
   return parts.join(" ") + (rest.length ? `   # without: ${rest.join("; ")}` : "");

@@ -2,53 +2,16 @@
 //
 // Each node stands for boxes of the counted tree. Its children are made when they are asked for.
 
-import type { Counts, Tree } from "./model.ts";
+import type { Tree } from "./model.ts";
+import { Nodes, type Direction, type Summed } from "./nodes.ts";
 
 // A counted tree with the children of each box: `children[first[box]..first[box + 1]]`.
-export interface Counted extends Counts { tree: Tree; children: Int32Array; first: Int32Array; other: Counts | null }
-
-// Paths of functions by number, each once. They outlive the graphs.
-class Paths {
-  private readonly known = new Map<number, number>();
-  private readonly steps: [number, number][] = [[-1, 0]];
-
-  below(path: number, func: number): number {
-    const key = path * 0x2000000 + func;
-    let number = this.known.get(key);
-    if (number === undefined) {
-      number = this.steps.length;
-      this.known.set(key, number);
-      this.steps.push([path, func]);
-    }
-    return number;
-  }
-
-  // The functions of a path, outermost node first.
-  funcs(path: number): number[] {
-    const funcs: number[] = [];
-    for (let at = path; at > 0; at = this.steps[at][0]) funcs.push(this.steps[at][1]);
-    return funcs.reverse();
-  }
-}
-export const paths = new Paths();
+export interface Counted extends Summed { children: Int32Array; first: Int32Array }
 
 // Time and samples of some boxes, and those of what is compared with.
 interface Parts { time: Float64Array; hits: Float64Array; otherTime: Float64Array | null; otherHits: Float64Array | null }
 
-export type Direction = "down" | "up";
-
-export class Graph {
-  readonly func = [0];
-  readonly parent = [-1];
-  readonly depth = [0];
-  readonly path = [0];
-  readonly total: number[] = [];
-  readonly own: number[] = [];
-  readonly hits: number[] = [];
-  // The same of what is compared with.
-  readonly otherTotal: number[] = [];
-  readonly otherOwn: number[] = [];
-  readonly otherHits: number[] = [];
+export class Graph extends Nodes {
   private readonly boxes: ArrayLike<number>[] = [];
   // Upwards: what of each box counts here.
   private readonly parts: (Parts | null)[] = [];
@@ -58,12 +21,9 @@ export class Graph {
   private readonly met: Int32Array;
 
   // `start`: a function, or null for all.
-  constructor(readonly counted: Counted, readonly direction: Direction, start: number | null = null) {
+  constructor(readonly counted: Counted, direction: Direction, start: number | null = null) {
+    super(counted, direction, start);
     const { tree } = counted;
-    if (start !== null) {
-      this.func[0] = start;
-      this.path[0] = paths.below(0, start);
-    }
     const { total, hits, other } = counted;
     const boxes = tree.parent.length;
     this.slot = new Int32Array(direction === "up" ? boxes : 0);
@@ -80,15 +40,6 @@ export class Graph {
   private counts(box: number): boolean {
     const { total, other } = this.counted;
     return total[box] > 0 || (other !== null && other.total[box] > 0);
-  }
-
-  get whole(): number { return this.counted.total[0]; }
-  get otherWhole(): number { return this.counted.other?.total[0] ?? 0; }
-
-  // What the width of a node stands for: its time, or where two are compared, its mean share.
-  value(node: number): number {
-    if (!this.counted.other) return this.total[node];
-    return (this.whole > 0 ? this.total[node] / this.whole : 0) + (this.otherWhole > 0 ? this.otherTotal[node] / this.otherWhole : 0);
   }
 
   // The children of a node, the largest first.
@@ -119,30 +70,6 @@ export class Graph {
       for (let i = first[boxes[k]]; i < first[boxes[k] + 1]; i++) if (this.counts(children[i])) return true;
     }
     return false;
-  }
-
-  // The last node on a path below the root that is there. `path`: which functions may be at each depth.
-  reach(path: number[][]): number {
-    let node = 0;
-    for (const funcs of path) {
-      const next = this.children(node).find((child) => funcs.includes(this.func[child]));
-      if (next === undefined) break;
-      node = next;
-    }
-    return node;
-  }
-
-  // The node at the end of a path, or -1.
-  find(path: number[][]): number {
-    const node = this.reach(path);
-    return this.depth[node] === path.length ? node : -1;
-  }
-
-  // The functions on the way from below the root to a node.
-  way(node: number): number[] {
-    const funcs: number[] = [];
-    for (let at = node; at > 0; at = this.parent[at]) funcs.push(this.func[at]);
-    return funcs.reverse();
   }
 
   private callees(node: number): number[] {
@@ -259,7 +186,6 @@ export class Graph {
     this.func.push(func);
     this.parent.push(above);
     this.depth.push(this.depth[above] + 1);
-    this.path.push(paths.below(this.path[above], func));
   }
 
   private addDown(boxes: number[]): number {

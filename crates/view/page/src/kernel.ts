@@ -160,7 +160,7 @@ export class Kernel {
     for (let i = 0; i < this.clock.length; i++) {
       if (this.thread[i] !== thread || !counts[measure](this.state[i])) continue;
       const box = shape.map[this.box[i]];
-      const begin = Math.max(this.clock[i] - this.time[i], from), end = Math.min(this.clock[i], to);
+      const begin = Math.max(this.clock[i] - this.time[i] - this.spread[i], from), end = Math.min(this.clock[i], to);
       if (box > 0 && end > begin) calls.push(box, begin, end);
     }
     return calls.finish();

@@ -1,6 +1,6 @@
 // Where the boxes of a flame graph lie. Pure.
 
-import type { Graph } from "./graph.ts";
+import type { Nodes } from "./nodes.ts";
 
 export interface Box { node: number; x: number; width: number; row: number }
 
@@ -9,7 +9,7 @@ const NARROWEST = 0.6;
 
 // The nodes above the zoomed one over the whole width, then its branch. `rank`: places of functions in the order of names, or null for the
 // order of sizes.
-export function layout(graph: Graph, zoomed: number, width: number, rank: Int32Array | null): Box[] {
+export function layout(graph: Nodes, zoomed: number, width: number, rank: Int32Array | null): Box[] {
   const boxes: Box[] = [];
   for (let node = zoomed; node >= 0; node = graph.parent[node]) boxes.push({ node, x: 0, width, row: graph.depth[node] });
   boxes.reverse();

@@ -4,6 +4,7 @@ import type { Heap, HeapHead } from "./kernel/heap.ts";
 import type { Order } from "./kernel/order.ts";
 import type { TaskDump } from "./kernel/taskdump.ts";
 import type { TaskNames, TaskTimes } from "./kernel/tasks.ts";
+import type { Growth, Piece } from "./kernel/pieces.ts";
 import type { Transform } from "./kernel/transforms.ts";
 
 export interface Category { name: string; color: string }
@@ -56,11 +57,18 @@ export interface Largest { func: number; state: "running" | "asleep" | "ready"; 
 // By number of thread, ns.
 export interface ThreadTimes { cpu: Float64Array; asleep: Float64Array; ready: Float64Array }
 
+// Graphs that the worker keeps: what flame graph and call tree show, and both sides of a function.
+export type GraphSlot = "shown" | "callers" | "callees";
+
 export type Question =
   | { kind: "load"; head: Head; columns: string }
   // Transforms for the questions with this number. The two last ones are kept.
   | { kind: "shape"; shape: number; transforms: Transform[] }
   | { kind: "count"; selection: Selection; shape?: number }
+  // Counts that the worker keeps for graphs, by number. The two last ones are kept.
+  | { kind: "counted"; number: number; selection: Selection; pinned: [number, number] | null; shape: number }
+  | { kind: "graph"; slot: GraphSlot; graph: number; counted: number; direction: "down" | "up"; start: number | null; growth: Growth }
+  | { kind: "grow"; slot: GraphSlot; graph: number; growth: Growth }
   | { kind: "order"; thread: number; measure: Measure; range: [number, number]; least: number; shape: number }
   | { kind: "bins"; lanes: LaneOf[]; range: [number, number]; parts: number; lit: number | null }
   | { kind: "largest"; threads: number[] | null; range: [number, number] }
@@ -76,6 +84,9 @@ export interface Answers {
   load: { tree: Tree; funcs: Func[] };
   shape: { tree: Tree };
   count: Counts;
+  counted: { counts: Counts; other: Counts | null };
+  graph: { piece: Piece } | null;
+  grow: { piece: Piece } | null;
   order: Order;
   bins: Bins;
   largest: Largest | null;

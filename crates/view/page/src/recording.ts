@@ -2,8 +2,8 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { Client, latest } from "./client.ts";
-import { childrenOf, type Counted } from "./graph.ts";
-import type { Answers, Counts, Func, Head, Tree } from "./model.ts";
+import type { Answers, Func, Head, Tree } from "./model.ts";
+import type { Summed } from "./nodes.ts";
 import { find, searchIn } from "./search.ts";
 import { amend, chosen, dragged, query, selection, state } from "./state.ts";
 import { Names, resolve, type Resolved, type Step } from "./steps.ts";
@@ -14,7 +14,9 @@ export const client = new Client();
 // `rank`: by function, its place in the order of names.
 export interface Loaded { funcs: Func[]; names: Names; rank: Int32Array; times: Answers["threadTimes"] }
 export const loaded = signal<Loaded | null>(null);
-export const counted = signal<Counted | null>(null);
+// `number`: by which the worker knows it.
+export interface Counting extends Summed { number: number }
+export const counted = signal<Counting | null>(null);
 // The number of the shape that `counted` has.
 export const shapeNumber = signal(0);
 export const failure = signal<string | null>(null);
@@ -44,8 +46,9 @@ export async function load(): Promise<void> {
   loaded.value = { funcs, names: new Names(funcs), rank: ranks(funcs), times };
   keepChosen(loaded.value.names);
 
-  let shape = { key: "[]", number: 0, tree, ...childrenOf(tree) };
+  let shape = { key: "[]", number: 0, tree };
   await client.ask({ kind: "shape", shape: 0, transforms: [] });
+  let last = 0;
   const count = latest(async ({ asked, steps }: { asked: typeof state.value; steps: { step: Step; resolved: Resolved }[] }) => {
     try {
       const done = steps.filter(({ resolved }) => "transform" in resolved);
@@ -54,14 +57,12 @@ export async function load(): Promise<void> {
         const transforms = done.flatMap(({ resolved }) => ("transform" in resolved ? [resolved.transform] : []));
         const number = shape.number + 1;
         const { tree } = await client.ask({ kind: "shape", shape: number, transforms });
-        shape = { key, number, tree, ...childrenOf(tree) };
+        shape = { key, number, tree };
       }
-      const of = (range: [number, number] | null): Promise<Counts> =>
-        client.ask({ kind: "count", selection: selection({ ...asked, range }), shape: shape.number });
-      const other = asked.pinned ? await of(asked.pinned) : null;
-      const counts = await of(asked.range);
+      const number = ++last;
+      const { counts, other } = await client.ask({ kind: "counted", number, selection: selection(asked), pinned: asked.pinned, shape: shape.number });
       shapeNumber.value = shape.number;
-      counted.value = { ...counts, tree: shape.tree, children: shape.children, first: shape.first, other };
+      counted.value = { ...counts, tree: shape.tree, other, number };
     } catch (error) {
       failure.value = `This cannot be counted: ${error instanceof Error ? error.message : error}`;
     }

@@ -1,7 +1,8 @@
 // What is selected: a function, or a function at a place in a tree. Commands act on it.
 
 import { batch, computed, signal } from "@preact/signals";
-import { Graph, type Direction } from "./graph.ts";
+import { mirrored } from "./mirrors.ts";
+import type { Direction, Nodes } from "./nodes.ts";
 import { counted, loaded } from "./recording.ts";
 import { change, chosen, state } from "./state.ts";
 
@@ -24,10 +25,12 @@ export const target = computed<Target | null>(() => {
 
 // The tree that flame graph and call tree show. It is made again only if it is another one.
 const inverted = computed(() => state.value.inverted);
-export const graph = computed<Graph | null>(() => (counted.value && loaded.value ? new Graph(counted.value, inverted.value ? "up" : "down") : null));
+const trees = mirrored("shown", () => (counted.value && loaded.value ? { counted: counted.value, direction: inverted.value ? "up" : "down", start: null } : null));
+export const graph = trees.shown;
+export const graphComes = trees.comes;
 
 // The node of the selected place in the tree that is shown, or -1.
-export function nodeOf(graph: Graph): number {
+export function nodeOf(graph: Nodes): number {
   const at = target.value;
   return at?.way && at.direction === graph.direction ? graph.find(at.way.map((func) => [func])) : -1;
 }
@@ -39,7 +42,7 @@ export const zoomed = computed<number>(() => {
   return graph.value.reach(state.value.zoom.map((name) => all.names.numbers([name])));
 });
 
-export function zoomTo(graph: Graph, node: number): void {
+export function zoomTo(graph: Nodes, node: number): void {
   const { funcs } = loaded.value!;
   change({ zoom: graph.way(node).map((func) => funcs[func].name) });
 }

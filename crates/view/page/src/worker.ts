@@ -1,12 +1,14 @@
 // The worker: expands the columns and counts, so that the page never waits.
 
 import { expand, split } from "./decode.ts";
+import { childrenOf, Graph, type Counted } from "./graph.ts";
 import { counts, Kernel } from "./kernel.ts";
 import { readHeap } from "./kernel/heap.ts";
 import { Names } from "./kernel/names.ts";
+import { Cutter } from "./kernel/pieces.ts";
 import { taskNames, TaskSamples } from "./kernel/tasks.ts";
 import { transformed, type Shape } from "./kernel/transforms.ts";
-import type { Question } from "./model.ts";
+import type { Counts, Question, Tree } from "./model.ts";
 
 let kernel: Kernel | undefined;
 let columns: Map<string, Uint8Array>;
@@ -14,16 +16,38 @@ let tasks: TaskSamples | undefined;
 let sampled = 0;
 let names: Names | undefined;
 const shapes = new Map<number, Shape>();
+const held = new Map<number, Counted>();
+const graphs = new Map<string, { number: number; cutter: Cutter }>();
+let branches: { tree: Tree; children: Int32Array; first: Int32Array } | undefined;
 
 self.onmessage = async ({ data }: MessageEvent<{ id: number; question: Question }>) => {
   try {
     const answer = await answerTo(data.question);
-    const buffers = Object.values(answer ?? {}).flatMap((value) => (ArrayBuffer.isView(value) ? [value.buffer as ArrayBuffer] : []));
-    self.postMessage({ id: data.id, answer }, { transfer: buffers });
+    self.postMessage({ id: data.id, answer }, { transfer: buffersOf(answer) });
   } catch (error) {
     self.postMessage({ id: data.id, error: String(error) });
   }
 };
+
+// The columns of an answer, and of the objects in it.
+function buffersOf(answer: unknown, deeper = true): ArrayBuffer[] {
+  return Object.values(answer ?? {}).flatMap((value) => {
+    if (ArrayBuffer.isView(value)) return [value.buffer as ArrayBuffer];
+    return deeper && value && typeof value === "object" && !Array.isArray(value) ? buffersOf(value, false) : [];
+  });
+}
+
+function copied<T extends object>(columns: T): T {
+  return Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, ArrayBuffer.isView(column) ? (column as Float64Array).slice() : column])) as T;
+}
+
+// Keeps what is counted, and answers with a copy.
+function keep(number: number, counts: Counts, other: Counts | null, tree: Tree) {
+  if (branches?.tree !== tree) branches = { tree, ...childrenOf(tree) };
+  held.set(number, { ...counts, ...branches, other });
+  for (const old of [...held.keys()].slice(0, -2)) held.delete(old);
+  return { counts: copied(counts), other: other && copied(other) };
+}
 
 async function answerTo(question: Question): Promise<unknown> {
   if (question.kind === "load") {
@@ -49,6 +73,22 @@ async function answerTo(question: Question): Promise<unknown> {
       return { tree: { parent: parent.slice(), func: func.slice(), depth: depth.slice() } };
     }
     case "count": return kernel.count(question.selection, shapes.get(question.shape ?? -1));
+    case "counted": {
+      const shape = shapes.get(question.shape) ?? kernel.whole;
+      const other = question.pinned ? kernel.count({ ...question.selection, range: question.pinned }, shape) : null;
+      return keep(question.number, kernel.count(question.selection, shape), other, shape.tree);
+    }
+    case "graph": {
+      const counted = held.get(question.counted);
+      if (!counted) return null;
+      const cutter = new Cutter(new Graph(counted, question.direction, question.start));
+      graphs.set(question.slot, { number: question.graph, cutter });
+      return { piece: cutter.grow(question.growth) };
+    }
+    case "grow": {
+      const graph = graphs.get(question.slot);
+      return graph?.number === question.graph ? { piece: graph.cutter.grow(question.growth) } : null;
+    }
     case "order": return kernel.order(question.thread, question.measure, question.range, question.least, shapes.get(question.shape));
     case "bins": return kernel.bins(question.lanes, question.range, question.parts, question.lit);
     case "largest": return kernel.largest(question.threads, question.range);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { module, random } from "./columns.mjs";
+import { leb128, module, random } from "./columns.mjs";
 import { recording } from "./recording.mjs";
 
 const { Kernel } = await module("kernel.ts");
@@ -50,4 +50,15 @@ test("a crate is one function, and the calls of a thread fill its time", () => {
   }
   assert.ok(box.every((of) => of === 1));
   assert.equal([...begin].reduce((sum, from, i) => sum + end[i] - from, 0), busy);
+});
+
+test("in order of time, too, a sample begins where its spread does", () => {
+  const { head, columns } = recording(4, 1);
+  columns.set("samples.clock", leb128([1000]));
+  columns.set("samples.time", leb128([300]));
+  columns.set("samples.spread", leb128([200]));
+  columns.set("samples.node", leb128([1]));
+  columns.set("samples.thread", leb128([1]));
+  const { begin, end } = new Kernel(head, columns).order(1, "wall", [0, 2000], 0);
+  assert.deepEqual([[...begin], [...end]], [[500], [1000]]);
 });

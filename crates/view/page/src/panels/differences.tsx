@@ -1,7 +1,7 @@
 // Columns of differences between the two ranges that are compared.
 
 import { difference, differenceColor, type Difference } from "../compare.ts";
-import type { Graph } from "../graph.ts";
+import type { Nodes } from "../nodes.ts";
 import { percent, points } from "../units.ts";
 import type { Heading } from "./grid.tsx";
 
@@ -20,7 +20,7 @@ export function cellsOf(of: Difference) {
   ];
 }
 
-export function differenceCells(graph: Graph, node: number) {
+export function differenceCells(graph: Nodes, node: number) {
   const { samples, other } = graph.counted;
   return cellsOf(difference(graph.total[node], graph.whole, samples, graph.otherTotal[node], graph.otherWhole, other!.samples));
 }

@@ -2,14 +2,14 @@
 
 import { loaded } from "../recording.ts";
 import { change, state } from "../state.ts";
-import { graph, zoomed, zoomTo } from "../target.ts";
+import { graph, graphComes, zoomed, zoomTo } from "../target.ts";
 import { FlameCanvas } from "./flamecanvas.tsx";
 
 export function Flame() {
   return (
     <div class="column">
       <Crumbs />
-      <FlameCanvas graph={() => graph.value} zoomed={() => zoomed.value} icicle={() => state.value.icicle} onZoom={zoomTo}
+      <FlameCanvas graph={() => graph.value} comes={graphComes} zoomed={() => zoomed.value} icicle={() => state.value.icicle} onZoom={zoomTo}
         label="Flame graph. Arrow keys go from box to box, Enter zooms. The tab Call tree has the same as a table." />
     </div>
   );

@@ -4,8 +4,8 @@ import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { inFrame, prepare, themed } from "../canvas.ts";
 import { difference, differenceColor } from "../compare.ts";
-import type { Graph } from "../graph.ts";
 import { layout, shortened, type Box } from "../layout.ts";
+import type { Mirror } from "../mirror.ts";
 import { found, head, loaded } from "../recording.ts";
 import { chosen, state } from "../state.ts";
 import { nodeOf, select } from "../target.ts";
@@ -15,16 +15,18 @@ import { figures, hovered, Tip } from "./tip.tsx";
 export const ROW = 19;
 
 interface Props {
-  graph: () => Graph | null;
+  graph: () => Mirror | null;
+  // While another graph is awaited: what ends when it is here.
+  comes?: () => Promise<void> | null;
   zoomed: () => number;
   // Whether the root is at the top.
   icicle: () => boolean;
   label: string;
-  onZoom: (graph: Graph, node: number) => void;
+  onZoom: (graph: Mirror, node: number) => void;
 }
 
 // The colour of a node.
-export function boxColor(graph: Graph, node: number): string {
+export function boxColor(graph: Mirror, node: number): string {
   const { other, samples } = graph.counted;
   if (node === 0 && graph.func[0] === 0) return themed("--root");
   if (other) {
@@ -33,12 +35,12 @@ export function boxColor(graph: Graph, node: number): string {
   return head.categories[loaded.value!.funcs[graph.func[node]].category].color;
 }
 
-export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
+export function FlameCanvas({ graph, comes, zoomed, icicle, label, onZoom }: Props) {
   const div = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const status = useRef<HTMLDivElement>(null);
   // What is drawn: numbers of nodes are those of this graph.
-  const drawn = useRef<Graph | null>(null);
+  const drawn = useRef<Mirror | null>(null);
   const laidOut = useRef("");
   const boxes = useRef<Box[]>([]);
   // The boxes of each row, from left to right.
@@ -46,12 +48,15 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
   const draw = useRef(() => {});
   const redraw = useRef(inFrame(() => draw.current()));
   // Lays the boxes out, if they are not yet as they should be.
-  const lay = (shown: Graph, width: number) => {
-    const laid = `${zoomed()} ${width} ${state.value.order}`;
+  const lay = (shown: Mirror, width: number) => {
+    const laid = `${zoomed()} ${width} ${state.value.order} ${shown.version.peek()}`;
     // To select something moves no box.
     if (drawn.current === shown && laidOut.current === laid) return;
     drawn.current = shown;
     laidOut.current = laid;
+    // Half a pixel of this width.
+    const whole = shown.counted.other ? 2 : shown.whole;
+    if (whole > 0) shown.least = (0.5 / Math.max(width, 1)) * (shown.value(zoomed()) / whole);
     boxes.current = layout(shown, zoomed(), width, state.value.order === "name" ? loaded.value!.rank : null);
     rows.current = [];
     for (const box of boxes.current) (rows.current[box.row] ??= []).push(box);
@@ -105,7 +110,7 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
     return () => { observer.disconnect(); scheme.removeEventListener("change", themeChanged); };
   }, []);
   useSignalEffect(() => {
-    void [graph(), loaded.value, zoomed(), chosen.value, found.value, state.value, icicle()];
+    void [graph()?.version.value, loaded.value, zoomed(), chosen.value, found.value, state.value, icicle()];
     redraw.current();
   });
   const boxAt = (event: MouseEvent): Box | undefined => {
@@ -122,10 +127,16 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
   const keys = (event: KeyboardEvent) => {
     const shown = graph();
     if (!shown || !loaded.value || event.ctrlKey || event.altKey || event.metaKey) return;
+    const handled = () => { event.preventDefault(); event.stopPropagation(); };
+    // A key means the graph that was asked for before it.
+    const coming = event.key.startsWith("Arrow") || event.key === "Enter" ? comes?.() : null;
+    if (coming) {
+      void coming.then(() => keys(event));
+      return handled();
+    }
     // What is to be drawn in the next frame counts already.
     lay(shown, div.current!.clientWidth);
     const at = boxes.current.find((box) => box.node === nodeOf(shown));
-    const handled = () => { event.preventDefault(); event.stopPropagation(); };
     if (event.key === "Escape" && zoomed() !== 0) {
       onZoom(shown, 0);
       return handled();
@@ -166,7 +177,7 @@ export function FlameCanvas({ graph, zoomed, icicle, label, onZoom }: Props) {
 }
 
 // The box that an arrow key leads to. Keys follow the picture.
-function neighbour(key: string, at: Box | undefined, rows: Box[][], graph: Graph, icicle: boolean): Box | undefined {
+function neighbour(key: string, at: Box | undefined, rows: Box[][], graph: Mirror, icicle: boolean): Box | undefined {
   const toward = { ArrowUp: icicle ? -1 : 1, ArrowDown: icicle ? 1 : -1, ArrowLeft: 0, ArrowRight: 0 }[key];
   if (toward === undefined) return undefined;
   if (!at) return rows[1]?.[0];

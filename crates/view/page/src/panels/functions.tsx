@@ -2,9 +2,10 @@
 
 import { computed, signal } from "@preact/signals";
 import { difference, shareError } from "../compare.ts";
-import { Graph } from "../graph.ts";
+import type { Mirror } from "../mirror.ts";
+import { mirrored } from "../mirrors.ts";
 import { counted, found, head, loaded } from "../recording.ts";
-import { chosen } from "../state.ts";
+import { chosen, state } from "../state.ts";
 import { select } from "../target.ts";
 import { percent, points, time } from "../units.ts";
 import { cellsOf, differenceHeadings } from "./differences.tsx";
@@ -82,17 +83,21 @@ export function Functions() {
             ],
           };
         }} />
-      {chosen.value !== null && <Sandwich func={chosen.value} />}
+      {chosen.value !== null && <Sandwich />}
     </div>
   );
 }
 
-const callers = computed(() => (chosen.value !== null && counted.value ? new Graph(counted.value, "up", chosen.value) : null));
-const callees = computed(() => (chosen.value !== null && counted.value ? new Graph(counted.value, "down", chosen.value) : null));
+const side = (direction: "up" | "down") => () => (state.value.tab === "functions" && chosen.value !== null && counted.value
+  ? { counted: counted.value, direction, start: chosen.value } : null);
+const callers = mirrored("callers", side("up")).shown;
+const callees = mirrored("callees", side("down")).shown;
 
-function Sandwich({ func }: { func: number }) {
+function Sandwich() {
   const [up, down] = [callers.value, callees.value];
-  if (!up || !down || !loaded.value || !counted.value) return null;
+  if (!up || !down || !loaded.value || !counted.value || up.func[0] !== down.func[0]) return null;
+  // What has been counted: for a moment, that is the function that was chosen before.
+  const func = down.func[0];
   const { funcs } = loaded.value;
   const whole = down.total[0];
   const part = (key: number, value: number, name: string, to: number | null) => (
@@ -102,7 +107,7 @@ function Sandwich({ func }: { func: number }) {
       </button>
     </li>
   );
-  const list = (graph: Graph) => graph.children(0).slice(0, 50).map((node) => part(graph.func[node], graph.total[node], funcs[graph.func[node]].name, graph.func[node]));
+  const list = (graph: Mirror) => graph.children(0).slice(0, 50).map((node) => part(graph.func[node], graph.total[node], funcs[graph.func[node]].name, graph.func[node]));
   const above = list(up);
   // What no function of the recording called.
   const started = up.total[0] - up.children(0).reduce((sum, node) => sum + up.total[node], 0);

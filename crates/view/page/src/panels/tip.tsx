@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { difference, shareError } from "../compare.ts";
-import type { Graph } from "../graph.ts";
+import type { Nodes } from "../nodes.ts";
 import { head, loaded } from "../recording.ts";
 import { percent, points, time } from "../units.ts";
 
@@ -11,7 +11,7 @@ export interface Hovered { func: number; x: number; y: number; figures: string[]
 export const hovered = signal<Hovered | null>(null);
 
 // The figures of a node.
-export function figures(graph: Graph, node: number): string[] {
+export function figures(graph: Nodes, node: number): string[] {
   const { whole, otherWhole, counted } = graph;
   const share = whole > 0 ? graph.total[node] / whole : 0;
   const lines = [

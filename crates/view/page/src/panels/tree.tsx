@@ -2,7 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import type { Graph } from "../graph.ts";
+import type { Mirror } from "../mirror.ts";
 import { counted, found, head, loaded } from "../recording.ts";
 import { state } from "../state.ts";
 import { graph, nodeOf, select, target } from "../target.ts";
@@ -16,29 +16,40 @@ const open = { down: signal<ReadonlySet<number>>(new Set()), up: signal<Readonly
 // Nodes with all that is below them: more than so many are not opened at once.
 const MOST = 30_000;
 
-function setOpen(graph: Graph, change: (paths: Set<number>) => void): void {
+function setOpen(graph: Mirror, change: (paths: Set<number>) => void): void {
   const paths = new Set(open[graph.direction].value);
   change(paths);
   open[graph.direction].value = paths;
 }
 
 // Opens a node, and as long as there is only one child, that as well.
-function expand(graph: Graph, node: number): void {
-  setOpen(graph, (paths) => {
-    paths.add(graph.path[node]);
-    for (let children = graph.children(node); children.length === 1; children = graph.children(children[0])) paths.add(graph.path[children[0]]);
-  });
+async function expand(graph: Mirror, node: number): Promise<void> {
+  setOpen(graph, (paths) => paths.add(graph.path(node)));
+  const way: number[] = [];
+  for (let at = node; ;) {
+    const children = graph.children(at);
+    if (!graph.has(at)) {
+      if (!await graph.settled()) break;
+      continue;
+    }
+    if (children.length !== 1) break;
+    at = children[0];
+    way.push(graph.path(at));
+  }
+  if (way.length) setOpen(graph, (paths) => way.forEach((path) => paths.add(path)));
 }
 
-export function expandAll(): void {
+export async function expandAll(): Promise<void> {
   const shown = graph.value;
   if (!shown) return;
   const from = Math.max(nodeOf(shown), 0);
+  await shown.all(from, MOST);
   setOpen(shown, (paths) => {
     const left = [from];
     for (let count = 0; left.length && count < MOST; count++) {
       const node = left.pop()!;
-      paths.add(shown.path[node]);
+      if (!shown.has(node)) continue;
+      paths.add(shown.path(node));
       for (const child of shown.children(node)) if (shown.isInner(child)) left.push(child);
     }
   });
@@ -54,7 +65,7 @@ const rows = computed<number[]>(() => {
   while (left.length) {
     const node = left.pop()!;
     all.push(node);
-    if (!paths.has(shown.path[node])) continue;
+    if (!paths.has(shown.path(node))) continue;
     const children = shown.children(node);
     for (let i = children.length - 1; i >= 0; i--) left.push(children[i]);
   }
@@ -68,11 +79,11 @@ export function CallTree() {
   useEffect(() => {
     if (!shown) return;
     const paths = open[shown.direction].value;
-    if (paths.size === 0) for (const child of shown.children(0).slice(0, 1)) expand(shown, child);
+    if (paths.size === 0) for (const child of shown.children(0).slice(0, 1)) void expand(shown, child);
     const above: number[] = [];
-    for (let node = at > 0 ? shown.parent[at] : 0; node > 0; node = shown.parent[node]) above.push(shown.path[node]);
+    for (let node = at > 0 ? shown.parent[at] : 0; node > 0; node = shown.parent[node]) above.push(shown.path(node));
     if (above.some((path) => !paths.has(path))) setOpen(shown, (all) => above.forEach((path) => all.add(path)));
-  }, [shown, target.value]);
+  }, [shown, target.value, shown?.version.value]);
   if (!shown || !loaded.value || !counted.value) return <p class="wait">counting …</p>;
   const { funcs } = loaded.value;
   const all = rows.value, paths = open[shown.direction].value;
@@ -83,11 +94,11 @@ export function CallTree() {
     select({ func: shown.func[node], way: shown.way(node), direction: shown.direction });
   };
   const active = at > 0 ? all.indexOf(at) : -1;
-  const isOpen = (node: number) => paths.has(shown.path[node]) && shown.isInner(node);
-  const close = (node: number) => setOpen(shown, (all) => all.delete(shown.path[node]));
+  const isOpen = (node: number) => paths.has(shown.path(node)) && shown.isInner(node);
+  const close = (node: number) => setOpen(shown, (all) => all.delete(shown.path(node)));
   const onKey = (event: KeyboardEvent) => {
     if (event.key === "*") {
-      expandAll();
+      void expandAll();
       return true;
     }
     if (active < 0) return false;
@@ -116,7 +127,7 @@ export function CallTree() {
         const inner = shown.isInner(node);
         const indent = Math.min(depth * 11, 180 + depth * 3);
         return {
-          key: shown.path[node], level: depth + 1, expanded: inner ? isOpen(node) : undefined, selected: node === at,
+          key: shown.path(node), level: depth + 1, expanded: inner ? isOpen(node) : undefined, selected: node === at,
           cells: [
             time(shown.total[node]), percent(shown.total[node], shown.whole), shown.own[node] > 0 ? time(shown.own[node]) : "", String(shown.hits[node]),
             ...(other ? differenceCells(shown, node) : []),

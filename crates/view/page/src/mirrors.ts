@@ -1,0 +1,42 @@
+// Graphs of the worker that follow what is counted.
+
+import { effect, signal, type ReadonlySignal } from "@preact/signals";
+import { latest } from "./client.ts";
+import type { GraphSlot } from "./model.ts";
+import { Mirror } from "./mirror.ts";
+import type { Direction } from "./nodes.ts";
+import { client, type Counting } from "./recording.ts";
+
+interface Wanted { counted: Counting; direction: Direction; start: number | null }
+
+let last = 0;
+
+// A graph, and whether it is the wanted one: null, or what ends once it is.
+export interface Mirrored { shown: ReadonlySignal<Mirror | null>; comes: () => Promise<void> | null }
+
+// A graph of what is wanted. Until another one has come, the one before is shown.
+export function mirrored(slot: GraphSlot, wanted: () => Wanted | null): Mirrored {
+  const shown = signal<Mirror | null>(null);
+  let asked = 0, made = 0, waiting: (() => void)[] = [];
+  const follow = async (wanted: Wanted | null) => {
+    if (!wanted) {
+      shown.value = null;
+      return;
+    }
+    const { counted, direction, start } = wanted;
+    const number = ++last;
+    // Half a pixel of the whole width.
+    const least = 0.5 / Math.max(innerWidth, 300);
+    const piece = await client.ask({ kind: "graph", slot, graph: number, counted: counted.number, direction, start, growth: { below: [0], least, most: Infinity } });
+    if (piece) shown.value = new Mirror(counted, direction, start, piece.piece, least, async (growth) => (await client.ask({ kind: "grow", slot, graph: number, growth }))?.piece ?? null);
+  };
+  const make = latest(async ({ wanted, turn }: { wanted: Wanted | null; turn: number }) => {
+    await follow(wanted).catch(() => {});
+    made = turn;
+    if (made !== asked) return;
+    for (const call of waiting) call();
+    waiting = [];
+  });
+  effect(() => make({ wanted: wanted(), turn: ++asked }));
+  return { shown, comes: () => (made === asked ? null : new Promise((call) => waiting.push(call))) };
+}
