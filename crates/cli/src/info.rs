@@ -5,7 +5,7 @@ use crate::info_alike::{self, Processes, span};
 use crate::info_samples::{SampleTotals, seconds};
 use crate::{info_json, input};
 use clap::Args;
-use stackglass_files::heapsnapshot;
+use stackglass_files::heapsnapshot::{self, StoredSnapshot};
 use stackglass_profile::{
     AllocationSampling, End, Nanos, Process, ProcessIndex, Recording, RecordingInfo, TASKS_MODULE, Task,
     TimeRange, is_await_module, sanitize,
@@ -13,6 +13,7 @@ use stackglass_profile::{
 use stackglass_report::columns::wrap;
 use stackglass_report::numbers::bytes_text;
 use stackglass_report::summary;
+use stackglass_view::Facts;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -47,30 +48,57 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         out.flush()?;
         return Ok(0);
     }
-    let samples = samples.text(is_from_elsewhere(&recording), recording.is_walltime());
     writeln!(out, "{}", sanitize(&name))?;
-    write_info(&recording, samples, &mut out)?;
+    for (label, value) in info_rows(&recording, samples) {
+        writeln!(out, "  {label:<13} {value}")?;
+    }
     if input::is_recording(&path) {
-        write_heap_snapshots(&path, &recording, &mut out)?;
-    }
-    if is_from_elsewhere(&recording) {
-        write_threads(&recording, &mut out)?;
-    } else {
-        write_notes(&recording, &mut out)?;
-        for processes in info_alike::processes(&recording, flags.all) {
-            match processes {
-                Processes::One(index) => {
-                    let process = &recording.processes[index.0 as usize];
-                    write_process(&recording, index, process, flags.all, &mut out)?;
-                }
-                Processes::Alike(alike) => info_alike::write_processes(&recording, &alike, &mut out)?,
-            }
+        for snapshot in heap_snapshots(&path, &recording) {
+            writeln!(out, "  heap snapshot {snapshot}")?;
         }
-        write_tasks(&recording, &mut out)?;
-        write_modules(&recording, &mut out)?;
     }
+    if !is_from_elsewhere(&recording) {
+        write_notes(&recording, &mut out)?;
+    }
+    write_parts(&recording, flags.all, &mut out)?;
     out.flush()?;
     Ok(0)
+}
+
+/// What is said of a recording on a page: rows of a label and a text, and the text about its parts.
+pub(crate) fn facts(path: &Path, recording: &Recording) -> io::Result<Facts> {
+    let rows = info_rows(recording, SampleTotals::from_recording(recording)).into_iter();
+    let mut rows: Vec<(String, String)> = rows.map(|(label, value)| (label.to_owned(), value)).collect();
+    if input::is_recording(path) {
+        rows.extend(
+            heap_snapshots(path, recording).into_iter().map(|text| ("heap snapshot".to_owned(), text)),
+        );
+    }
+    if !is_from_elsewhere(recording) {
+        let notes = summary::notes(recording).into_iter();
+        rows.extend(notes.map(|note| ("note".to_owned(), sanitize(&note).into_owned())));
+    }
+    let mut parts = Vec::new();
+    write_parts(recording, false, &mut parts)?;
+    Ok(Facts { rows, parts: String::from_utf8_lossy(&parts).trim_start_matches('\n').to_owned() })
+}
+
+/// Processes with their threads and counters, tasks and modules.
+fn write_parts(recording: &Recording, all: bool, out: &mut dyn Write) -> io::Result<()> {
+    if is_from_elsewhere(recording) {
+        return write_threads(recording, out);
+    }
+    for processes in info_alike::processes(recording, all) {
+        match processes {
+            Processes::One(index) => {
+                let process = &recording.processes[index.0 as usize];
+                write_process(recording, index, process, all, out)?;
+            }
+            Processes::Alike(alike) => info_alike::write_processes(recording, &alike, out)?,
+        }
+    }
+    write_tasks(recording, out)?;
+    write_modules(recording, out)
 }
 
 /// Whether the samples name no program and no time: `.jlprof` files, folded stacks.
@@ -78,7 +106,9 @@ pub(crate) fn is_from_elsewhere(recording: &Recording) -> bool {
     recording.info.delay.0 == 0 && !recording.allocations.were_recorded()
 }
 
-fn write_info(recording: &Recording, samples: String, out: &mut dyn Write) -> io::Result<()> {
+/// Rows of a label and a text, remarks at the end.
+fn info_rows(recording: &Recording, samples: SampleTotals) -> Vec<(&'static str, String)> {
+    let samples = samples.text(is_from_elsewhere(recording), recording.is_walltime());
     let info: &RecordingInfo = &recording.info;
     let known = |value: String| match value.is_empty() || is_from_elsewhere(recording) {
         true => "unknown".to_owned(),
@@ -96,7 +126,7 @@ fn write_info(recording: &Recording, samples: String, out: &mut dyn Write) -> io
         words if info.full => format!("{words} words, reached: sampling stopped early"),
         words => format!("{words} words"),
     };
-    let rows: [(&str, String); 11] = [
+    let mut rows = vec![
         ("command", known(info.command.join(" "))),
         ("end", end),
         ("wall time", known(seconds(info.wall))),
@@ -116,13 +146,9 @@ fn write_info(recording: &Recording, samples: String, out: &mut dyn Write) -> io
         ("machine", known(info.machine.clone())),
         ("written by", if info.writer.is_empty() { "unknown".into() } else { info.writer.clone() }),
     ];
-    for (label, value) in rows {
-        writeln!(out, "  {label:<13} {}", sanitize(&value))?;
-    }
-    for remark in &info.remarks {
-        writeln!(out, "  remark        {}", sanitize(remark))?;
-    }
-    Ok(())
+    rows.extend(info.remarks.iter().map(|remark| ("remark", remark.clone())));
+    rows.iter_mut().for_each(|(_, value)| *value = sanitize(value).into_owned());
+    rows
 }
 
 /// What limits the results, also what the summary has no room for.
@@ -135,22 +161,22 @@ fn write_notes(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// One line for each heap snapshot inside the recording.
-fn write_heap_snapshots(path: &Path, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+/// What is said of each heap snapshot inside the recording.
+fn heap_snapshots(path: &Path, recording: &Recording) -> Vec<String> {
     let stored = match heapsnapshot::stored_snapshots(path) {
         Ok(stored) => stored,
-        Err(error) => return writeln!(out, "  heap snapshot {}", sanitize(&error.to_string())),
+        Err(error) => return vec![sanitize(&error.to_string()).into_owned()],
     };
-    for snapshot in stored {
+    let text = |snapshot: &StoredSnapshot| {
         let size = bytes_text(snapshot.size);
         let when = match snapshot.clock {
             0 => "at an unknown time".to_owned(),
             clock => format!("after {}", seconds(Nanos(clock.saturating_sub(recording.info.start.0)))),
         };
         let cut_off = if snapshot.is_complete { "" } else { ", incomplete" };
-        writeln!(out, "  heap snapshot {size}, taken {when}{cut_off} (`stackglass heap show`)")?;
-    }
-    Ok(())
+        format!("{size}, taken {when}{cut_off} (`stackglass heap show`)")
+    };
+    stored.iter().map(text).collect()
 }
 
 /// Threads with only a number and perhaps a name.

@@ -81,3 +81,22 @@ fn tasks_have_a_page_of_their_own_and_a_tab() {
     assert!(place.refused(&["view", "wrong.json"]).contains("this is not the output of"));
     assert!(place.refused(&["view", "r.glass", "--tasks", "gone.json"]).contains("gone.json: "));
 }
+
+/// What the page says of a recording is what `info` says, word by word.
+#[test]
+fn facts_are_those_of_info() {
+    let place = recorded();
+    let (of_page, _) = head(&place, &["r.glass"]);
+    let info = place.stdout_of(&["info", "r.glass"]);
+    let facts = of_page["facts"].as_array().unwrap();
+    let text = |fact: &Value, at: usize| fact[at].as_str().unwrap().to_owned();
+    let mut of_facts = String::new();
+    for fact in facts {
+        of_facts += &format!("{} {} ", text(fact, 0), text(fact, 1));
+    }
+    // Notes are wrapped there.
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let first = info.split_once('\n').unwrap().1.split("\n\n").next().unwrap();
+    assert_eq!(words(&of_facts), words(first));
+    assert!(facts.len() >= 11, "{of_facts}");
+}

@@ -106,6 +106,15 @@ test("the dominator tree is opened by keys, and adds up", async () => {
   await quiet();
 });
 
+test("facts are what `heap show` says first", async () => {
+  const { page, quiet } = await open(browser, "view-heap.html", { hash: "#tab=facts" });
+  await becomes(page, () => [...document.querySelectorAll(".facts dl div")].map((row) => [...row.children].map((cell) => cell.textContent)), [
+    ["heap snapshot", "server.heapsnapshot"], ["alive", `326 kB in 2101 blocks, ${count(shown.edges)} edges`], ["held by", "320 kB static data, 6.40 kB thread stacks"],
+    ["leaked?", "150 kB in 600 blocks to which nothing leads"],
+  ]);
+  await quiet();
+});
+
 test("names are searched", async () => {
   const { page, quiet } = await open(browser, "view-heap.html");
   await page.keyboard.press("/");

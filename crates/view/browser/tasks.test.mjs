@@ -83,6 +83,14 @@ test("time by task and by await line follows the selected range", async () => {
   await quiet();
 });
 
+test("facts have the process of the tasks", async () => {
+  const { page, quiet } = await open(browser, "view-tasks-alone.html", { hash: "#tab=facts" });
+  await becomes(page, () => [...document.querySelectorAll(".facts dl div")].map((row) => [...row.children].map((cell) => cell.textContent)), [
+    ["tasks", "t.json: 7 tasks of process 20274 in 5 groups"], ["runtimes", "tokio 1.54.1, multi-thread"], ["pause", "paused for 1.25 ms"],
+  ]);
+  await quiet();
+});
+
 test("a recording without tasks has no tab of them", async () => {
   const { page, quiet } = await open(browser, "view-calls.html", { hash: "#tab=tasks" });
   assert.deepEqual(await page.getByRole("tab").allTextContents(), ["Flame graph", "Functions", "Call tree", "Time order", "Facts"]);

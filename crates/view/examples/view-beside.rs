@@ -24,11 +24,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let graph = server();
     let answers = HeapAnswers::new(&graph);
     let heap = Heap { name: "server.heapsnapshot", answers: &answers };
-    let packed =
-        Packed::with(Recording::default(), "server.heapsnapshot", &Beside { heap: Some(heap), tasks: None });
+    let packed = Packed::with(
+        Recording::default(),
+        "server.heapsnapshot",
+        &Beside { heap: Some(heap), ..Beside::default() },
+    );
     Page::new(&packed).write_to(&mut File::create(folder.join("view-heap.html"))?)?;
     let dump = TaskDump::read(include_str!("../tests/tasks.json"))?;
-    let beside = Beside { heap: None, tasks: Some(Tasks { name: "t.json", dump: &dump }) };
+    let beside = Beside { tasks: Some(Tasks { name: "t.json", dump: &dump }), ..Beside::default() };
     let packed = Packed::with(shop(), "shop", &beside);
     Page::new(&packed).write_to(&mut File::create(folder.join("view-tasks.html"))?)?;
     let packed = Packed::with(Recording::default(), "t.json", &beside);

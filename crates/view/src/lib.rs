@@ -19,7 +19,7 @@ mod task_dump;
 mod tasks;
 
 pub use heap::Heap;
-pub use packed::{Beside, Packed, Tasks};
+pub use packed::{Beside, Facts, Packed, Tasks};
 pub use page::Page;
 pub use server::{ServeError, Server};
 pub use task_dump::TaskDump;

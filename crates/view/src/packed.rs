@@ -31,6 +31,7 @@ struct Head {
     samples: usize,
     heap: Option<HeapHead>,
     tasks: Option<TasksHead>,
+    facts: Vec<(String, String)>,
     /// Names and sizes.
     columns: Vec<(String, usize)>,
 }
@@ -61,6 +62,17 @@ pub struct Beside<'a> {
     pub heap: Option<Heap<'a>>,
     /// The tasks of the process at one moment.
     pub tasks: Option<Tasks<'a>>,
+    /// What is said of the recording.
+    pub facts: Option<&'a Facts>,
+}
+
+/// What is said of a recording, in the words of `stackglass info`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Facts {
+    /// Labels and texts.
+    pub rows: Vec<(String, String)>,
+    /// Processes, threads, tasks and modules, as text.
+    pub parts: String,
 }
 
 /// The tasks of a process at one moment.
@@ -121,6 +133,9 @@ impl Packed {
         if let Some(tasks) = &beside.tasks {
             columns.push_text("tasks.dump", &tasks.dump.json());
         }
+        if let Some(facts) = beside.facts {
+            columns.push_text("facts.parts", &facts.parts);
+        }
         let heap = beside.heap.map(|heap| heap::write(&heap, &mut columns));
         let last = recording.samples.iter().map(|sample| sample.clock.0).max().unwrap_or(0);
         let info = &recording.info;
@@ -144,6 +159,7 @@ impl Packed {
             samples: recording.samples.len(),
             heap,
             tasks: TasksHead::new(&recording, sampled, beside),
+            facts: beside.facts.map(|facts| facts.rows.clone()).unwrap_or_default(),
             columns: columns.sizes().iter().map(|(name, size)| ((*name).to_owned(), *size)).collect(),
         };
         let head = serde_json::to_string(&head).expect("the head is JSON");

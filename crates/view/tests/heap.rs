@@ -104,7 +104,8 @@ fn figures_are_those_of_heap_show() {
     let graph = graph();
     let answers = HeapAnswers::new(&graph);
     let heap = Heap { name: "a.heapsnapshot", answers: &answers };
-    let packed = Packed::with(Recording::default(), "heap", &Beside { heap: Some(heap), tasks: None });
+    let packed =
+        Packed::with(Recording::default(), "heap", &Beside { heap: Some(heap), ..Beside::default() });
     let read = Read::new(&packed);
 
     let table = answers.types();

@@ -4,7 +4,7 @@ use stackglass_profile::{
     AwaitKind, AwaitLocation, Location, Nanos, ProcessIndex, Recording, Sample, StackId, State, Task, TaskId,
     ThreadNumber,
 };
-use stackglass_view::{Beside, Packed, TaskDump, Tasks};
+use stackglass_view::{Beside, Facts, Packed, TaskDump, Tasks};
 use std::collections::HashMap;
 
 fn columns(packed: &Packed) -> HashMap<&'static str, Vec<u8>> {
@@ -102,7 +102,7 @@ fn what_tasks_prints_is_read_and_anything_else_is_not() {
     let packed = Packed::with(
         Recording::default(),
         "t",
-        &Beside { heap: None, tasks: Some(Tasks { name: "t.json", dump: &dump }) },
+        &Beside { tasks: Some(Tasks { name: "t.json", dump: &dump }), ..Beside::default() },
     );
     let packed_dump: serde_json::Value = serde_json::from_slice(&columns(&packed)["tasks.dump"]).unwrap();
     let whole: serde_json::Value = serde_json::from_str(json).unwrap();
@@ -126,4 +126,16 @@ fn what_tasks_prints_is_read_and_anything_else_is_not() {
     ] {
         assert!(TaskDump::read(wrong).is_err(), "{wrong:.100}");
     }
+}
+
+#[test]
+fn facts_are_there_as_they_were_given() {
+    let facts = Facts {
+        rows: vec![("end".to_owned(), "exited with status 0".to_owned())],
+        parts: "process 7\n".to_owned(),
+    };
+    let packed =
+        Packed::with(Recording::default(), "t", &Beside { facts: Some(&facts), ..Beside::default() });
+    assert_eq!(columns(&packed)["facts.parts"], b"process 7\n");
+    assert!(packed.head().contains(r#""facts":[["end","exited with status 0"]]"#), "{}", packed.head());
 }

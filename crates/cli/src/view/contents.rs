@@ -2,6 +2,7 @@
 
 use super::Flags;
 use crate::failure::Failure;
+use crate::info;
 use crate::input::{self, Input};
 use crate::view_beside::{self, Alone};
 use stackglass_heap_report::HeapAnswers;
@@ -55,6 +56,7 @@ impl Contents {
         flags: &Flags,
     ) -> Result<Contents, Failure> {
         let title = flags.title.clone().unwrap_or(title);
+        let facts = alone.is_none().then(|| info::facts(path, &recording)).transpose()?;
         let heap = view_beside::heap_of(path, flags.heap.as_deref())?;
         let tasks = match alone {
             Some(Alone::Tasks) => Some(view_beside::tasks_of(path)?),
@@ -67,6 +69,7 @@ impl Contents {
                 .zip(answers.as_ref())
                 .map(|(heap, answers)| Heap { name: &heap.name, answers }),
             tasks: tasks.as_ref().map(|(name, dump)| Tasks { name, dump }),
+            facts: facts.as_ref(),
         };
         let of_heap = heap.as_ref().map(|heap| format!("the heap of {}", heap.name));
         let of_tasks = tasks.as_ref().map(|(name, _)| format!("the tasks of {name}"));

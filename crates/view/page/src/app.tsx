@@ -7,6 +7,7 @@ import { dialog, MEASURE_NAMES, runKey, TAB_NAMES } from "./commands.ts";
 import { MEASURES, type Measure } from "./model.ts";
 import { Chips } from "./panels/chips.tsx";
 import { Dialogs } from "./panels/dialogs.tsx";
+import { Facts } from "./panels/facts.tsx";
 import { Flame } from "./panels/flame.tsx";
 import { Functions } from "./panels/functions.tsx";
 import { Heap } from "./panels/heap.tsx";
@@ -139,18 +140,5 @@ function Legend() {
         <li key={category.name} title={time(own[i])}><i style={{ background: category.color }} />{category.name}</li>
       ))}
     </ul>
-  );
-}
-
-function Facts() {
-  const rows: [string, string][] = [
-    ["command", head.command], ["time", time(head.wall)], ["samples", `${head.samples}, one each ${time(head.delay)} of CPU time`],
-    ["processes", String(head.processes.length)], ["threads", String(head.threads.length)], ["machine", head.machine], ["written by", head.writer],
-  ];
-  return (
-    <div class="facts" tabIndex={0} role="region" aria-label="Facts">
-      <dl>{rows.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
-      {head.remarks.map((remark) => <p key={remark}>{remark}</p>)}
-    </div>
   );
 }

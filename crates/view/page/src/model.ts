@@ -20,6 +20,8 @@ export interface Head {
   categories: Category[]; processes: ProcessLane[]; threads: ThreadLane[];
   nodes: number; samples: number;
   heap: HeapHead | null;
+  // Labels and texts of `stackglass info`.
+  facts: [string, string][];
   // Tasks that the recording names, those with samples, and where await stacks of one moment come from.
   tasks: { named: number; sampled: number; dump: string | null } | null;
   columns: [string, number][];
@@ -74,6 +76,7 @@ export type Question =
   | { kind: "largest"; threads: number[] | null; range: [number, number] }
   | { kind: "threadTimes"; range: [number, number] | null }
   | { kind: "heap" }
+  | { kind: "facts" }
   | { kind: "taskNames" }
   | { kind: "taskTimes"; selection: Selection }
   // Names are searched by a worker of its own, which can be stopped.
@@ -92,6 +95,7 @@ export interface Answers {
   largest: Largest | null;
   threadTimes: ThreadTimes;
   heap: { heap: Heap };
+  facts: { parts: string };
   taskNames: { names: TaskNames; dump: TaskDump | null };
   taskTimes: TaskTimes;
   names: object;

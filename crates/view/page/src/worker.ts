@@ -93,6 +93,7 @@ async function answerTo(question: Question): Promise<unknown> {
     case "bins": return kernel.bins(question.lanes, question.range, question.parts, question.lit);
     case "largest": return kernel.largest(question.threads, question.range);
     case "heap": return { heap: readHeap(columns) };
+    case "facts": return { parts: new TextDecoder().decode(columns.get("facts.parts")) };
     case "taskNames": {
       const dump = columns.get("tasks.dump");
       return { names: taskNames(columns), dump: dump ? JSON.parse(new TextDecoder().decode(dump)) : null };
