@@ -19,6 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   stackglass view                       the newest recording, in the browser
   stackglass view rg.glass -o rg.html   as one file, to keep and to send
+  stackglass view after.glass --against before.glass    what changed
   stackglass view app.heapsnapshot      a heap: its types, and what holds them
   stackglass view app.glass --heap app.heapsnapshot     both in one page
   stackglass tasks 1234 --json > t.json && stackglass view t.json
@@ -47,6 +48,10 @@ pub(crate) struct Flags {
     /// Also show these await stacks and locks: the output of `stackglass tasks PID --json`
     #[arg(long, value_name = "JSON")]
     tasks: Option<PathBuf>,
+
+    /// Compare with this earlier recording: flame graph, tree and functions show what changed
+    #[arg(long, value_name = "RECORDING")]
+    against: Option<PathBuf>,
 
     /// Write the page to this file, or to stdout for -
     #[arg(short, long, value_name = "FILE")]

@@ -28,4 +28,5 @@ mod signals;
 mod top;
 mod track_allocation;
 mod view;
+mod view_against;
 mod view_beside;

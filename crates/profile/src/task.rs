@@ -45,7 +45,7 @@ impl TaskId {
     }
 
     /// Its process.
-    pub(crate) fn process(self) -> ProcessIndex {
+    pub fn process(self) -> ProcessIndex {
         ProcessIndex((self.0 >> OWN_BITS) as u32 & ((1 << (62 - OWN_BITS)) - 1))
     }
 }

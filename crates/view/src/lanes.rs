@@ -1,5 +1,6 @@
 //! Processes and threads: the lanes of the time axis.
 
+use crate::compared::Before;
 use serde::Serialize;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{Nanos, Recording, sanitize};
@@ -25,16 +26,20 @@ pub(crate) struct ThreadLane {
     end: Option<u64>,
 }
 
-/// All process images.
-pub(crate) fn processes(recording: &Recording) -> Vec<ProcessLane> {
+/// All process images. Those of an earlier recording have its name.
+pub(crate) fn processes(recording: &Recording, before: Option<&Before>) -> Vec<ProcessLane> {
     let relative = relative(recording);
-    let lane = |process: &stackglass_profile::Process| ProcessLane {
+    let name = |index: usize, name: &str| match before.filter(|before| before.has_process(index)) {
+        Some(before) => format!("{name} in {}", before.name()),
+        None => name.to_owned(),
+    };
+    let lane = |(index, process): (usize, &stackglass_profile::Process)| ProcessLane {
         pid: process.pid,
-        name: sanitize(file_name(&process.exe)).into_owned(),
+        name: name(index, &sanitize(file_name(&process.exe))),
         start: relative(process.start),
         end: process.end.map(&relative),
     };
-    recording.processes.iter().map(lane).collect()
+    recording.processes.iter().enumerate().map(lane).collect()
 }
 
 /// All threads.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod columns;
+mod compared;
 mod frames;
 pub mod heap;
 mod lanes;

@@ -1,6 +1,7 @@
 //! A recording as the page reads it: a head, and columns.
 
 use crate::columns::Columns;
+use crate::compared::{self, Before};
 use crate::frames::Frames;
 use crate::heap::{self, Heap, HeapHead};
 use crate::lanes::{self, ProcessLane, ThreadLane};
@@ -32,6 +33,7 @@ struct Head {
     heap: Option<HeapHead>,
     tasks: Option<TasksHead>,
     facts: Vec<(String, String)>,
+    before: Option<Before>,
     /// Names and sizes.
     columns: Vec<(String, usize)>,
 }
@@ -64,6 +66,8 @@ pub struct Beside<'a> {
     pub tasks: Option<Tasks<'a>>,
     /// What is said of the recording.
     pub facts: Option<&'a Facts>,
+    /// The name of an earlier recording and the recording, to compare with.
+    pub before: Option<(&'a str, &'a Recording)>,
 }
 
 /// What is said of a recording, in the words of `stackglass info`.
@@ -121,6 +125,8 @@ impl Packed {
     /// Packs a recording, which may be empty, with what lies beside it.
     pub fn with(mut recording: Recording, title: &str, beside: &Beside<'_>) -> Packed {
         let rust = recording.has_rust();
+        let before =
+            beside.before.map(|(name, earlier)| compared::add(&mut recording, earlier, &sanitize(name)));
         name_stackless(&mut recording);
         let mut frames = Frames::new(&recording);
         let nodes = Nodes::new(&recording, rust, &mut frames);
@@ -153,13 +159,14 @@ impl Packed {
                 .into_iter()
                 .map(|category| CategoryRow { name: category.name(), color: hex(category) })
                 .collect(),
-            processes: lanes::processes(&recording),
+            processes: lanes::processes(&recording, before.as_ref()),
             threads: lanes::threads(&recording),
             nodes: nodes.count(),
             samples: recording.samples.len(),
             heap,
             tasks: TasksHead::new(&recording, sampled, beside),
             facts: beside.facts.map(|facts| facts.rows.clone()).unwrap_or_default(),
+            before,
             columns: columns.sizes().iter().map(|(name, size)| ((*name).to_owned(), *size)).collect(),
         };
         let head = serde_json::to_string(&head).expect("the head is JSON");

@@ -16,6 +16,17 @@ pub(super) struct Contents {
     pub(super) shown: String,
 }
 
+/// An earlier recording, and its name in the page.
+fn earlier(path: &Path) -> Result<(String, Recording), Failure> {
+    let input = input::read_exactly(path)?;
+    if input.timed().is_none() {
+        let line = format!("{}: its samples have no times: compare it with `stackglass diff`", input.name);
+        return Err(Failure::new(line));
+    }
+    let name = path.file_name().map_or("standard input".into(), |name| name.to_string_lossy().into_owned());
+    Ok((name, input.into_recording()?))
+}
+
 impl Contents {
     /// Reads a file of any kind.
     pub(super) fn read(path: &Path, flags: &Flags) -> Result<Contents, Failure> {
@@ -62,6 +73,7 @@ impl Contents {
             Some(Alone::Tasks) => Some(view_beside::tasks_of(path)?),
             _ => flags.tasks.as_deref().map(view_beside::tasks_of).transpose()?,
         };
+        let before = flags.against.as_deref().map(earlier).transpose()?;
         let answers = heap.as_ref().map(|heap| HeapAnswers::new(&heap.graph));
         let beside = Beside {
             heap: heap
@@ -70,10 +82,12 @@ impl Contents {
                 .map(|(heap, answers)| Heap { name: &heap.name, answers }),
             tasks: tasks.as_ref().map(|(name, dump)| Tasks { name, dump }),
             facts: facts.as_ref(),
+            before: before.as_ref().map(|(name, recording)| (name.as_str(), recording)),
         };
         let of_heap = heap.as_ref().map(|heap| format!("the heap of {}", heap.name));
         let of_tasks = tasks.as_ref().map(|(name, _)| format!("the tasks of {name}"));
-        let shown: Vec<String> = [shown, of_heap, of_tasks].into_iter().flatten().collect();
+        let of_before = before.as_ref().map(|(name, _)| format!("compared with {name}"));
+        let shown: Vec<String> = [shown, of_before, of_heap, of_tasks].into_iter().flatten().collect();
         Ok(Contents { packed: Packed::with(recording, &title, &beside), shown: shown.join(", ") })
     }
 }

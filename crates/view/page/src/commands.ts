@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import { exportFolded, exportJson, exportPng, exportSvg, copyCommand } from "./export.ts";
 import { expandAll } from "./panels/tree.tsx";
+import { isAgainstBefore } from "./other.ts";
 import { head, loaded, steps } from "./recording.ts";
 import { addStep, change, redo, state, undo, type Tab } from "./state.ts";
 import { SHOWN_TABS } from "./tabs.ts";
@@ -101,7 +102,11 @@ export const COMMANDS: Command[] = [
     name: "Compare with the selected time from now on", key: "p", can: () => state.value.range !== null,
     run: () => change({ pinned: state.value.range, range: null }),
   },
-  { name: "Compare no longer", can: () => state.value.pinned !== null, run: () => change({ pinned: null }) },
+  {
+    name: "Compare no longer", can: () => state.value.pinned !== null || isAgainstBefore(state.value, head),
+    run: () => change(state.value.pinned ? { pinned: null } : { alone: true }),
+  },
+  ...(head.before ? [{ name: `Compare with ${head.before.name}`, can: () => !isAgainstBefore(state.value, head), run: () => change({ alone: false, pinned: null, threads: null }) }] : []),
   ...MEASURES.filter((measure) => measure === "cpu" || !head.walltime).map((measure): Command => ({
     name: `Count ${head.walltime ? "wall time of tasks" : MEASURE_NAMES[measure]}`, run: () => change({ measure }),
   })),

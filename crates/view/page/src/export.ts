@@ -5,6 +5,7 @@ import { themed } from "./canvas.ts";
 import { layout, shortened } from "./layout.ts";
 import type { Mirror } from "./mirror.ts";
 import { boxColor, ROW } from "./panels/flamecanvas.tsx";
+import { isAgainstBefore } from "./other.ts";
 import { counted, head, loaded, steps } from "./recording.ts";
 import { state, type State } from "./state.ts";
 import { words } from "./steps.ts";
@@ -124,7 +125,7 @@ export function exportJson(): void {
   }] : []));
   const { range, threads, measure, pinned } = state.value;
   const content = {
-    title: head.title, command: head.command, selection: { range_ns: range, threads, measure, compared_with_ns: pinned, transforms: steps.value.map(({ step }) => words(step)) },
+    title: head.title, command: head.command, selection: { range_ns: range, threads, measure, compared_with_ns: pinned, compared_with: isAgainstBefore(state.value, head) ? head.before!.name : null, transforms: steps.value.map(({ step }) => words(step)) },
     total_ns: Math.round(total[0]), samples, functions, folded: folded(),
   };
   save(fileName("json"), new Blob([JSON.stringify(content, null, 1)], { type: "application/json" }));
@@ -153,7 +154,7 @@ export function commandOf({ tab, threads, measure, steps, range, pinned, inverte
   }
   // Both ends in ns, as the page counts.
   if (range) parts.push("--from", `${Math.round(range[0])}ns`, "--to", `${Math.round(range[1])}ns`);
-  if (pinned) rest.push("the comparison");
+  if (pinned || isAgainstBefore(state.value, head)) rest.push("the comparison");
   if (inverted) rest.push("the inversion");
   return parts.join(" ") + (rest.length ? `   # without: ${rest.join("; ")}` : "");
 }

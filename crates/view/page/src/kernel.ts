@@ -6,6 +6,7 @@
 import { numbers, signed } from "./decode.ts";
 import { Lanes } from "./kernel/bins.ts";
 import { Calls, type Order } from "./kernel/order.ts";
+import { ownThreads } from "./kernel/own.ts";
 import { within } from "./kernel/part.ts";
 import { unchanged, type Shape } from "./kernel/transforms.ts";
 import type { Bins, Counts, Func, Head, LaneOf, Largest, Measure, Selection, ThreadTimes, Tree } from "./model.ts";
@@ -25,6 +26,8 @@ export class Kernel {
   readonly funcs: Func[];
   private readonly categories: number;
   private readonly threads: number;
+  // The threads up to this number are those of the recording, others those of an earlier one.
+  private readonly own: number;
   // By sample.
   readonly clock: Float64Array;
   readonly time: Float64Array;
@@ -103,6 +106,7 @@ export class Kernel {
     this.whole = unchanged(this.tree);
     this.categories = head.categories.length;
     this.threads = head.threads.length;
+    this.own = ownThreads(head);
 
     const count = head.samples;
     this.clock = column("samples.clock", count);
@@ -173,12 +177,12 @@ export class Kernel {
 
   // What lanes did in equal parts of a range, and where a function was on the stack.
   bins(lanes: LaneOf[], range: [number, number], parts: number, lit: number | null): Bins {
-    return this.lanes.bins(lanes, range, parts, this.under(lit));
+    return this.lanes.bins(lanes.map((lane) => ({ ...lane, threads: this.named(lane.threads) })), range, parts, this.under(lit));
   }
 
   // The function in which a lane spent most of a range.
   largest(threads: number[] | null, range: [number, number]): Largest | null {
-    return this.lanes.largest(threads, range);
+    return this.lanes.largest(this.named(threads), range);
   }
 
   private get lanes(): Lanes {
@@ -206,9 +210,15 @@ export class Kernel {
     return result;
   }
 
+  // All threads stay null, unless there are those of an earlier recording.
+  private named(threads: number[] | null): number[] | null {
+    return threads ?? (this.own < this.threads ? Array.from({ length: this.own + 1 }, (_, number) => number) : null);
+  }
+
   private chosen(threads: number[] | null): Uint8Array {
     const chosen = new Uint8Array(this.threads + 1);
-    if (threads === null) chosen.fill(1);
+    // An earlier recording is counted only where it is asked for.
+    if (threads === null) chosen.fill(1, 0, this.own + 1);
     else for (const thread of threads) chosen[thread] = 1;
     return chosen;
   }

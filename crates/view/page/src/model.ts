@@ -24,6 +24,8 @@ export interface Head {
   facts: [string, string][];
   // Tasks that the recording names, those with samples, and where await stacks of one moment come from.
   tasks: { named: number; sampled: number; dump: string | null } | null;
+  // An earlier recording to compare with: its threads and processes come after those of the recording.
+  before?: { name: string; threadsAfter: number; processesAfter: number; wall: number } | null;
   columns: [string, number][];
 }
 
@@ -68,7 +70,7 @@ export type Question =
   | { kind: "shape"; shape: number; transforms: Transform[] }
   | { kind: "count"; selection: Selection; shape?: number }
   // Counts that the worker keeps for graphs, by number. The two last ones are kept.
-  | { kind: "counted"; number: number; selection: Selection; pinned: [number, number] | null; shape: number }
+  | { kind: "counted"; number: number; selection: Selection; other: Selection | null; shape: number }
   | { kind: "graph"; slot: GraphSlot; graph: number; counted: number; direction: "down" | "up"; start: number | null; growth: Growth }
   | { kind: "grow"; slot: GraphSlot; graph: number; growth: Growth }
   | { kind: "order"; thread: number; measure: Measure; range: [number, number]; least: number; shape: number }

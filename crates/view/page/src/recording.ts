@@ -4,6 +4,7 @@ import { computed, effect, signal } from "@preact/signals";
 import { Client, latest } from "./client.ts";
 import type { Answers, Func, Head, Tree } from "./model.ts";
 import type { Summed } from "./nodes.ts";
+import { otherOf } from "./other.ts";
 import { find, searchIn } from "./search.ts";
 import { amend, chosen, dragged, query, selection, state } from "./state.ts";
 import { Names, resolve, type Resolved, type Step } from "./steps.ts";
@@ -60,7 +61,7 @@ export async function load(): Promise<void> {
         shape = { key, number, tree };
       }
       const number = ++last;
-      const { counts, other } = await client.ask({ kind: "counted", number, selection: selection(asked), pinned: asked.pinned, shape: shape.number });
+      const { counts, other } = await client.ask({ kind: "counted", number, selection: selection(asked), other: otherOf(asked, head), shape: shape.number });
       shapeNumber.value = shape.number;
       counted.value = { ...counts, tree: shape.tree, other, number };
     } catch (error) {
@@ -69,8 +70,8 @@ export async function load(): Promise<void> {
   });
   // Of the state, only what changes counts: to select, zoom or search is not to count again.
   const what = computed(() => {
-    const { range, threads, measure, pinned } = state.value;
-    return JSON.stringify([dragged.value ?? range, threads, measure, pinned]);
+    const { range, threads, measure, pinned, alone } = state.value;
+    return JSON.stringify([dragged.value ?? range, threads, measure, pinned, alone]);
   });
   effect(() => {
     void what.value;

@@ -33,6 +33,8 @@ export interface State {
   func: string[];
   // The range with which the other one is compared.
   pinned: [number, number] | null;
+  // Whether the recording is shown without the earlier one.
+  alone: boolean;
   // The visible part of the time axis; null for all of it.
   view: [number, number] | null;
   // Processes whose threads are hidden, by index.
@@ -47,7 +49,7 @@ export interface State {
 }
 
 export const INITIAL: State = {
-  range: null, threads: null, gone: [], measure: "cpu", tab: "flame", icicle: false, inverted: false, order: "name", steps: [], zoom: [], func: [], pinned: null,
+  range: null, threads: null, gone: [], measure: "cpu", tab: "flame", icicle: false, inverted: false, order: "name", steps: [], zoom: [], func: [], pinned: null, alone: false,
   view: null, folded: [], heap: "types", type: "", tasks: "groups", group: 0, kind: "",
 };
 
@@ -81,6 +83,7 @@ export function toHash(of: State): string {
   for (const name of of.zoom) parts.append("zoom", name);
   for (const name of of.func) parts.append("func", name);
   if (of.pinned) parts.set("pinned", of.pinned.map(Math.round).join("-"));
+  if (of.alone) parts.set("alone", "1");
   if (of.view) parts.set("view", of.view.map(Math.round).join("-"));
   if (of.folded.length) parts.set("folded", of.folded.join(","));
   if (of.heap !== INITIAL.heap) parts.set("heap", of.heap);
@@ -115,6 +118,7 @@ export function fromHash(hash: string): State {
     zoom: parts.getAll("zoom"),
     func: parts.getAll("func").slice(0, 2),
     pinned: rangeOf(parts.get("pinned")),
+    alone: parts.get("alone") === "1",
     view: rangeOf(parts.get("view")),
     folded: parts.get("folded")?.split(",").map(Number).filter((index) => Number.isInteger(index) && index >= 0) ?? [],
     heap: one(HEAP_LISTS, "heap", INITIAL.heap),

@@ -75,7 +75,7 @@ async function answerTo(question: Question): Promise<unknown> {
     case "count": return kernel.count(question.selection, shapes.get(question.shape ?? -1));
     case "counted": {
       const shape = shapes.get(question.shape) ?? kernel.whole;
-      const other = question.pinned ? kernel.count({ ...question.selection, range: question.pinned }, shape) : null;
+      const other = question.other ? kernel.count(question.other, shape) : null;
       return keep(question.number, kernel.count(question.selection, shape), other, shape.tree);
     }
     case "graph": {

@@ -1,5 +1,6 @@
 // What is selected and transformed, as chips: each is removed by a click.
 
+import { isAgainstBefore } from "../other.ts";
 import { head, loaded, steps } from "../recording.ts";
 import { change, chosen, dragged, state } from "../state.ts";
 import { words } from "../steps.ts";
@@ -15,6 +16,7 @@ export function Chips() {
   const all = [
     shownRange && chip("Count the whole time", `${time(shownRange[0])} to ${time(shownRange[1])}`, () => change({ range: null })),
     pinned && chip("Compare no longer", `compared with ${time(pinned[0])} to ${time(pinned[1])}`, () => change({ pinned: null })),
+    isAgainstBefore(state.value, head) && chip("Compare no longer", `compared with ${head.before!.name}`, () => change({ alone: true })),
     threads && chip("Count all threads", threads.length === 1 ? head.threads[threads[0] - 1]?.name || "1 thread" : `${threads.length} threads`, () => change({ threads: null })),
     ...state.value.gone.map((name) => chip("Do not look for it", `thread ${name}`, () => change({ gone: state.value.gone.filter((other) => other !== name) }), "it is not in this recording")),
     ...steps.value.map(({ step, resolved }, i) =>

@@ -1,4 +1,4 @@
-// Columns of differences between the two ranges that are compared.
+// Columns of differences from what is compared with.
 
 import { difference, differenceColor, type Difference } from "../compare.ts";
 import type { Nodes } from "../nodes.ts";
@@ -7,7 +7,7 @@ import type { Heading } from "./grid.tsx";
 
 export function differenceHeadings(sort?: () => void, sorted?: "ascending" | "descending"): Heading[] {
   return [
-    { text: "before", number: true, title: "share in the range that is compared with" },
+    { text: "before", number: true, title: "share in what is compared with" },
     { text: "change", number: true, title: "difference of the shares, and its error", sort, sorted },
   ];
 }

@@ -3,6 +3,8 @@
 import { signal } from "@preact/signals";
 import type { RefObject } from "preact";
 import { useLayoutEffect } from "preact/hooks";
+import { ownThreads } from "../kernel/own.ts";
+import { head } from "../recording.ts";
 import { change, state } from "../state.ts";
 import { time } from "../units.ts";
 import { AXIS, type Lane, sum, visibleLanes } from "./lanes.ts";
@@ -65,7 +67,7 @@ export function Labels({ section }: { section: RefObject<HTMLElement | null> }) 
   return (
     <>
       {shown.map((lane) => {
-        const used = times.value ? time(sum(times.value, measure, lane.threads)) : "";
+        const used = times.value ? time(sum(times.value, measure, lane.threads, ownThreads(head))) : "";
         return (
           <div key={lane.key} class={`lane ${lane.kind}`} style={{ top: `${lane.top}px`, height: `${lane.height}px` }}>
             {lane.process !== null && (

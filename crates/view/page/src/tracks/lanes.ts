@@ -24,10 +24,11 @@ export function timeOf(times: ThreadTimes, measure: Measure, thread: number): nu
   return measure === "wall" ? cpu[thread] + asleep[thread] + ready[thread] : times[measure][thread];
 }
 
-export function sum(times: ThreadTimes, measure: Measure, threads: number[] | null): number {
+// `own`: how many threads the recording has; others are of an earlier one.
+export function sum(times: ThreadTimes, measure: Measure, threads: number[] | null, own = times.cpu.length - 1): number {
   let all = 0;
   if (threads) for (const thread of threads) all += timeOf(times, measure, thread);
-  else for (let thread = 0; thread < times.cpu.length; thread++) all += timeOf(times, measure, thread);
+  else for (let thread = 0; thread <= own; thread++) all += timeOf(times, measure, thread);
   return all;
 }
 

@@ -2,7 +2,9 @@
 
 import { signal, useSignalEffect } from "@preact/signals";
 import { useState } from "preact/hooks";
+import { ownThreads } from "../kernel/own.ts";
 import type { ThreadTimes } from "../model.ts";
+import { head } from "../recording.ts";
 import { state } from "../state.ts";
 import { percent, time } from "../units.ts";
 import { type Lane, sum } from "./lanes.ts";
@@ -39,7 +41,7 @@ function Block({ block }: { block: number }) {
   return (
     <tbody>
       {shown.part.map(({ key, kind, label, id, threads }) => {
-        const [cpu, ready, asleep] = (["cpu", "ready", "asleep"] as const).map((measure) => sum(shown.known, measure, threads));
+        const [cpu, ready, asleep] = (["cpu", "ready", "asleep"] as const).map((measure) => sum(shown.known, measure, threads, ownThreads(head)));
         const cell = (value: number) => <td>{time(value)}{kind === "thread" ? ` ${percent(value, cpu + ready + asleep)}` : ""}</td>;
         return <tr key={key}><th scope="row">{kind === "all" ? "" : `${kind} `}{label} {id}</th>{cell(cpu)}{cell(ready)}{cell(asleep)}</tr>;
       })}
