@@ -20,8 +20,12 @@ fn a_page_has_the_threads_of_both_recordings() {
     assert_eq!(head["before"]["threadsAfter"], threads);
     assert_eq!(head["threads"].as_array().unwrap().len(), 2 * threads);
     assert_eq!(head["samples"], 2 * recording.samples.len());
-    let names: Vec<&str> =
-        head["processes"].as_array().unwrap().iter().map(|process| process["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = head["processes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|process| process["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names.iter().filter(|name| name.ends_with(" in before.glass")).count(), processes);
 
     fs::write(place.file("p.folded"), "main;read 40\n").unwrap();

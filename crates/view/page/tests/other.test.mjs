@@ -2,9 +2,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Kernel } from "../src/kernel.ts";
-import { threadsBefore } from "../src/kernel/own.ts";
+import { module } from "./columns.mjs";
 import { recording } from "./recording.mjs";
+
+const { Kernel } = await module("kernel.ts");
+const { threadsBefore } = await module("kernel/own.ts");
 
 test("all threads are those of the recording, and the others those of the earlier one", () => {
   const { head, columns } = recording(5, 400);
