@@ -189,13 +189,18 @@ pub(crate) fn is_stream(path: &Path) -> bool {
 
 /// Whether this is a regular `.glass` file, which can be read in parts.
 pub(crate) fn is_recording(path: &Path) -> bool {
+    head_of(path).is_some_and(|head| Kind::of_content(&head, Kind::of_name(path)) == Some(Kind::Glass))
+}
+
+/// The first bytes of a regular file, to recognise it by.
+pub(crate) fn head_of(path: &Path) -> Option<Vec<u8>> {
     // A pipe can be read only once.
     if is_stream(path) || !path.metadata().is_ok_and(|info| info.is_file()) {
-        return false;
+        return None;
     }
     let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
-    read.is_ok() && Kind::of_content(&head, Kind::of_name(path)) == Some(Kind::Glass)
+    File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head)).ok()?;
+    Some(head)
 }
 
 /// Refuses an output that is the same file as the input.

@@ -1,4 +1,4 @@
-//! What a page of `stackglass view` shows beside the samples: a heap snapshot, and tasks.
+//! What a page of `stackglass view` shows beside the samples: a heap snapshot, tasks, and an earlier recording.
 
 use crate::failure::Failure;
 use crate::heap::open::{self, Progress};
@@ -72,6 +72,7 @@ fn read(path: PathBuf) -> Result<SnapshotFile, Failure> {
     Ok(SnapshotFile { name: name_of(&path), graph })
 }
 
-fn name_of(path: &Path) -> String {
+/// The name of a file in a page.
+pub(crate) fn name_of(path: &Path) -> String {
     path.file_name().map_or("standard input".into(), |name| name.to_string_lossy().into_owned())
 }

@@ -73,6 +73,7 @@ fn a_recording_is_served_as_it_grows_until_its_page_is_closed() {
     wait_for_page(&mut events, 2);
     assert!(answer(address).contains(&samples));
     // The browser gets another address, which others may see: it works once.
+    place.await_file("opened");
     let opened = fs::read_to_string(place.file("opened")).unwrap();
     assert!(opened.starts_with("http://127.0.0.1:") && opened.trim() != address, "{opened}");
     assert!(answer(opened.trim()).starts_with("HTTP/1.1 303"));

@@ -3,27 +3,15 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { isDeepStrictEqual } from "node:util";
 import { launch, open } from "../../flame/browser/pages.mjs";
+import { becomes, isAccessible } from "./checks.mjs";
 
-const axe = readFileSync(createRequire(path.join(path.resolve(process.env.BROWSER_TESTS ?? "."), "package.json")).resolve("axe-core/axe.min.js"), "utf8");
 
 let browser;
 before(async () => { browser = await launch(); });
 after(() => browser.close());
-
-// Once an expression of the page has this value.
-async function becomes(page, read, expected, message) {
-  let is;
-  for (const end = Date.now() + 8000; Date.now() < end; await page.waitForTimeout(30)) {
-    is = await page.evaluate(read).catch((error) => String(error));
-    if (isDeepStrictEqual(is, expected)) return;
-  }
-  assert.deepEqual(is, expected, message);
-}
 
 const sum = (page, expected) => becomes(page, () => document.querySelector(".sum").textContent, expected);
 const chips = (page, expected) => becomes(page, () => [...document.querySelectorAll(".chips .chip")].map((chip) => chip.textContent), expected);
@@ -293,11 +281,7 @@ for (const colorScheme of ["light", "dark"]) {
   test(`nothing stands in the way of people with screen readers (${colorScheme})`, async () => {
     const { page, quiet } = await open(browser, "view-calls.html", { colorScheme, bypassCSP: true });
     await sum(page, "6.00 s in 6000 samples");
-    await page.evaluate(axe);
-    const check = async (what) => {
-      const { violations } = await page.evaluate(() => window.axe.run(document));
-      assert.deepEqual(violations.map(({ id, nodes }) => [what, id, ...nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary}`)]), []);
-    };
+    const check = (what) => isAccessible(page, what);
     for (const hash of ["", "tab=functions&func=json::parse", "tab=tree&do=focus|gone", "tab=order", "tab=facts", "tab=tree&inverted=1",
       "tab=functions&pinned=0-1000000000&range=1000000000-3000000000", "pinned=0-1000000000", "zoom=calls::main&zoom=calls::walk&icicle=1"]) {
       await page.evaluate((hash) => { location.hash = hash; }, hash);

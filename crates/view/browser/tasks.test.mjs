@@ -2,28 +2,14 @@
 // tasks are those of crates/view/tests/tasks.json; the recording is made by crates/view/examples/view-beside.rs.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import path from "node:path";
 import { after, before, test } from "node:test";
-import { isDeepStrictEqual } from "node:util";
 import { launch, open } from "../../flame/browser/pages.mjs";
+import { becomes, isAccessible } from "./checks.mjs";
 
-const axe = readFileSync(createRequire(path.join(path.resolve(process.env.BROWSER_TESTS ?? "."), "package.json")).resolve("axe-core/axe.min.js"), "utf8");
 
 let browser;
 before(async () => { browser = await launch(); });
 after(() => browser.close());
-
-// Once an expression of the page has this value.
-async function becomes(page, read, expected, message) {
-  let is;
-  for (const end = Date.now() + 8000; Date.now() < end; await page.waitForTimeout(30)) {
-    is = await page.evaluate(read).catch((error) => String(error));
-    if (isDeepStrictEqual(is, expected)) return;
-  }
-  assert.deepEqual(is, expected, message);
-}
 
 const rows = () => [...document.querySelectorAll(".list .row")].map((row) => [...row.children].map((cell) => cell.textContent).join(" | "));
 const section = (title) => `[...document.querySelectorAll('section[aria-label="${title}"] > p')].map((part) => part.textContent)`;
@@ -102,12 +88,10 @@ for (const colorScheme of ["light", "dark"]) {
   for (const width of [390, 1280]) {
     test(`nothing stands in the way of people with screen readers (${colorScheme}, ${width} pixels)`, async () => {
       const { page, quiet } = await open(browser, "view-tasks.html", { colorScheme, bypassCSP: true, viewport: { width, height: 800 } });
-      await page.evaluate(axe);
       for (const hash of ["", "&group=5", "&group=4", "&tasks=locks", "&tasks=names&kind=price", "&tasks=lines"]) {
         await page.evaluate((hash) => { location.hash = `tab=tasks${hash}`; }, hash);
         await page.waitForTimeout(200);
-        const { violations } = await page.evaluate(() => window.axe.run(document));
-        assert.deepEqual(violations.map(({ id, nodes }) => [hash, id, ...nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary}`)]), []);
+        await isAccessible(page, hash);
         assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${hash} fits`);
       }
       await quiet();

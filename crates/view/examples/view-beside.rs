@@ -12,7 +12,7 @@ use std::error::Error;
 use std::fs::{self, File};
 use std::path::Path;
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "not all of it is used here")]
 #[path = "../../heap_report/tests/maker.rs"]
 mod maker;
 use maker::{Maker, ROOT};

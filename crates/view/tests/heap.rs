@@ -6,10 +6,13 @@ use stackglass_profile::heap_graph::{EdgeKind, HeapGraph, NodeKind, UNREACHABLE}
 use stackglass_view::{Beside, Heap, Packed};
 use std::collections::HashMap;
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "not all of it is used here")]
 #[path = "../../heap_report/tests/maker.rs"]
 mod maker;
 use maker::{Maker, ROOT};
+
+mod columns;
+use columns::{columns, numbers};
 
 /// A list in a static, whose elements hold texts; and two leaked cycles.
 fn graph() -> HeapGraph {
@@ -47,18 +50,11 @@ struct Read {
 
 impl Read {
     fn new(packed: &Packed) -> Read {
-        let mut bytes = packed.columns().bytes();
-        let (mut columns, mut strings) = (HashMap::new(), Vec::new());
-        for (name, size) in packed.columns().sizes() {
-            let (column, rest) = bytes.split_at(*size);
-            bytes = rest;
-            match *name {
-                "heap.strings" => strings = serde_json::from_slice(column).unwrap(),
-                name if name.starts_with("heap.") => drop(columns.insert(name, numbers(column))),
-                _ => {}
-            }
-        }
-        Read { columns, strings }
+        let all = columns(packed);
+        let strings = serde_json::from_slice(&all["heap.strings"]).unwrap();
+        let is_numbers = |name: &str| name.starts_with("heap.") && name != "heap.strings";
+        let tables = all.into_iter().filter(|(name, _)| is_numbers(name));
+        Read { columns: tables.map(|(name, column)| (name, numbers(&column))).collect(), strings }
     }
 
     /// The rows of a table. In columns with these names, numbers are those of strings.
@@ -80,19 +76,6 @@ impl Read {
         let parts = flat[1..=flat[0] as usize].iter().map(|part| self.strings[*part as usize].as_str());
         parts.collect::<Vec<_>>().join(" → ")
     }
-}
-
-fn numbers(bytes: &[u8]) -> Vec<u64> {
-    let (mut all, mut value, mut shift) = (Vec::new(), 0, 0);
-    for byte in bytes {
-        value |= u64::from(byte & 0x7f) << shift;
-        shift += 7;
-        if byte & 0x80 == 0 {
-            all.push(value);
-            (value, shift) = (0, 0);
-        }
-    }
-    all
 }
 
 fn texts<const N: usize>(row: [String; N]) -> Vec<String> {

@@ -7,32 +7,12 @@ use stackglass_profile::{
 use stackglass_view::{Packed, Page};
 use std::collections::HashMap;
 
-/// The columns by name.
-fn columns(packed: &Packed) -> HashMap<&'static str, Vec<u64>> {
-    let mut bytes = packed.columns().bytes();
-    let mut all = HashMap::new();
-    for (name, size) in packed.columns().sizes() {
-        let (column, rest) = bytes.split_at(*size);
-        bytes = rest;
-        if *name != "strings" {
-            all.insert(*name, numbers(column));
-        }
-    }
-    assert!(bytes.is_empty());
-    all
-}
+mod columns;
 
-fn numbers(bytes: &[u8]) -> Vec<u64> {
-    let (mut all, mut value, mut shift) = (Vec::new(), 0, 0);
-    for byte in bytes {
-        value |= u64::from(byte & 0x7f) << shift;
-        shift += 7;
-        if byte & 0x80 == 0 {
-            all.push(value);
-            (value, shift) = (0, 0);
-        }
-    }
-    all
+/// The columns of numbers by name.
+fn columns(packed: &Packed) -> HashMap<&'static str, Vec<u64>> {
+    let all = columns::columns(packed).into_iter().filter(|(name, _)| *name != "strings");
+    all.map(|(name, column)| (name, columns::numbers(&column))).collect()
 }
 
 /// The names of frames.

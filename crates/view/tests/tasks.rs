@@ -5,18 +5,8 @@ use stackglass_profile::{
     ThreadNumber,
 };
 use stackglass_view::{Beside, Facts, Packed, TaskDump, Tasks};
-use std::collections::HashMap;
-
-fn columns(packed: &Packed) -> HashMap<&'static str, Vec<u8>> {
-    let mut bytes = packed.columns().bytes();
-    let mut all = HashMap::new();
-    for (name, size) in packed.columns().sizes() {
-        let (column, rest) = bytes.split_at(*size);
-        bytes = rest;
-        all.insert(*name, column.to_vec());
-    }
-    all
-}
+mod columns;
+use columns::columns;
 
 /// A stack of these functions with their lines, outermost first.
 fn stack(recording: &mut Recording, frames: &[(&str, &str, u32)]) -> StackId {

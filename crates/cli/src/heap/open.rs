@@ -2,14 +2,12 @@
 
 use super::stored;
 use crate::failure::Failure;
-use crate::input::is_stream;
+use crate::input::{head_of, is_stream};
 use crate::terminal::Layout;
 use indicatif::{ProgressBar, ProgressStyle};
 use stackglass_files::heapsnapshot::{self, ReadOptions};
 use stackglass_profile::heap_graph::HeapGraph;
 use stackglass_profile::sanitize;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -58,19 +56,11 @@ pub(crate) fn is_snapshot(path: &Path) -> bool {
 
 /// Whether a file is an object of JSON whose first key is this one.
 pub(crate) fn begins_with_key(path: &Path, key: &str) -> bool {
-    // A pipe can be read only once.
-    if is_stream(path) || !path.metadata().is_ok_and(|info| info.is_file()) {
-        return false;
-    }
-    let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    let Some(head) = head_of(path) else { return false };
     let text = String::from_utf8_lossy(&head);
     let inside = text.trim_start().strip_prefix('{').map(str::trim_start);
-    read.is_ok() && inside.is_some_and(|inside| inside.starts_with(&format!("\"{key}\"")))
+    inside.is_some_and(|inside| inside.starts_with(&format!("\"{key}\"")))
 }
-
-/// Bytes that are read to recognise a file.
-const HEAD: u64 = 512;
 
 /// Time between two pictures of the sign of progress.
 const TICK: Duration = Duration::from_millis(200);

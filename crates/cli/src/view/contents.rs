@@ -4,10 +4,10 @@ use super::Flags;
 use crate::failure::Failure;
 use crate::info;
 use crate::input::{self, Input};
-use crate::view_beside::{self, Alone};
+use crate::view_beside::{self, Alone, SnapshotFile};
 use stackglass_heap_report::HeapAnswers;
 use stackglass_profile::Recording;
-use stackglass_view::{Beside, Heap, Packed, Tasks};
+use stackglass_view::{Beside, Facts, Heap, Packed, TaskDump, Tasks};
 use std::path::Path;
 
 pub(super) struct Contents {
@@ -16,23 +16,49 @@ pub(super) struct Contents {
     pub(super) shown: String,
 }
 
-/// An earlier recording, and its name in the page.
-fn earlier(path: &Path) -> Result<(String, Recording), Failure> {
-    let input = input::read_exactly(path)?;
-    if input.timed().is_none() {
-        let line = format!("{}: its samples have no times: compare it with `stackglass diff`", input.name);
-        return Err(Failure::new(line));
+/// What is read beside the file. A recording that grows is read again and again, and this is not.
+pub(super) struct Others {
+    heap: Option<SnapshotFile>,
+    tasks: Option<(String, TaskDump)>,
+    /// The name of an earlier recording, and the recording.
+    before: Option<(String, Recording)>,
+}
+
+impl Others {
+    /// Reads what belongs to a file, and what the flags name.
+    pub(super) fn read(path: &Path, flags: &Flags) -> Result<Others, Failure> {
+        let tasks = match view_beside::alone(path) {
+            Some(Alone::Tasks) => Some(path),
+            _ => flags.tasks.as_deref(),
+        };
+        let earlier = |path: &Path| -> Result<(String, Recording), Failure> {
+            let input = timed(input::read_exactly(path)?, "compare it with `stackglass diff`")?;
+            Ok((view_beside::name_of(path), input.into_recording()?))
+        };
+        Ok(Others {
+            heap: view_beside::heap_of(path, flags.heap.as_deref())?,
+            tasks: tasks.map(view_beside::tasks_of).transpose()?,
+            before: flags.against.as_deref().map(earlier).transpose()?,
+        })
     }
-    let name = path.file_name().map_or("standard input".into(), |name| name.to_string_lossy().into_owned());
-    Ok((name, input.into_recording()?))
+}
+
+/// An input whose samples have times. If they have none, the message says what to do instead.
+fn timed(input: Input, instead: &str) -> Result<Input, Failure> {
+    match input.timed() {
+        Some(_) => Ok(input),
+        None => Err(Failure::new(format!("{}: its samples have no times; {instead}", input.name))),
+    }
 }
 
 impl Contents {
     /// Reads a file of any kind.
     pub(super) fn read(path: &Path, flags: &Flags) -> Result<Contents, Failure> {
-        let alone = view_beside::alone(path);
-        match alone {
-            None => Contents::of_recording(path, input::read_exactly(path)?, flags),
+        match view_beside::alone(path) {
+            None => {
+                let input = input::read_exactly(path)?;
+                Contents::of_recording(path, input, &Others::read(path, flags)?, flags)
+            }
             Some(Alone::Heap) if flags.heap.is_some() => {
                 let name = path.display();
                 let line =
@@ -40,40 +66,36 @@ impl Contents {
                 Err(Failure { status: 2, line })
             }
             Some(_) => {
-                let nothing = (Recording::default(), path.display().to_string());
-                Contents::with_beside(path, nothing, alone, None, flags)
+                let title = flags.title.clone().unwrap_or_else(|| path.display().to_string());
+                let others = Others::read(path, flags)?;
+                Ok(Contents::new(Recording::default(), &title, None, Vec::new(), &others))
             }
         }
     }
 
     /// Takes a recording that was read.
-    pub(super) fn of_recording(path: &Path, input: Input, flags: &Flags) -> Result<Contents, Failure> {
-        if input.timed().is_none() {
-            let line =
-                format!("{}: its samples have no times; `stackglass flamegraph` draws them", input.name);
-            return Err(Failure::new(line));
-        }
-        let title = input.title();
-        let recording = input.into_recording()?;
-        let shown = format!("{} threads, {} samples", recording.threads.len(), recording.samples.len());
-        Contents::with_beside(path, (recording, title), None, Some(shown), flags)
-    }
-
-    fn with_beside(
+    pub(super) fn of_recording(
         path: &Path,
-        (recording, title): (Recording, String),
-        alone: Option<Alone>,
-        shown: Option<String>,
+        input: Input,
+        others: &Others,
         flags: &Flags,
     ) -> Result<Contents, Failure> {
-        let title = flags.title.clone().unwrap_or(title);
-        let facts = alone.is_none().then(|| info::facts(path, &recording)).transpose()?;
-        let heap = view_beside::heap_of(path, flags.heap.as_deref())?;
-        let tasks = match alone {
-            Some(Alone::Tasks) => Some(view_beside::tasks_of(path)?),
-            _ => flags.tasks.as_deref().map(view_beside::tasks_of).transpose()?,
-        };
-        let before = flags.against.as_deref().map(earlier).transpose()?;
+        let input = timed(input, "`stackglass flamegraph` draws them")?;
+        let title = flags.title.clone().unwrap_or_else(|| input.title());
+        let recording = input.into_recording()?;
+        let shown = format!("{} threads, {} samples", recording.threads.len(), recording.samples.len());
+        let facts = info::facts(path, &recording)?;
+        Ok(Contents::new(recording, &title, Some(&facts), vec![shown], others))
+    }
+
+    fn new(
+        recording: Recording,
+        title: &str,
+        facts: Option<&Facts>,
+        mut shown: Vec<String>,
+        others: &Others,
+    ) -> Contents {
+        let Others { heap, tasks, before } = others;
         let answers = heap.as_ref().map(|heap| HeapAnswers::new(&heap.graph));
         let beside = Beside {
             heap: heap
@@ -81,13 +103,12 @@ impl Contents {
                 .zip(answers.as_ref())
                 .map(|(heap, answers)| Heap { name: &heap.name, answers }),
             tasks: tasks.as_ref().map(|(name, dump)| Tasks { name, dump }),
-            facts: facts.as_ref(),
+            facts,
             before: before.as_ref().map(|(name, recording)| (name.as_str(), recording)),
         };
-        let of_heap = heap.as_ref().map(|heap| format!("the heap of {}", heap.name));
-        let of_tasks = tasks.as_ref().map(|(name, _)| format!("the tasks of {name}"));
-        let of_before = before.as_ref().map(|(name, _)| format!("compared with {name}"));
-        let shown: Vec<String> = [shown, of_before, of_heap, of_tasks].into_iter().flatten().collect();
-        Ok(Contents { packed: Packed::with(recording, &title, &beside), shown: shown.join(", ") })
+        shown.extend(before.as_ref().map(|(name, _)| format!("compared with {name}")));
+        shown.extend(heap.as_ref().map(|heap| format!("the heap of {}", heap.name)));
+        shown.extend(tasks.as_ref().map(|(name, _)| format!("the tasks of {name}")));
+        Contents { packed: Packed::with(recording, title, &beside), shown: shown.join(", ") }
     }
 }

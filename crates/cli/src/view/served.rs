@@ -1,13 +1,14 @@
 //! Serves the page on loopback. While the recording grows, so does the page.
 
-use super::{Contents, Flags};
+use super::Flags;
+use super::contents::{Contents, Others};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input};
 use crate::{browser, message, recording_file};
 use stackglass_view::server::ServedPage;
 use stackglass_view::{Page, Server};
 use std::ffi::OsStr;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{process, thread};
@@ -23,20 +24,20 @@ pub(super) fn run(path: &Path, flags: &Flags) -> Outcome {
     if flags.until_stdin_ends {
         thread::spawn(|| {
             // Whatever ends it, nobody needs the page any more.
-            let _ = io::copy(&mut io::stdin().lock().by_ref(), &mut io::sink());
+            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
             process::exit(0);
         });
     }
     // What comes while it is read is read the next time.
     let first_size = size(path);
-    let (contents, is_complete) = first(path, flags)?;
+    let (contents, growing) = first(path, flags)?;
     let server = Server::new(&Page::new(&contents.packed), flags.port).map_err(Failure::new)?;
-    if !is_complete {
+    let grows = if growing.is_some() { "; it still grows, and the page follows" } else { "" };
+    if let Some(others) = growing {
         let (path, page, flags) = (path.to_owned(), server.page(), flags.clone());
-        thread::spawn(move || follow(&path, first_size, &flags, &page));
+        thread::spawn(move || follow(&path, first_size, others, &flags, &page));
     }
     writeln!(io::stdout(), "{}", server.address())?;
-    let grows = if is_complete { "" } else { "; it still grows, and the page follows" };
     message::print(&format!("{}{grows}. Ctrl-C ends this, as does closing the page", contents.shown));
     drop(contents);
     if !flags.no_open && browser::is_likely() {
@@ -54,16 +55,18 @@ pub(super) fn run(path: &Path, flags: &Flags) -> Outcome {
     Ok(0)
 }
 
-/// Reads what is there now, and whether that is all.
-fn first(path: &Path, flags: &Flags) -> Result<(Contents, bool), Failure> {
+/// Reads what is there now. If the recording still grows, also returns what is shown beside it.
+fn first(path: &Path, flags: &Flags) -> Result<(Contents, Option<Others>), Failure> {
     if !input::is_recording(path) && !flags.until_stdin_ends {
-        return Ok((Contents::read(path, flags)?, true));
+        return Ok((Contents::read(path, flags)?, None));
     }
     loop {
         match recording_file::read_growing(path) {
             Ok((recording, is_complete)) => {
+                let others = Others::read(path, flags)?;
                 let input = Input::of_recording(path, recording);
-                return Ok((Contents::of_recording(path, input, flags)?, is_complete));
+                let contents = Contents::of_recording(path, input, &others, flags)?;
+                return Ok((contents, (!is_complete).then_some(others)));
             }
             Err(failure) if !flags.until_stdin_ends => return Err(failure),
             Err(_) => thread::sleep(BEGIN),
@@ -76,7 +79,7 @@ fn size(path: &Path) -> u64 {
 }
 
 /// Reads the recording again when it has grown, until it is complete.
-fn follow(path: &Path, first_size: u64, flags: &Flags, page: &ServedPage) {
+fn follow(path: &Path, first_size: u64, mut others: Others, flags: &Flags, page: &ServedPage) {
     let (mut seen, mut pause) = (first_size, BETWEEN);
     loop {
         thread::sleep(pause);
@@ -86,12 +89,17 @@ fn follow(path: &Path, first_size: u64, flags: &Flags, page: &ServedPage) {
         }
         seen = now;
         // A part that cannot be read is there the next time; the page that is shown stays.
-        if let Ok((recording, is_complete)) = recording_file::read_growing(path)
-            && let Ok(contents) = Contents::of_recording(path, Input::of_recording(path, recording), flags)
-            && page.replace(&Page::new(&contents.packed)).is_ok()
-            && is_complete
-        {
-            return;
+        if let Ok((recording, is_complete)) = recording_file::read_growing(path) {
+            // A heap snapshot is in the recording once it has ended.
+            if is_complete && let Ok(at_end) = Others::read(path, flags) {
+                others = at_end;
+            }
+            let input = Input::of_recording(path, recording);
+            let contents = Contents::of_recording(path, input, &others, flags);
+            let shown = contents.is_ok_and(|contents| page.replace(&Page::new(&contents.packed)).is_ok());
+            if is_complete && shown {
+                return;
+            }
         }
         pause = BETWEEN.max(begin.elapsed() * SHARE);
     }

@@ -5,7 +5,7 @@ import { latest } from "./client.ts";
 import type { GraphSlot } from "./model.ts";
 import { Mirror } from "./mirror.ts";
 import type { Direction } from "./nodes.ts";
-import { client, type Counting } from "./recording.ts";
+import { client, type Counting, failure } from "./recording.ts";
 
 interface Wanted { counted: Counting; direction: Direction; start: number | null }
 
@@ -31,7 +31,7 @@ export function mirrored(slot: GraphSlot, wanted: () => Wanted | null): Mirrored
     if (piece) shown.value = new Mirror(counted, direction, start, piece.piece, least, async (growth) => (await client.ask({ kind: "grow", slot, graph: number, growth }))?.piece ?? null);
   };
   const make = latest(async ({ wanted, turn }: { wanted: Wanted | null; turn: number }) => {
-    await follow(wanted).catch(() => {});
+    await follow(wanted).catch((error) => { failure.value = `This cannot be drawn: ${error instanceof Error ? error.message : error}`; });
     made = turn;
     if (made !== asked) return;
     for (const call of waiting) call();

@@ -1,4 +1,4 @@
-//! The stream that an open page holds: it says when there is a newer page, and the server counts who has one.
+//! The stream that an open page holds: it says when there is a newer page, and the server counts the open pages.
 
 use hyper::body::{Body, Bytes, Frame};
 use std::convert::Infallible;

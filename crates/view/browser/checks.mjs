@@ -1,0 +1,26 @@
+// What the browser tests of the page share: waiting for what it shows, and accessibility.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { isDeepStrictEqual } from "node:util";
+
+const axe = readFileSync(createRequire(path.join(path.resolve(process.env.BROWSER_TESTS ?? "."), "package.json")).resolve("axe-core/axe.min.js"), "utf8");
+
+// Once an expression of the page has this value.
+export async function becomes(page, read, expected, message) {
+  let is;
+  for (const end = Date.now() + 8000; Date.now() < end; await page.waitForTimeout(30)) {
+    is = await page.evaluate(read).catch((error) => String(error));
+    if (isDeepStrictEqual(is, expected)) return;
+  }
+  assert.deepEqual(is, expected, message);
+}
+
+// Checks the page with axe-core, once it is there. `what`: the name of what is shown.
+export async function isAccessible(page, what) {
+  if (!await page.evaluate(() => "axe" in window)) await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document));
+  assert.deepEqual(violations.map(({ id, nodes }) => [what, id, ...nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary}`)]), []);
+}
