@@ -53,6 +53,13 @@ impl RecordingObserver {
         self.page.wait();
     }
 
+    /// Shows the page, if it is not there yet. There is a file now: one that was there before is not shown.
+    fn show_page(&mut self) {
+        if let Some(recording) = self.to_view.take() {
+            self.page = LivePage::of(&recording);
+        }
+    }
+
     fn report(&mut self, recording: &Recording, saved: &Saved) {
         self.status_line.clear();
         if !self.quiet {
@@ -69,10 +76,7 @@ impl RecordingObserver {
 impl Observer for RecordingObserver {
     fn progress(&mut self, progress: &Progress) {
         self.status_line.show(progress);
-        // Now there is a file: one that was there before is not shown.
-        if let Some(recording) = self.to_view.take() {
-            self.page = LivePage::of(&recording);
-        }
+        self.show_page();
     }
 
     fn suspended(&mut self) {
@@ -96,6 +100,8 @@ impl Observer for RecordingObserver {
     }
 
     fn recorded(&mut self, recording: &Recording, saved: &Saved) {
+        // A short program ends before any progress.
+        self.show_page();
         self.report(recording, saved);
     }
 

@@ -29,10 +29,12 @@ pub(crate) fn alone(file: &Path) -> Option<Alone> {
 /// The tasks in a file, and its name.
 pub(crate) fn tasks_of(file: &Path) -> Result<(String, TaskDump), Failure> {
     let cannot = |error: &dyn Display| Failure::new(format!("{}: {error}", file.display()));
-    let json = std::fs::read_to_string(file).map_err(|error| cannot(&error))?;
-    let dump = TaskDump::read(&json).map_err(|error| {
+    let other = |error: &dyn Display| {
         cannot(&format!("this is not the output of `stackglass tasks PID --json`: {error}"))
-    })?;
+    };
+    let json = std::fs::read(file).map_err(|error| cannot(&error))?;
+    let json = String::from_utf8(json).map_err(|error| other(&error))?;
+    let dump = TaskDump::read(&json).map_err(|error| other(&error))?;
     Ok((name_of(file), dump))
 }
 

@@ -88,6 +88,16 @@ fn a_recording_is_served_as_it_grows_until_its_page_is_closed() {
     );
 }
 
+/// The line with the address, among messages.
+fn printed_address(messages: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    while !line.starts_with("http://") {
+        line.clear();
+        assert_ne!(messages.read_line(&mut line).unwrap(), 0, "no address was printed");
+    }
+    line
+}
+
 #[test]
 fn a_recording_is_shown_while_it_is_made() {
     let place = Place::new();
@@ -96,11 +106,7 @@ fn a_recording_is_shown_while_it_is_made() {
     record.env("BROWSER", "true").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut record = record.spawn().unwrap();
     let mut messages = BufReader::new(record.stderr.take().unwrap());
-    let mut address = String::new();
-    while !address.starts_with("http://") {
-        address.clear();
-        assert_ne!(messages.read_line(&mut address).unwrap(), 0, "no address was printed");
-    }
+    let address = printed_address(&mut messages);
     let address = address.trim();
     let mut events = BufReader::new(ask(&format!("{address}events")));
     wait_for_page(&mut events, 2);
@@ -119,6 +125,19 @@ fn a_recording_is_shown_while_it_is_made() {
     let mut output = String::new();
     record.stdout.take().unwrap().read_to_string(&mut output).unwrap();
     assert_eq!(output, "");
+}
+
+#[test]
+fn a_short_program_has_its_page_as_well() {
+    let place = Place::new();
+    let mut record = place.stackglass(["record", "--view", "-q", "-o", "r.glass", "--", "false"]);
+    let mut record = record.env("BROWSER", "true").stderr(Stdio::piped()).spawn().unwrap();
+    let mut messages = BufReader::new(record.stderr.take().unwrap());
+    let address = printed_address(&mut messages);
+    let mut events = BufReader::new(ask(&format!("{}events", address.trim())));
+    wait_for_page(&mut events, 1);
+    drop(events);
+    assert_eq!(end_of(&mut record), Some(1), "the status of the program");
 }
 
 #[test]
