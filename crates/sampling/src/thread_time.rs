@@ -132,9 +132,14 @@ impl ThreadTime {
 
     /// No stack can be taken of what the thread ran, for this reason.
     pub fn push_unsampled(&mut self, sink: &mut impl SampleSink, at: u64, reason: u8) {
-        let time = self.account.pending();
+        self.push_unsampled_part(sink, at, reason, u64::MAX);
+    }
+
+    /// No stack can be taken of a part of what the thread ran, for this reason.
+    pub fn push_unsampled_part(&mut self, sink: &mut impl SampleSink, at: u64, reason: u8, time: u64) {
+        let time = time.min(self.account.pending());
         if time > 0 && sink.push_sample(at, time, State::Awake, Stack::unsampled(reason), 0) {
-            self.account.assign_pending();
+            self.account.assign(time);
             self.last = LastStack::Unsampled;
         }
     }

@@ -2,9 +2,11 @@
 
 use crate::off_cpu;
 use crate::parts::Parts;
+use crate::signals::attribution::{Given, TimedStack};
 use crate::signals::{send, stack_bounds, thread_timers, timers};
+use crate::threads::status::SignalState;
 use stackglass_host::mailbox::{Hit, HitTimer, MAILBOXES, SampleHeader};
-use stackglass_host::{SlotIndex, system};
+use stackglass_host::{SlotIndex, signal, system};
 use stackglass_sampling::Stack;
 use stackglass_unwind::walk::Cut;
 use stackglass_wire::{Counter, cut};
@@ -48,7 +50,7 @@ fn receive(parts: &mut Parts, hit: Hit, header: &SampleHeader, frames: &[u64], c
     thread.alternate = header.alternate;
     parts.task_names.push(&mut parts.events, &mut thread.header, header.polled, header.text);
     shared.count(Counter::SignalsRunning);
-    timers::heard(parts, index, hit.timer == HitTimer::User);
+    let lateness = timers::heard(parts, &hit);
     if header.no_room {
         let thread = parts.threads.get(index);
         thread.blocked_until = now + send::NO_ROOM_FOR;
@@ -62,11 +64,9 @@ fn receive(parts: &mut Parts, hit: Hit, header: &SampleHeader, frames: &[u64], c
         timers::avoid_rings(parts, index);
     }
     let thread = parts.threads.get(index);
-    let Some(timers) = thread.timers.as_mut().filter(|timers| !timers.is_blocked) else { return };
-    if hit.timer == HitTimer::User {
-        timers.releases.push(is_at_end);
+    if thread.timers.is_none_or(|timers| timers.is_blocked) {
+        return;
     }
-    let is_call = is_at_end && !timers.releases.are_releases();
     shared.count(Counter::StacksRunning);
     if header.cut != 0 {
         shared.count(Counter::Cut);
@@ -82,16 +82,23 @@ fn receive(parts: &mut Parts, hit: Hit, header: &SampleHeader, frames: &[u64], c
     off_cpu::assign_after_run(parts, index, now);
     let thread = parts.threads.get(index);
     let Some(timers) = &mut thread.timers else { return };
-    let sink = &mut parts.events.of(&mut thread.header);
     let (pending, cpu) = (thread.time.account.pending(), thread.time.account.cpu());
-    let time = match (hit.timer, is_call) {
-        (HitTimer::Call, true) => timers.share.of_call(cpu, pending),
-        (HitTimer::Call, false) => {
-            timers.share.was_in_own_code(cpu);
-            timers.share.of_own_code(pending, count)
-        }
-        (HitTimer::User, _) => timers.share.of_own_code(pending, count),
+    let stack = TimedStack { timer: hit.timer, is_at_end, lateness, count, pending, cpu };
+    let holds_back = || {
+        let state = signal::installed().and_then(|signal| parts.folder.signal_state(hit.tid, signal));
+        state.is_some_and(SignalState::is_held_back)
     };
-    let stack = Stack { frames, cut: header.cut, task: header.polled.task };
-    thread.time.push_part(sink, now, stack, time);
+    let given = timers.attribution.give(stack, parts.schedule.tick, holds_back);
+    let sink = &mut parts.events.of(&mut thread.header);
+    match given {
+        Given::Time(time) => {
+            let stack = Stack { frames, cut: header.cut, task: header.polled.task };
+            thread.time.push_part(sink, now, stack, time);
+        }
+        Given::Blocked(time) => {
+            thread.ever_blocked = true;
+            shared.count(Counter::Blocked);
+            thread.time.push_unsampled_part(sink, now, cut::BLOCKED, time);
+        }
+    }
 }

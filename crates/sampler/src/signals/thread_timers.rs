@@ -1,10 +1,9 @@
 //! The timers of one thread, and what is known of the stacks that they bring.
 
-use crate::signals::mask_releases::MaskReleases;
+use crate::signals::attribution::Attribution;
 use stackglass_host::Guest;
 use stackglass_host::call_timer::CallTimer;
 use stackglass_host::user_timer::UserTimer;
-use stackglass_sampling::CallShare;
 
 /// The timers of one thread.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +13,7 @@ pub struct ThreadTimers {
     /// The signal they send.
     pub(super) signal: i32,
     /// How its time is divided.
-    pub(crate) share: CallShare,
+    pub(crate) attribution: Attribution,
     /// Gets CPUs so often that its frequent timer has a long period.
     pub(super) is_restless: bool,
     /// How often it had got a CPU, when its clock showed `turns_at`.
@@ -32,8 +31,6 @@ pub struct ThreadTimers {
     pub(crate) is_blocked: bool,
     /// The tick at which it was last seen to run.
     pub(super) ran_at: u64,
-    /// Where the stacks of the frequent timer were taken.
-    pub(crate) releases: MaskReleases,
 }
 
 /// Ends a thread's timers, if it has any.

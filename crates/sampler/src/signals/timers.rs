@@ -1,7 +1,7 @@
 //! Stacks of running threads by timers: no system call comes back short.
 //!
 //! Each thread that runs has two timers. The frequent one ([`UserTimer`]) meets it in its own code only. The rare one
-//! ([`CallTimer`]) meets it wherever it is, and waits for the end of a system call. [`CallShare`] says how the thread's CPU time
+//! ([`CallTimer`]) meets it wherever it is, and waits for the end of a system call. [`Attribution`] says how the thread's CPU time
 //! is divided among both.
 //!
 //! Descriptors of frequent timers lie in the sampler's own table, so that the program neither sees nor closes them. Without such a
@@ -9,16 +9,16 @@
 //! ticks. Where a filter might not allow timers, or the kernel has none that spare calls, running threads are signalled.
 
 use crate::parts::Parts;
-use crate::signals::mask_releases::MaskReleases;
+use crate::signals::attribution::Attribution;
+use crate::signals::held_back::Lateness;
 use crate::signals::open_timers::RESTLESS_PERIOD;
 use crate::signals::send;
 use crate::signals::thread_timers::{ThreadTimers, close};
 use stackglass_host::call_timer::CallTimer;
-use stackglass_host::mailbox::MAILBOXES;
+use stackglass_host::mailbox::{Hit, HitTimer, MAILBOXES};
 use stackglass_host::user_timer::{SHORTEST, UserTimer};
 use stackglass_host::{Guest, SlotIndex, signal};
 use stackglass_proc_text::Sleep;
-use stackglass_sampling::CallShare;
 use stackglass_wire::{Counter, cut};
 
 /// Interval of rare timers, ns of CPU time: a bit less than a tick of most kernels, so that each tick counts.
@@ -78,13 +78,13 @@ fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
     if user.is_none() && call.is_none() {
         return Err(libc::EAGAIN);
     }
-    let mut share = CallShare::default();
-    share.start(thread.time.account.cpu());
+    let mut attribution = Attribution::default();
+    attribution.start(thread.time.account.cpu());
     thread.timers = Some(ThreadTimers {
         user,
         call,
         signal,
-        share,
+        attribution,
         is_restless: false,
         turns: 0,
         turns_at: 0,
@@ -94,7 +94,6 @@ fn open(parts: &mut Parts, index: SlotIndex, signal: i32) -> Result<(), i32> {
         seems_blocked: None,
         is_blocked: false,
         ran_at: tick,
-        releases: MaskReleases::default(),
     });
     parts.timers.threads[place] = u32::from(index.0) + 1;
     Ok(())
@@ -145,6 +144,7 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
         }
         timers.is_blocked = is_blocked;
         if timers.silent >= timers.check_at {
+            timers.attribution.overdue(state.is_held_back());
             timers.check_at = timers.silent.saturating_mul(2);
             if !state.is_blocked && timers.silent >= REOPENED {
                 shared.count(Counter::TimedOut);
@@ -153,8 +153,8 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
                 if open(parts, index, signal).is_ok()
                     && let Some(timers) = &mut parts.threads.get(index).timers
                 {
-                    let ThreadTimers { share, silent, check_at, releases, .. } = silent;
-                    *timers = ThreadTimers { share, silent, check_at, releases, ..*timers };
+                    let ThreadTimers { attribution, silent, check_at, .. } = silent;
+                    *timers = ThreadTimers { attribution, silent, check_at, ..*timers };
                 }
                 return;
             }
@@ -165,15 +165,18 @@ pub(crate) fn watch(parts: &mut Parts, index: SlotIndex, now: u64, ran: u64) {
     }
 }
 
-/// A stack of the thread has come.
-pub(crate) fn heard(parts: &mut Parts, index: SlotIndex, is_frequent: bool) {
-    let delay = parts.schedule.delay;
-    let Some(timers) = &mut parts.threads.get(index).timers else { return };
+/// A stack of the thread has come: whether that is late.
+pub(crate) fn heard(parts: &mut Parts, hit: &Hit) -> Lateness {
+    let (index, delay) = (hit.slot, parts.schedule.delay);
+    let Some(timers) = &mut parts.threads.get(index).timers else { return Lateness::None };
     let period = if timers.is_restless { delay.max(RESTLESS_PERIOD) } else { delay };
+    // The rare timer alone has no period that is known: that of the kernel's ticks.
+    let lateness = timers.attribution.heard(hit.cpu, timers.user.map(|_| period));
     (timers.silent, timers.check_at) = (0, period * 2);
     timers.seems_blocked = timers.is_blocked.then_some(0);
-    timers.stacks += u32::from(is_frequent);
+    timers.stacks += u32::from(hit.timer == HitTimer::User);
     set_pace(parts, index);
+    lateness
 }
 
 /// Gives a thread's frequent timer another period now and then, and a long one if the thread gets CPUs often.
