@@ -1,5 +1,6 @@
 // Threads that wait for locks, each named after how it waits. Writes `ready` when all of them wait.
 #define _GNU_SOURCE
+#include "asleep.h"
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -121,8 +122,7 @@ int main(void) {
     start("futex", futex);
     start("flocked", flocked);
     start("joins", joins);
-    // Long enough for all of them to wait: the test looks again if one does not.
-    usleep(100000);
+    until_all_sleep();
     FILE *ready = fopen("ready", "w");
     fprintf(ready, "%d %d\n", getpid(), child);
     fclose(ready);

@@ -1,14 +1,21 @@
 //! Threads that had a guard of a lock of `std::sync` or still have it, each named after what it has done with it. Another thread, with
 //! a `?` behind the name, waits for the lock. Writes `ready` when all of them wait.
 
+#[path = "asleep.rs"]
+mod asleep;
+
+use asleep::until_all_sleep;
 use std::hint::black_box;
 use std::panic::catch_unwind;
-use std::sync::{Mutex, MutexGuard, RwLock};
+use std::sync::{Barrier, Mutex, MutexGuard, RwLock};
 use std::thread::{Builder, sleep};
 use std::time::Duration;
 
 type Lock = &'static Mutex<u32>;
 type Guard = MutexGuard<'static, u32>;
+
+/// Until the second one waits for the first.
+static SECOND_WAITS: Barrier = Barrier::new(2);
 
 /// A guard within a value.
 struct Session {
@@ -133,7 +140,7 @@ fn first(other: Lock, lock: Lock) {
     let guard = other.lock().unwrap();
     drop(guard);
     lose(other);
-    sleep(Duration::from_millis(60));
+    SECOND_WAITS.wait();
     drop(lock.lock());
 }
 
@@ -155,7 +162,7 @@ fn new() -> Lock {
 
 fn start(name: &str, run: impl FnOnce() + Send + 'static) {
     Builder::new().name(name.to_owned()).spawn(run).unwrap();
-    sleep(Duration::from_millis(15));
+    until_all_sleep();
 }
 
 /// A thread, and one that waits for the same lock.
@@ -183,6 +190,7 @@ fn main() {
     let (lock, other) = (new(), new());
     start("first", move || first(other, lock));
     start("second", move || second(lock, other));
+    SECOND_WAITS.wait();
     let lock = new();
     start("itself", move || itself(lock));
     let shared: &'static RwLock<u32> = Box::leak(Box::new(RwLock::new(7)));
@@ -205,7 +213,7 @@ fn main() {
         drop(guard);
     });
     start("writer?", move || drop(shared.read()));
-    sleep(Duration::from_millis(60));
+    until_all_sleep();
     std::fs::write("ready", format!("{}\n", std::process::id())).unwrap();
     for_ever();
 }

@@ -1,5 +1,9 @@
 //! Threads that wait for locks of `std::sync`, each named after how it waits. Writes `ready` when all of them wait.
 
+#[path = "asleep.rs"]
+mod asleep;
+
+use asleep::until_all_sleep;
 use std::sync::{Barrier, Condvar, Mutex, RwLock};
 use std::thread::{Builder, sleep};
 use std::time::Duration;
@@ -63,7 +67,7 @@ fn watcher() {
 
 fn start(name: &str, run: fn()) {
     Builder::new().name(name.to_owned()).spawn(run).unwrap();
-    sleep(Duration::from_millis(20));
+    until_all_sleep();
 }
 
 fn main() {

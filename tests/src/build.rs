@@ -77,7 +77,7 @@ pub fn host_with(name: &str, language: Language, flags: &[&str]) -> PathBuf {
     let source = hosts.join(name).with_extension(extension);
     // A folder for each content: files in it are never replaced, since another test may run them.
     let mut content = DefaultHasher::new();
-    for file in [&source, &hosts.join("work.h")] {
+    for file in [&source, &hosts.join("work.h"), &hosts.join("asleep.h"), &hosts.join("asleep.rs")] {
         let text = std::fs::read(file);
         text.unwrap_or_else(|error| panic!("{}: {error}", file.display())).hash(&mut content);
     }

@@ -4,6 +4,7 @@
 use crate::support::target::Target;
 use crate::support::{Place, end_of, signal, text, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
+use stackglass_procfs::process::CpuUsage;
 use stackglass_profile::{End, State};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,14 +12,23 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use whole_programs::repetitions;
 
-/// The kernel charges a process for its children, which `record` finds only after a while.
+/// The kernel charges a process for its children, which `record` finds only after a while: not at all while it is stopped itself.
 #[test]
 fn children_that_are_too_short_are_said_to_be_missing() {
     let mut command = Command::new("sh");
     command.args(["-c", "while :; do head -c 1000000 /dev/zero | cksum > /dev/null; done"]);
     let (place, target) = (Place::new(), Target::start(command));
-    let output = place.run(["record", "--pid", &target.pid(), "--duration", "700ms", "-o", "r.glass"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let mut record = place.stackglass(["record", "--pid", &target.pid(), "-o", "r.glass"]);
+    let mut record = record.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    place.await_file("r.glass");
+    signal(&record, Signal::STOP);
+    let used = || CpuUsage::read(target.0.id()).unwrap().ticks_of_children;
+    // As long as nobody looked, and a third of a second.
+    let least = used() * 2 + 33;
+    wait_until("children to end", || used() >= least);
+    signal(&record, Signal::INT);
+    signal(&record, Signal::CONT);
+    assert_eq!(end_of(&mut record), Some(0));
     let remarks = place.recording("r.glass").info.remarks.join(" ");
     assert!(remarks.contains("child processes that ended used "), "{remarks}");
 }
