@@ -2,6 +2,7 @@
 //!
 //! * `allocator_frames`: what of a stack is the program's own allocator;
 //! * `site`: the frame that is the reason for an allocation;
+//! * `origins`: the rows to which allocations belong, and the stacks that are shown of them;
 //! * `table`: sums by a key;
 //! * `of_type`: the allocations of one type;
 //! * `memory`: live and resident bytes over time;
@@ -10,13 +11,15 @@
 pub(crate) mod allocator_frames;
 pub(crate) mod memory;
 mod of_type;
+mod origins;
 pub(crate) mod site;
 mod table;
 mod weighted;
 
 pub use of_type::{NamedTypes, callers_of_types, keep_types, types_named};
+pub(crate) use origins::process_name;
+pub use origins::{AllocationOrigin, AllocationOrigins, AllocationSource};
 pub use site::site_frames;
-pub(crate) use table::process_name;
 pub use table::{AllocationKey, AllocationRow, AllocationTable};
 pub use weighted::{TypeLeaf, weighted};
 

@@ -1,16 +1,14 @@
 //! Allocations by a key: sums, and the number of sites of each row.
 
+use super::origins::{RowNames, has_type};
 use super::site::{Site, Sites};
 use super::{Errors, Variance, relative_error};
 use crate::Metric;
 use crate::options::{UnknownValue, option_words};
 use crate::order;
-use foldhash::{HashMap, HashSet};
-use stackglass_profile::frame::file_name;
-use stackglass_profile::symbols::is_known_type;
+use foldhash::HashSet;
 use stackglass_profile::{
-    AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, CountedSlices, ProcessIndex,
-    Recording, UNKNOWN_TYPE,
+    AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, CountedSlices, Recording,
 };
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -121,36 +119,16 @@ impl AllocationTable {
         let allocations = &recording.allocations;
         let mut typed = 0;
         let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
-        let mut names = Names::default();
+        let mut rows = RowNames::new(recording, sites);
         let errors = Errors::from_allocations(allocations);
         let (mut total, mut variance) = (AllocationCounts::default(), Variance::default());
         let blocks = allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block);
         for group in blocks.filter(|group| is_wanted(group)) {
             total.add(&group.counts);
-            let name = recording.symbols.allocated_type(group.stack);
-            if name.is_some_and(|name| is_known_type(name)) {
+            if has_type(recording, group.stack) {
                 typed = group.counts.count.saturating_add(typed);
             }
-            let of_stack = sites.of(group.stack);
-            let site = if key == AllocationKey::Line { of_stack.own } else { of_stack.site };
-            let text = match key {
-                AllocationKey::Type => name.map_or(UNKNOWN_TYPE, |name| name).to_owned(),
-                AllocationKey::Site | AllocationKey::Line => sites.list[site as usize].location(),
-                AllocationKey::Function => sites.list[site as usize].func.to_string(),
-                AllocationKey::Crate => match &*sites.list[site as usize].krate {
-                    "" => "[unknown]".to_owned(),
-                    krate => krate.to_owned(),
-                },
-                AllocationKey::Thread => names.thread(recording, group.thread),
-                AllocationKey::Process => process_name(recording, group.process),
-                AllocationKey::Size => {
-                    let sizes = group.size_class.sizes();
-                    match sizes.start() == sizes.end() {
-                        true => sizes.start().to_string(),
-                        false => format!("{}-{}", sizes.start(), sizes.end()),
-                    }
-                }
-            };
+            let (text, site) = rows.of(key, &group.into());
             let sum = sums.entry(text).or_insert_with(|| Sum {
                 counts: AllocationCounts::default(),
                 variance: Variance::default(),
@@ -160,7 +138,7 @@ impl AllocationTable {
             sum.counts.add(&group.counts);
             errors.add(&mut sum.variance, group);
             errors.add(&mut variance, group);
-            sum.sites.insert(of_stack.site);
+            sum.sites.insert(rows.site(group.stack));
         }
         let row = |(name, sum): (String, Sum)| AllocationRow {
             name,
@@ -185,37 +163,5 @@ impl AllocationTable {
     /// The share of allocations with a known type, 0 to 1. It is 1 if there are no allocations.
     pub fn typed_share(&self) -> f64 {
         if self.total.count == 0 { 1.0 } else { self.typed as f64 / self.total.count as f64 }
-    }
-}
-
-/// A process by its program and number: `server (1234)`.
-pub(crate) fn process_name(recording: &Recording, process: ProcessIndex) -> String {
-    match recording.processes.get(process.0 as usize) {
-        Some(process) => format!("{} ({})", file_name(&process.exe), process.pid),
-        None => "[unknown]".to_owned(),
-    }
-}
-
-/// Names of threads. Threads with the same name are distinguished by their numbers.
-#[derive(Default)]
-struct Names {
-    /// How many threads have a label.
-    labels: Option<HashMap<String, u32>>,
-}
-
-impl Names {
-    fn thread(&mut self, recording: &Recording, number: stackglass_profile::ThreadNumber) -> String {
-        let labels = self.labels.get_or_insert_with(|| {
-            let mut labels: HashMap<String, u32> = HashMap::default();
-            for number in 1..=recording.threads.len() as u32 {
-                *labels.entry(recording.thread_label(number.into())).or_default() += 1;
-            }
-            labels
-        });
-        let label = recording.thread_label(number);
-        match labels.get(&label) {
-            Some(2..) => format!("{label} ({})", number.0),
-            _ => label,
-        }
     }
 }
