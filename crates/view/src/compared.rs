@@ -4,8 +4,8 @@
 
 use serde::Serialize;
 use stackglass_profile::{
-    AllocatingProcess, Frame, LocationId, MemoryPoint, ModuleIndex, Nanos, Process, ProcessIndex, Recording,
-    Sample, StackId, TASKS_MODULE, Task, TaskId, Thread, ThreadNumber,
+    Frame, LocationId, ModuleIndex, Nanos, Process, ProcessIndex, Recording, Sample, StackId, TASKS_MODULE,
+    Task, TaskId, Thread, ThreadNumber,
 };
 
 /// What the later recording is compared with.
@@ -20,6 +20,8 @@ pub(crate) struct Before {
     processes_after: u32,
     /// Its wall time, ns.
     wall: u64,
+    /// Whether both have allocations.
+    allocations: bool,
 }
 
 impl Before {
@@ -34,9 +36,35 @@ impl Before {
     }
 }
 
-/// Adds an earlier recording to a later one. Both begin at the same moment then.
-pub(crate) fn add(after: &mut Recording, before: &Recording, name: &str) -> Before {
+/// Where what an earlier recording has is in the later one.
+pub(crate) struct Added {
+    stacks: Vec<StackId>,
+    shift: Shift,
+    /// The number that stands for threads that are not known.
+    nobody: ThreadNumber,
+}
+
+impl Added {
+    /// The same stack.
+    pub(crate) fn stack(&self, stack: StackId) -> StackId {
+        self.stacks[stack.0 as usize]
+    }
+
+    /// The same thread. One that is not known has a number above all others: 0 is that of the later recording.
+    pub(crate) fn thread(&self, thread: ThreadNumber) -> ThreadNumber {
+        if thread.0 == 0 { self.nobody } else { self.shift.thread_number(thread) }
+    }
+
+    /// The index of the same process.
+    pub(crate) fn process(&self, index: u32) -> u32 {
+        self.shift.process_index(ProcessIndex(index)).0
+    }
+}
+
+/// Adds an earlier recording to a later one, without its allocations. Both begin at the same moment then.
+pub(crate) fn add(after: &mut Recording, before: &Recording, name: &str) -> (Before, Added) {
     let result = Before {
+        allocations: after.allocations.were_recorded() && before.allocations.were_recorded(),
         name: name.to_owned(),
         threads_after: after.threads.len() as u32,
         processes_after: after.processes.len() as u32,
@@ -56,6 +84,7 @@ pub(crate) fn add(after: &mut Recording, before: &Recording, name: &str) -> Befo
     }));
     after.threads.extend(before.threads.iter().map(|thread| shift.thread(thread)));
     let stacks = add_stacks(after, before, &shift);
+    let nobody = ThreadNumber(after.threads.len() as u32 + 1);
     after.samples.extend(before.samples.iter().map(|sample| Sample {
         stack: stacks[sample.stack.0 as usize],
         thread: shift.thread_number(sample.thread),
@@ -63,8 +92,7 @@ pub(crate) fn add(after: &mut Recording, before: &Recording, name: &str) -> Befo
         clock: shift.moment(sample.clock),
         ..*sample
     }));
-    add_allocations(after, before, &stacks, &shift);
-    result
+    (result, Added { stacks, shift, nobody })
 }
 
 /// What is added to clocks and numbers.
@@ -143,42 +171,7 @@ fn add_stacks(after: &mut Recording, before: &Recording, shift: &Shift) -> Vec<S
     for (caller, location) in before.stacks.nodes() {
         stacks.push(after.stacks.extend(stacks[caller.0 as usize], locations[location.0 as usize]));
     }
-    for (stack, name) in before.symbols.allocated_types() {
-        after.symbols.set_allocated_type(stacks[stack.0 as usize], name.clone());
-    }
     stacks
-}
-
-fn add_allocations(after: &mut Recording, before: &Recording, stacks: &[StackId], shift: &Shift) {
-    if before.allocations.groups.is_empty() {
-        return;
-    }
-    // Slices are those of one recording: both count as a whole.
-    after.allocations.slices.forget();
-    after.allocations.groups.extend(before.allocations.groups.iter().map(|group| {
-        let mut group = *group;
-        group.process = shift.process_index(group.process);
-        group.thread = shift.thread_number(group.thread);
-        group.stack = stacks[group.stack.0 as usize];
-        if group.task != 0 {
-            group.task = shift.task(TaskId(group.task)).0;
-        }
-        group
-    }));
-    after.allocations.processes.extend(before.allocations.processes.iter().map(|process| {
-        AllocatingProcess {
-            process: shift.process_index(process.process),
-            begin: shift.moment(process.begin),
-            end: shift.moment(process.end),
-            peak_at: shift.moment(process.peak_at),
-            memory: process
-                .memory
-                .iter()
-                .map(|point| MemoryPoint { clock: shift.moment(point.clock), ..*point })
-                .collect(),
-            ..process.clone()
-        }
-    }));
 }
 
 #[cfg(test)]
@@ -230,7 +223,7 @@ mod tests {
     fn both_have_their_threads_and_share_functions() {
         let mut after = version("/new/app", 10_000, 64, 30);
         let before = version("/old/app", 90_000, 80, 50);
-        let added = add(&mut after, &before, "before.glass");
+        let (added, _) = add(&mut after, &before, "before.glass");
         assert_eq!((added.threads_after, added.processes_after, added.wall), (1, 1, 1000));
         assert_eq!(
             (after.threads.len(), after.threads[1].process, after.threads[1].start),

@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod allocations;
 pub mod columns;
 mod compared;
 mod frames;

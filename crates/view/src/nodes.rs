@@ -13,7 +13,7 @@ use stackglass_report::kinds;
 pub(crate) struct Nodes {
     /// Depth and frame of each node but the root, in pre-order.
     nodes: Vec<(u32, u32)>,
-    /// The node of each stack that a sample has; 0 for others.
+    /// The node of each stack that is used; 0 for others.
     of_stack: Vec<u32>,
 }
 
@@ -36,11 +36,17 @@ impl Met {
 }
 
 impl Nodes {
-    /// The tree of the stacks that samples have. `rust`: whether the program is compiled from Rust.
-    pub(crate) fn new(recording: &Recording, rust: bool, frames: &mut Frames) -> Nodes {
+    /// The tree of the stacks that samples have, and of others. `rust`: whether the program is compiled from Rust.
+    pub(crate) fn new(
+        recording: &Recording,
+        rust: bool,
+        frames: &mut Frames,
+        others: impl Iterator<Item = StackId>,
+    ) -> Nodes {
         let stacks = recording.stacks.nodes();
         let mut is_used = vec![false; stacks.len() + 1];
-        recording.samples.iter().for_each(|sample| is_used[sample.stack.0 as usize] = true);
+        let sampled = recording.samples.iter().map(|sample| sample.stack);
+        sampled.chain(others).for_each(|stack| is_used[stack.0 as usize] = true);
         // Callers have smaller ids than callees.
         for id in (1..=stacks.len()).rev() {
             let (StackId(caller), _) = stacks[id - 1];

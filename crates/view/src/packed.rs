@@ -1,5 +1,6 @@
 //! A recording as the page reads it: a head, and columns.
 
+use crate::allocations::{Allocated, AllocationsHead};
 use crate::columns::Columns;
 use crate::compared::{self, Before};
 use crate::frames::Frames;
@@ -30,6 +31,7 @@ struct Head {
     threads: Vec<ThreadLane>,
     nodes: usize,
     samples: usize,
+    allocations: Option<AllocationsHead>,
     heap: Option<HeapHead>,
     tasks: Option<TasksHead>,
     facts: Vec<(String, String)>,
@@ -125,17 +127,20 @@ impl Packed {
     /// Packs a recording, which may be empty, with what lies beside it.
     pub fn with(mut recording: Recording, title: &str, beside: &Beside<'_>) -> Packed {
         let rust = recording.has_rust();
+        let mut allocated = Allocated::of(&mut recording);
         let before =
-            beside.before.map(|(name, earlier)| compared::add(&mut recording, earlier, &sanitize(name)));
+            beside.before.map(|(name, earlier)| with_earlier(&mut recording, &mut allocated, name, earlier));
         name_stackless(&mut recording);
         let mut frames = Frames::new(&recording);
-        let nodes = Nodes::new(&recording, rust, &mut frames);
+        let allocated_at = allocated.iter().flat_map(Allocated::stacks);
+        let nodes = Nodes::new(&recording, rust, &mut frames, allocated_at);
         let mut columns = Columns::default();
         frames.write(&recording, rust, &mut columns);
         nodes.write(&mut columns);
         let samples = samples::sorted(&recording);
         samples::write(&recording, &samples, &nodes, &mut columns);
         let sampled = tasks::write(&recording, &samples, &mut columns);
+        let allocations = allocated.map(|allocated| allocated.write(&recording, &nodes, &mut columns));
         if let Some(tasks) = &beside.tasks {
             columns.push_text("tasks.dump", &tasks.dump.json());
         }
@@ -163,6 +168,7 @@ impl Packed {
             threads: lanes::threads(&recording),
             nodes: nodes.count(),
             samples: recording.samples.len(),
+            allocations,
             heap,
             tasks: TasksHead::new(&recording, sampled, beside),
             facts: beside.facts.map(|facts| facts.rows.clone()).unwrap_or_default(),
@@ -187,4 +193,25 @@ impl Packed {
     pub fn columns(&self) -> &Columns {
         &self.columns
     }
+}
+
+/// Adds an earlier recording. Its allocations are compared with those of the later one.
+fn with_earlier(
+    recording: &mut Recording,
+    allocated: &mut Option<Allocated>,
+    name: &str,
+    earlier: &Recording,
+) -> Before {
+    let name = sanitize(name);
+    let Some(allocated) = allocated.as_mut().filter(|_| earlier.allocations.were_recorded()) else {
+        return compared::add(recording, earlier, &name).0;
+    };
+    // What is shown of its allocations are stacks of their own.
+    let mut earlier = earlier.clone();
+    let of_earlier = Allocated::of(&mut earlier);
+    let (before, added) = compared::add(recording, &earlier, &name);
+    if let Some(of_earlier) = of_earlier {
+        allocated.add(of_earlier, &added);
+    }
+    before
 }

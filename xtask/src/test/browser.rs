@@ -2,7 +2,7 @@
 //!
 //! Missing programs are installed if possible: Chromium by apt-get as root, Playwright by npm in the target folder.
 
-use super::{Extent, Tally, packages};
+use super::{Extent, Tally, allocating, packages};
 use crate::run::{on_path, root, shown_and_returned, succeeds, target_folder};
 use crate::tools::Tools;
 use anyhow::{Context, Result, bail};
@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const TESTS: &str = "crates/flame/browser";
-const VIEW: [&str; 5] = [
+const VIEW: [&str; 6] = [
     "crates/view/browser/view.test.mjs",
     "crates/view/browser/tracks.test.mjs",
     "crates/view/browser/panels.test.mjs",
     "crates/view/browser/heap.test.mjs",
     "crates/view/browser/tasks.test.mjs",
+    "crates/view/browser/allocations.test.mjs",
 ];
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 
@@ -30,6 +31,7 @@ pub fn run(extent: Extent) -> Result<Tally> {
             bail!("the pages to be tested could not be written");
         }
     }
+    allocating::record(&Tools::with_tests()?, &folder.join("pages"))?;
     // Some bounds are on times, and a neighbour may have had the machine for a while.
     let first = tests(&folder, &chromium, extent)?;
     if first.failed == 0 {

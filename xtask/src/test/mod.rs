@@ -2,6 +2,7 @@
 //!
 //! Every step runs, even after failures; long ones only with `--full` or by name. The last line is the sum: `N passed, N failed`.
 
+mod allocating;
 mod boundary;
 mod browser;
 mod documents;

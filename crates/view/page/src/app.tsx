@@ -3,8 +3,10 @@
 import { computed } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { commandOf, copyCommand, exportFolded, exportJson, exportPng, exportSvg, said } from "./export.ts";
-import { dialog, MEASURE_NAMES, runKey, TAB_NAMES } from "./commands.ts";
-import { MEASURES, type Measure } from "./model.ts";
+import { dialog, runKey, TAB_NAMES } from "./commands.ts";
+import { amount, measuresOf, nameOf, wholeText } from "./measures.ts";
+import type { Measure } from "./model.ts";
+import { Allocations } from "./panels/allocations.tsx";
 import { Chips } from "./panels/chips.tsx";
 import { Dialogs } from "./panels/dialogs.tsx";
 import { Facts } from "./panels/facts.tsx";
@@ -20,7 +22,7 @@ import { ended } from "./served.ts";
 import { addStep, change, query, state } from "./state.ts";
 import { alone, SHOWN_TABS, shownTab } from "./tabs.ts";
 import { Tracks } from "./tracks.tsx";
-import { percent, time } from "./units.ts";
+import { percent } from "./units.ts";
 
 export function App() {
   const search = useRef<HTMLInputElement>(null);
@@ -49,13 +51,11 @@ export function App() {
       <header>
         <h1 title={head.command}>{head.title}</h1>
         {alone || <select aria-label="Measure" value={measure} onChange={(event) => change({ measure: event.currentTarget.value as Measure })}>
-          {MEASURES.filter((word) => word === "cpu" || !head.walltime).map((word) => (
-            <option key={word} value={word}>{head.walltime ? "wall time of tasks" : MEASURE_NAMES[word]}</option>
-          ))}
+          {measuresOf(head).map((word) => <option key={word} value={word}>{nameOf(word, head)}</option>)}
         </select>}
-        <strong class="sum" aria-live="polite">{counted.value && !alone ? `${time(counted.value.total[0])} in ${counted.value.samples} samples` : ""}</strong>
+        <strong class="sum" aria-live="polite">{counted.value && !alone ? wholeText(counted.value) : ""}</strong>
         <span class="found" aria-live="polite">{isList(tab) ? "" : matched.value}</span>
-        <input ref={search} type="search" aria-label={tab === "heap" ? "Search types" : tab === "tasks" ? "Search tasks" : "Search functions"} placeholder="search: /"
+        <input ref={search} type="search" aria-label={tab === "heap" ? "Search types" : tab === "tasks" ? "Search tasks" : tab === "allocations" ? "Search rows" : "Search functions"} placeholder="search: /"
           title={isList(tab) ? "Words that names have" : "A text or a regular expression; Enter counts only stacks with a match"}
           value={query.value} onInput={(event) => { query.value = event.currentTarget.value; }} onKeyDown={searched} />
       </header>
@@ -89,7 +89,7 @@ export function App() {
         </div>
         {alone || <div class="bar above"><Chips /><Legend /></div>}
         <div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
-          {tab === "flame" ? <Flame /> : tab === "functions" ? <Functions /> : tab === "tree" ? <CallTree /> : tab === "order" ? <TimeOrder /> : tab === "heap" ? <Heap /> : tab === "tasks" ? <Tasks /> : <Facts />}
+          {tab === "flame" ? <Flame /> : tab === "functions" ? <Functions /> : tab === "tree" ? <CallTree /> : tab === "order" ? <TimeOrder /> : tab === "allocations" ? <Allocations /> : tab === "heap" ? <Heap /> : tab === "tasks" ? <Tasks /> : <Facts />}
         </div>
         <Menu />
       </main>
@@ -99,7 +99,7 @@ export function App() {
 }
 
 // Tabs with lists of their own: a search shows the rows that match.
-const isList = (tab: string) => tab === "heap" || tab === "tasks";
+const isList = (tab: string) => tab === "heap" || tab === "tasks" || tab === "allocations";
 
 const saves: Record<string, () => void> = {
   "flame graph as SVG": exportSvg, "flame graph as PNG": exportPng, "stacks as folded text": exportFolded, "what is shown as JSON": exportJson,
@@ -119,7 +119,7 @@ const matched = computed(() => {
     inside[box] = is || inside[parent[box]] ? 1 : 0;
   }
   for (let func = 1; func < matches.length; func++) if (matches[func] && funcTotal[func] > 0) functions++;
-  return `${functions} ${functions === 1 ? "function" : "functions"}, ${time(sum)}, ${percent(sum, total[0])}`;
+  return `${functions} ${functions === 1 ? "function" : "functions"}, ${amount(counted.value, sum)}, ${percent(sum, total[0])}`;
 });
 
 function Legend() {
@@ -137,7 +137,7 @@ function Legend() {
   return (
     <ul class="legend">
       {head.categories.map((category, i) => own[i] > 0 && (
-        <li key={category.name} title={time(own[i])}><i style={{ background: category.color }} />{category.name}</li>
+        <li key={category.name} title={amount(counted.value!, own[i])}><i style={{ background: category.color }} />{category.name}</li>
       ))}
     </ul>
   );

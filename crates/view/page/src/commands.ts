@@ -3,11 +3,11 @@
 import { signal } from "@preact/signals";
 import { exportFolded, exportJson, exportPng, exportSvg, copyCommand } from "./export.ts";
 import { expandAll } from "./panels/tree.tsx";
+import { measuresOf, nameOf } from "./measures.ts";
 import { isAgainstBefore } from "./other.ts";
 import { head, loaded, steps } from "./recording.ts";
 import { addStep, change, redo, state, undo, type Tab } from "./state.ts";
 import { SHOWN_TABS } from "./tabs.ts";
-import { MEASURES, type Measure } from "./model.ts";
 import type { Kind } from "./steps.ts";
 import { graph, nodeOf, select, target, zoomTo, type Target } from "./target.ts";
 
@@ -25,8 +25,7 @@ export interface Command {
   run: () => void;
 }
 
-export const TAB_NAMES: Record<Tab, string> = { flame: "Flame graph", functions: "Functions", tree: "Call tree", order: "Time order", heap: "Heap", tasks: "Tasks", facts: "Facts" };
-export const MEASURE_NAMES: Record<Measure, string> = { cpu: "CPU time", asleep: "time asleep", ready: "time ready", wall: "all time" };
+export const TAB_NAMES: Record<Tab, string> = { flame: "Flame graph", functions: "Functions", tree: "Call tree", order: "Time order", allocations: "Allocations", heap: "Heap", tasks: "Tasks", facts: "Facts" };
 
 function withTarget(run: (target: Target) => void): () => void {
   return () => {
@@ -107,9 +106,7 @@ export const COMMANDS: Command[] = [
     run: () => change(state.value.pinned ? { pinned: null } : { alone: true }),
   },
   ...(head.before ? [{ name: `Compare with ${head.before.name}`, can: () => !isAgainstBefore(state.value, head), run: () => change({ alone: false, pinned: null, threads: null }) }] : []),
-  ...MEASURES.filter((measure) => measure === "cpu" || !head.walltime).map((measure): Command => ({
-    name: `Count ${head.walltime ? "wall time of tasks" : MEASURE_NAMES[measure]}`, run: () => change({ measure }),
-  })),
+  ...measuresOf(head).map((measure): Command => ({ name: `Count ${nameOf(measure, head)}`, run: () => change({ measure }) })),
   ...SHOWN_TABS.map((tab, i): Command => ({ name: TAB_NAMES[tab], key: String(i + 1), run: () => change({ tab }) })),
   { name: "Save the flame graph as SVG", run: exportSvg },
   { name: "Save the flame graph as PNG", run: exportPng },

@@ -5,6 +5,8 @@ import { themed } from "./canvas.ts";
 import { layout, shortened } from "./layout.ts";
 import type { Mirror } from "./mirror.ts";
 import { boxColor, ROW } from "./panels/flamecanvas.tsx";
+import { amount, hitsText, nameOf, unitOf } from "./measures.ts";
+import { isMetric } from "./model.ts";
 import { isAgainstBefore } from "./other.ts";
 import { counted, head, loaded, steps } from "./recording.ts";
 import { state, type State } from "./state.ts";
@@ -12,7 +14,7 @@ import { words } from "./steps.ts";
 import { shownTab } from "./tabs.ts";
 import { taskDump } from "./tasks.ts";
 import { graph, zoomed } from "./target.ts";
-import { percent, time } from "./units.ts";
+import { percent } from "./units.ts";
 
 // What the last command did, for a while.
 export const said = signal("");
@@ -38,6 +40,12 @@ function fileName(extension: string): string {
 
 const markup = (text: string) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
+// What the picture shows, in words.
+function titleOf({ whole, counted }: Mirror): string {
+  const name = nameOf(counted.measure, head), hits = hitsText(counted, counted.hits[0]);
+  return unitOf(counted.measure) === "ns" ? `${amount(counted, whole)} of ${name} in ${hits}` : `${amount(counted, whole)}: ${name}`;
+}
+
 // The flame graph as it is shown, in its whole height.
 async function picture(shown: Mirror, width: number) {
   const { rank, funcs } = loaded.value!;
@@ -49,13 +57,13 @@ async function picture(shown: Mirror, width: number) {
   const top = 24, height = top + rows * ROW + 4;
   return {
     height,
-    title: `${head.title}: ${time(shown.whole)} of ${head.walltime ? "wall time" : state.value.measure === "cpu" ? "CPU time" : state.value.measure} in ${counted.value!.samples} samples`,
+    title: `${head.title}: ${titleOf(shown)}`,
     boxes: boxes.map(({ node, x, width, row }) => {
       const name = funcs[shown.func[node]].name;
       const room = Math.floor((width - 6) / 7.2);
       return {
         x, y: top + (state.value.icicle ? row : rows - 1 - row) * ROW, width: Math.max(width - 0.5, 0.4), color: boxColor(shown, node),
-        text: room >= 3 ? shortened(name, room) : "", title: `${name}: ${time(shown.total[node])}, ${percent(shown.total[node], shown.whole)}`,
+        text: room >= 3 ? shortened(name, room) : "", title: `${name}: ${amount(shown.counted, shown.total[node])}, ${percent(shown.total[node], shown.whole)}`,
       };
     }),
   };
@@ -97,7 +105,7 @@ export async function exportPng(): Promise<void> {
   canvas.toBlob((blob) => { if (blob) save(fileName("png"), blob); });
 }
 
-// One line for each stack with time of its own: functions between semicolons, then ns.
+// One line for each stack with time of its own: functions between semicolons, then ns, bytes or a count.
 export function folded(): string {
   const { tree, own } = counted.value!;
   const { funcs } = loaded.value!;
@@ -118,15 +126,16 @@ export function exportFolded(): void {
 
 export function exportJson(): void {
   if (!counted.value || !loaded.value) return;
-  const { funcOwn, funcTotal, funcHits, total, samples, other } = counted.value;
+  const { funcOwn, funcTotal, funcHits, total, hits, other } = counted.value;
+  const unit = unitOf(counted.value.measure);
   const functions = loaded.value.funcs.flatMap(({ name, file, line, module, crate }, func) => (func > 0 && (funcTotal[func] > 0 || (other?.funcTotal[func] ?? 0) > 0) ? [{
-    name, file, line, module, crate, own_ns: Math.round(funcOwn[func]), total_ns: Math.round(funcTotal[func]), samples: funcHits[func],
-    ...(other ? { before_own_ns: Math.round(other.funcOwn[func]), before_total_ns: Math.round(other.funcTotal[func]) } : {}),
+    name, file, line, module, crate, [`own_${unit}`]: Math.round(funcOwn[func]), [`total_${unit}`]: Math.round(funcTotal[func]), samples: funcHits[func],
+    ...(other ? { [`before_own_${unit}`]: Math.round(other.funcOwn[func]), [`before_total_${unit}`]: Math.round(other.funcTotal[func]) } : {}),
   }] : []));
-  const { range, threads, measure, pinned } = state.value;
+  const { range, threads, measure, pinned, allocated } = state.value;
   const content = {
-    title: head.title, command: head.command, selection: { range_ns: range, threads, measure, compared_with_ns: pinned, compared_with: isAgainstBefore(state.value, head) ? head.before!.name : null, transforms: steps.value.map(({ step }) => words(step)) },
-    total_ns: Math.round(total[0]), samples, functions, folded: folded(),
+    title: head.title, command: head.command, selection: { range_ns: range, threads, measure, ...(allocated ? { type: allocated } : {}), compared_with_ns: pinned, compared_with: isAgainstBefore(state.value, head) ? head.before!.name : null, transforms: steps.value.map(({ step }) => words(step)) },
+    [`total_${unit}`]: Math.round(total[0]), samples: hits[0], functions, folded: folded(),
   };
   save(fileName("json"), new Blob([JSON.stringify(content, null, 1)], { type: "application/json" }));
 }
@@ -134,20 +143,26 @@ export function exportJson(): void {
 const quoted = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 // The command that prints what is shown, as far as the command can, and what it cannot.
-export function commandOf({ tab, threads, measure, steps, range, pinned, inverted, func }: State): string {
+export function commandOf({ threads, measure, steps, range, pinned, inverted, func, by, allocated }: State): string {
   if (shownTab.value === "heap") return `stackglass heap show ${quoted(head.heap!.name)}${state.value.type ? ` --type ${quoted(state.value.type)}` : ""}`;
   if (shownTab.value === "tasks" && state.value.tasks !== "names" && state.value.tasks !== "lines" && head.tasks!.dump) return `stackglass tasks ${taskDump.value?.pid ?? "PID"}`;
-  const verb = tab === "flame" ? "flamegraph" : tab === "functions" && func.length ? "callers" : "print";
+  const tab = shownTab.value;
+  const verb = tab === "allocations" ? "allocs" : tab === "flame" ? "flamegraph" : tab === "functions" && func.length ? "callers" : "print";
   const parts = ["stackglass", verb];
   const rest: string[] = [];
   if (verb === "callers") parts.push(quoted(func[0]));
   if (verb === "print" && tab === "functions") parts.push("--format", "flat", "--sortedby", "overhead");
   if (verb === "print" && tab !== "functions") parts.push("--format", "tree");
-  if (threads && verb !== "callers") parts.push("--threads", threads.join(","));
+  if (verb === "allocs") parts.push("--by", by);
+  if (threads && verb !== "callers" && verb !== "allocs") parts.push("--threads", threads.join(","));
   else if (threads) rest.push("the choice of threads");
-  if (measure === "asleep") parts.push("--asleep");
+  if (verb === "allocs" && !isMetric(measure)) parts.push("--metric", "bytes");
+  else if (measure === "asleep") parts.push("--asleep");
   else if (measure === "wall") parts.push("--wall");
   else if (measure === "ready") rest.push("time ready");
+  else if (isMetric(measure)) parts.push("--metric", measure);
+  if (allocated && verb === "allocs") parts.push("--type", quoted(allocated));
+  else if (allocated && isMetric(measure)) rest.push(`only the type ${allocated}`);
   for (const step of steps) {
     if (step.kind === "with" && verb === "flamegraph" && !parts.includes("--filter")) parts.push("--filter", quoted(step.of[0]));
     else rest.push(words(step));

@@ -4,17 +4,19 @@
 // counts with the part of it that lies in the range (kernel/part.ts), so that the counts of adjacent ranges add up.
 
 import { numbers, signed } from "./decode.ts";
+import { Allocations, type Chosen } from "./kernel/allocations.ts";
 import { Lanes } from "./kernel/bins.ts";
+import type { Live } from "./kernel/live.ts";
 import { Calls, type Order } from "./kernel/order.ts";
 import { ownThreads } from "./kernel/own.ts";
 import { within } from "./kernel/part.ts";
 import { unchanged, type Shape } from "./kernel/transforms.ts";
-import type { Bins, Counts, Func, Head, LaneOf, Largest, Measure, Selection, ThreadTimes, Tree } from "./model.ts";
+import { type AllocationKey, type AllocationRows, type Bins, type Counts, type Func, type Head, isMetric, type LaneOf, type Largest, type Selection, type ThreadTimes, type Time, type Tree } from "./model.ts";
 
 // Numbers of states (crates/profile/src/recording.rs).
 const AWAKE = 1, ASLEEP = 2, TASK = 3, READY = 4;
 
-export const counts: Record<Measure, (state: number) => boolean> = {
+export const counts: Record<Time, (state: number) => boolean> = {
   cpu: (state) => state === AWAKE || state === TASK,
   asleep: (state) => state === ASLEEP,
   ready: (state) => state === READY,
@@ -36,8 +38,10 @@ export class Kernel {
   readonly thread: Int32Array;
   readonly state: Uint8Array;
   readonly hits: Float64Array;
-  // Made when the time axis is first asked for.
+  // Made when they are first asked for.
   private made: Lanes | undefined;
+  private allocated: Allocations | undefined;
+  private readonly makeAllocations: () => Allocations;
   // The category of the innermost function, by box.
   private readonly category: Uint8Array;
   // The tree without any transform.
@@ -108,6 +112,11 @@ export class Kernel {
     this.threads = head.threads.length;
     this.own = ownThreads(head);
 
+    this.makeAllocations = () => {
+      if (!head.allocations) throw new Error("there are no allocations");
+      return new Allocations(head.allocations, columns, boxOf);
+    };
+
     const count = head.samples;
     this.clock = column("samples.clock", count);
     for (let i = 1; i < count; i++) this.clock[i] += this.clock[i - 1];
@@ -122,7 +131,9 @@ export class Kernel {
   // Own and total time of the boxes of a shape, and of functions.
   count(selection: Selection, shape: Shape = this.whole): Counts {
     const { map, tree: { parent, func } } = shape;
-    const { own, hits } = this.folded(selection, map, parent.length);
+    const { measure } = selection;
+    const folded = isMetric(measure) ? this.allocations.folded(this.chosenOf(selection), measure, map, parent.length) : this.folded(selection, measure, map, parent.length);
+    const { own, hits } = folded;
     const total = own.slice(), totalHits = hits.slice();
     for (let box = parent.length - 1; box > 0; box--) {
       total[parent[box]] += total[box];
@@ -137,15 +148,15 @@ export class Kernel {
         funcHits[func[box]] += totalHits[box];
       }
     }
-    return { own, total, hits: totalHits, funcOwn, funcTotal, funcHits, samples: totalHits[0] };
+    return { measure, own, total, hits: totalHits, funcOwn, funcTotal, funcHits, samples: folded.samples ?? totalHits[0], why: folded.why ?? null };
   }
 
   // Time and samples by box of a shape that has so many boxes.
-  private folded(selection: Selection, map: Int32Array, boxes: number): { own: Float64Array; hits: Float64Array } {
+  private folded(selection: Selection, measure: Time, map: Int32Array, boxes: number): { own: Float64Array; hits: Float64Array; samples?: number; why?: string | null } {
     const own = new Float64Array(boxes), hits = new Float64Array(boxes);
     const [from, to] = selection.range ?? [-Infinity, Infinity];
     const chosen = this.chosen(selection.threads);
-    const is = counts[selection.measure];
+    const is = counts[measure];
     const does = Uint8Array.from({ length: 256 }, (_, state) => (is(state) ? 1 : 0));
     for (let i = 0; i < this.clock.length; i++) {
       if (!does[this.state[i]] || !chosen[this.thread[i]]) continue;
@@ -159,7 +170,7 @@ export class Kernel {
   }
 
   // The calls of a thread in order of time.
-  order(thread: number, measure: Measure, [from, to]: [number, number], least: number, shape: Shape = this.whole): Order {
+  order(thread: number, measure: Time, [from, to]: [number, number], least: number, shape: Shape = this.whole): Order {
     const calls = new Calls(shape.tree, least);
     for (let i = 0; i < this.clock.length; i++) {
       if (this.thread[i] !== thread || !counts[measure](this.state[i])) continue;
@@ -168,6 +179,28 @@ export class Kernel {
       if (box > 0 && end > begin) calls.push(box, begin, end);
     }
     return calls.finish();
+  }
+
+  // The rows of allocations of a selection. Of transforms, those count that drop stacks.
+  allocationRows(selection: Selection, by: AllocationKey, shape: Shape = this.whole): AllocationRows {
+    return this.allocations.table(this.chosenOf(selection), by, shape.map);
+  }
+
+  // What is alive over time.
+  live(): Live {
+    return this.allocations.live();
+  }
+
+  private get allocations(): Allocations {
+    return this.allocated ??= this.makeAllocations();
+  }
+
+  // Allocations of no known thread have the number 0, and above all threads those of an earlier recording.
+  private chosenOf({ range, threads, type }: Selection): Chosen {
+    const chosen = new Uint8Array(this.threads + 2);
+    chosen.set(this.chosen(threads));
+    if (threads && this.own < this.threads) chosen[this.threads + 1] = chosen.subarray(this.own + 1, this.threads + 1).includes(0) ? 0 : 1;
+    return { range, threads: chosen, type };
   }
 
   private outermost(tree: Tree): Uint8Array {

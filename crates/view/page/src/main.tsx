@@ -4,9 +4,11 @@ import { render } from "preact";
 import { App } from "./app.tsx";
 import { failure, head, load } from "./recording.ts";
 import { listen as listenToServer } from "./served.ts";
-import { listen, naming } from "./state.ts";
+import { INITIAL, listen, naming } from "./state.ts";
 import { ThreadNames } from "./threads.ts";
 
+// Without samples, allocations are what there is.
+if (head.samples === 0 && head.allocations) INITIAL.measure = "bytes";
 naming.threads = new ThreadNames(head);
 listen();
 listenToServer(() => location.reload());

@@ -1,6 +1,8 @@
 // What the page knows of a recording, and what it asks the worker.
 
 import type { Heap, HeapHead } from "./kernel/heap.ts";
+import type { Sampling } from "./kernel/sampling.ts";
+import type { Live } from "./kernel/live.ts";
 import type { Order } from "./kernel/order.ts";
 import type { TaskDump } from "./kernel/taskdump.ts";
 import type { TaskNames, TaskTimes } from "./kernel/tasks.ts";
@@ -19,22 +21,55 @@ export interface Head {
   walltime: boolean;
   categories: Category[]; processes: ProcessLane[]; threads: ThreadLane[];
   nodes: number; samples: number;
+  allocations?: AllocationsHead | null;
   heap: HeapHead | null;
   // Labels and texts of `stackglass info`.
   facts: [string, string][];
   // Tasks that the recording names, those with samples, and where await stacks of one moment come from.
   tasks: { named: number; sampled: number; dump: string | null } | null;
-  // An earlier recording to compare with: its threads and processes come after those of the recording.
-  before?: { name: string; threadsAfter: number; processesAfter: number; wall: number } | null;
+  // An earlier recording to compare with: its threads and processes come after those of the recording. `allocations`: both have them.
+  before?: { name: string; threadsAfter: number; processesAfter: number; wall: number; allocations?: boolean } | null;
   columns: [string, number][];
 }
 
-// What counts: time on a CPU, asleep, ready (waiting for a CPU), or all of it.
-export const MEASURES = ["cpu", "asleep", "ready", "wall"] as const;
-export type Measure = (typeof MEASURES)[number];
+export type Range = [number, number];
 
-// Which samples count. `threads`: numbers from 1; null for all.
-export interface Selection { range: [number, number] | null; threads: number[] | null; measure: Measure }
+// What is known of allocations. `exact`: every one was recorded. `kept`: a snapshot tells what something holds at the end. `processes`: by
+// index, how they were recorded.
+export interface AllocationsHead { exact: boolean; kept: boolean; slices: number; processes: [number, Sampling][] }
+
+// What counts: time on a CPU, asleep, ready (waiting for a CPU), or all of it; or what was allocated, in the words of `--metric`.
+export const TIMES = ["cpu", "asleep", "ready", "wall"] as const;
+export type Time = (typeof TIMES)[number];
+export const METRICS = ["bytes", "count", "live-bytes", "live-count", "peak-bytes", "leaked-bytes", "temporary"] as const;
+export type Metric = (typeof METRICS)[number];
+export type Measure = Time | Metric;
+
+export function isMetric(measure: Measure): measure is Metric {
+  return (METRICS as readonly Measure[]).includes(measure);
+}
+
+// What is shown where only time can be.
+export function timeMeasure(measure: Measure): Time {
+  return isMetric(measure) ? "cpu" : measure;
+}
+
+// What rows of allocations are, in the words and the order of `allocs --by`.
+export const ALLOCATION_KEYS = ["type", "site", "line", "function", "crate", "thread", "process", "size"] as const;
+export type AllocationKey = (typeof ALLOCATION_KEYS)[number];
+
+// Rows of allocations: names, as they are short, functions of sites, a thread and a process of each. Columns of numbers have the sum of all
+// rows last. `slices`: which were counted, if it is not the whole time. `why`: nothing is known.
+export interface AllocationRows {
+  by: AllocationKey; names: string[]; short: string[]; functions: string[]; thread: Int32Array; process: Int32Array;
+  count: Float64Array; bytes: Float64Array; liveCount: Float64Array; liveBytes: Float64Array; leakedCount: Float64Array; leakedBytes: Float64Array;
+  peakBytes: Float64Array; temporary: Float64Array; error: Float64Array; sites: Float64Array;
+  typed: number; mappings: { count: number; bytes: number; liveBytes: number };
+  slices: { range: Range; count: number } | null; why: string | null;
+}
+
+// Which samples count. `threads`: numbers from 1; null for all. `type`: of allocations, only those of this type.
+export interface Selection { range: Range | null; threads: number[] | null; measure: Measure; type?: string }
 
 // The tree of calls, merged by function. Box 0 is the root. Parents come before their children.
 export interface Tree {
@@ -44,9 +79,11 @@ export interface Tree {
 // crate.
 export interface Func { name: string; full: string; file: string; line: number; module: string; crate: string; category: number; whole?: boolean }
 
-// Own and total time of each box and each function, ns, and samples with each on the stack.
+// Own and total time of each box and each function, ns, and samples with each on the stack; or values of allocations, and how many those are
+// of. `samples`: on how many samples shares are based, infinite if nothing was sampled. `why`: nothing is known.
 export interface Counts {
-  own: Float64Array; total: Float64Array; hits: Float64Array; funcOwn: Float64Array; funcTotal: Float64Array; funcHits: Float64Array; samples: number;
+  measure: Measure; own: Float64Array; total: Float64Array; hits: Float64Array; funcOwn: Float64Array; funcTotal: Float64Array; funcHits: Float64Array; samples: number;
+  why: string | null;
 }
 
 // A lane of the time axis: its threads (null for all), and whether the times in which they do not run are asked for.
@@ -73,10 +110,12 @@ export type Question =
   | { kind: "counted"; number: number; selection: Selection; other: Selection | null; shape: number }
   | { kind: "graph"; slot: GraphSlot; graph: number; counted: number; direction: "down" | "up"; start: number | null; growth: Growth }
   | { kind: "grow"; slot: GraphSlot; graph: number; growth: Growth }
-  | { kind: "order"; thread: number; measure: Measure; range: [number, number]; least: number; shape: number }
+  | { kind: "order"; thread: number; measure: Time; range: [number, number]; least: number; shape: number }
   | { kind: "bins"; lanes: LaneOf[]; range: [number, number]; parts: number; lit: number | null }
   | { kind: "largest"; threads: number[] | null; range: [number, number] }
   | { kind: "threadTimes"; range: [number, number] | null }
+  | { kind: "allocations"; selection: Selection; by: AllocationKey; shape: number }
+  | { kind: "live" }
   | { kind: "heap" }
   | { kind: "facts" }
   | { kind: "taskNames" }
@@ -96,6 +135,8 @@ export interface Answers {
   bins: Bins;
   largest: Largest | null;
   threadTimes: ThreadTimes;
+  allocations: AllocationRows;
+  live: Live;
   heap: { heap: Heap };
   facts: { parts: string };
   taskNames: { names: TaskNames; dump: TaskDump | null };

@@ -70,8 +70,8 @@ export async function load(): Promise<void> {
   });
   // Of the state, only what changes counts: to select, zoom or search is not to count again.
   const what = computed(() => {
-    const { range, threads, measure, pinned, alone } = state.value;
-    return JSON.stringify([dragged.value ?? range, threads, measure, pinned, alone]);
+    const { range, threads, measure, pinned, alone, allocated } = state.value;
+    return JSON.stringify([dragged.value ?? range, threads, measure, pinned, alone, allocated]);
   });
   effect(() => {
     void what.value;

@@ -1,11 +1,11 @@
 // What is selected. Each change is a step of the browser's history, and the address holds all of it.
 
 import { signal } from "@preact/signals";
-import { MEASURES, type Measure, type Selection } from "./model.ts";
+import { ALLOCATION_KEYS, type AllocationKey, type Measure, METRICS, type Selection, TIMES } from "./model.ts";
 import { stepOf, stepText, type Step } from "./steps.ts";
 import type { ThreadNames } from "./threads.ts";
 
-export const TABS = ["flame", "functions", "tree", "order", "heap", "tasks", "facts"] as const;
+export const TABS = ["flame", "functions", "tree", "order", "allocations", "heap", "tasks", "facts"] as const;
 export type Tab = (typeof TABS)[number];
 export const ORDERS = ["name", "size"] as const;
 export type Order = (typeof ORDERS)[number];
@@ -46,11 +46,15 @@ export interface State {
   tasks: TaskList;
   group: number;
   kind: string;
+  // What rows of allocations are; the only allocated type that counts; the chosen row.
+  by: AllocationKey;
+  allocated: string;
+  row: string;
 }
 
 export const INITIAL: State = {
   range: null, threads: null, gone: [], measure: "cpu", tab: "flame", icicle: false, inverted: false, order: "name", steps: [], zoom: [], func: [], pinned: null, alone: false,
-  view: null, folded: [], heap: "types", type: "", tasks: "groups", group: 0, kind: "",
+  view: null, folded: [], heap: "types", type: "", tasks: "groups", group: 0, kind: "", by: "type", allocated: "", row: "",
 };
 
 export const state = signal<State>(INITIAL);
@@ -64,7 +68,7 @@ export const chosen = signal<number | null>(null);
 export const dragged = signal<[number, number] | null>(null);
 
 export function selection(of: State): Selection {
-  return { range: of.range, threads: of.threads, measure: of.measure };
+  return { range: of.range, threads: of.threads, measure: of.measure, ...(of.allocated ? { type: of.allocated } : {}) };
 }
 
 export function toHash(of: State): string {
@@ -91,6 +95,9 @@ export function toHash(of: State): string {
   if (of.tasks !== INITIAL.tasks) parts.set("tasks", of.tasks);
   if (of.group) parts.set("group", String(of.group));
   if (of.kind) parts.set("kind", of.kind);
+  if (of.by !== INITIAL.by) parts.set("by", of.by);
+  if (of.allocated) parts.set("allocated", of.allocated);
+  if (of.row) parts.set("row", of.row);
   return parts.toString();
 }
 
@@ -109,7 +116,7 @@ export function fromHash(hash: string): State {
     range,
     threads: threads.length ? threads : null,
     gone,
-    measure: one(MEASURES, "measure", INITIAL.measure),
+    measure: one<Measure>([...TIMES, ...METRICS], "measure", INITIAL.measure),
     tab: one(TABS, "tab", INITIAL.tab),
     icicle: parts.get("icicle") === "1",
     inverted: parts.get("inverted") === "1",
@@ -126,6 +133,9 @@ export function fromHash(hash: string): State {
     tasks: one(TASK_LISTS, "tasks", INITIAL.tasks),
     group: Math.max(0, Number(parts.get("group")) || 0),
     kind: parts.get("kind") ?? "",
+    by: one(ALLOCATION_KEYS, "by", INITIAL.by),
+    allocated: parts.get("allocated") ?? "",
+    row: parts.get("row") ?? "",
   };
 }
 

@@ -12,6 +12,7 @@ import { Edges } from "./tracks/edges.tsx";
 import { keys } from "./tracks/keys.ts";
 import { isPicked, Labels, scrolled } from "./tracks/labels.tsx";
 import { AXIS, visibleLanes } from "./tracks/lanes.ts";
+import { Memory } from "./tracks/memory.tsx";
 import { Pointers } from "./tracks/pointers.ts";
 import { type Shown, Source, type Wanted } from "./tracks/source.ts";
 import { LaneTable } from "./tracks/table.tsx";
@@ -79,6 +80,7 @@ export function Tracks() {
   return (
     <section class="timeline" aria-label="Threads over time">
       <Bar />
+      <Memory width={width.value} />
       <div class="tracks" ref={section}
         onScroll={(event) => { scrolled.value = { top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight }; }}>
         <div class="lanes" style={{ height: `${bottom}px` }}>

@@ -8,7 +8,7 @@ import { Names } from "./kernel/names.ts";
 import { Cutter } from "./kernel/pieces.ts";
 import { taskNames, TaskSamples } from "./kernel/tasks.ts";
 import { transformed, type Shape } from "./kernel/transforms.ts";
-import type { Counts, Question, Tree } from "./model.ts";
+import { type Counts, type Question, timeMeasure, type Tree } from "./model.ts";
 
 let kernel: Kernel | undefined;
 let columns: Map<string, Uint8Array>;
@@ -92,13 +92,15 @@ async function answerTo(question: Question): Promise<unknown> {
     case "order": return kernel.order(question.thread, question.measure, question.range, question.least, shapes.get(question.shape));
     case "bins": return kernel.bins(question.lanes, question.range, question.parts, question.lit);
     case "largest": return kernel.largest(question.threads, question.range);
+    case "allocations": return kernel.allocationRows(question.selection, question.by, shapes.get(question.shape));
+    case "live": return kernel.live();
     case "heap": return { heap: readHeap(columns) };
     case "facts": return { parts: new TextDecoder().decode(columns.get("facts.parts")) };
     case "taskNames": {
       const dump = columns.get("tasks.dump");
       return { names: taskNames(columns), dump: dump ? JSON.parse(new TextDecoder().decode(dump)) : null };
     }
-    case "taskTimes": return (tasks ??= new TaskSamples(kernel, columns, sampled)).count(question.selection, counts[question.selection.measure]);
+    case "taskTimes": return (tasks ??= new TaskSamples(kernel, columns, sampled)).count(question.selection, counts[timeMeasure(question.selection.measure)]);
     case "threadTimes": return kernel.threadTimes(question.range);
   }
 }

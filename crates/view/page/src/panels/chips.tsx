@@ -1,5 +1,6 @@
 // What is selected and transformed, as chips: each is removed by a click.
 
+import { isMetric } from "../model.ts";
 import { isAgainstBefore } from "../other.ts";
 import { head, loaded, steps } from "../recording.ts";
 import { change, chosen, dragged, state } from "../state.ts";
@@ -8,7 +9,7 @@ import { select } from "../target.ts";
 import { time } from "../units.ts";
 
 export function Chips() {
-  const { range, threads, pinned, zoom } = state.value;
+  const { range, threads, pinned, zoom, allocated, measure } = state.value;
   const shownRange = dragged.value ?? range;
   const chip = (title: string, text: string, remove: () => void, why?: string, key?: number) => (
     <button key={key} class={why ? "chip idle" : "chip"} title={why ? `${why}. ${title}` : title} onClick={remove}>{text}{why ? ` (${why})` : ""} ✕</button>
@@ -18,6 +19,7 @@ export function Chips() {
     pinned && chip("Compare no longer", `compared with ${time(pinned[0])} to ${time(pinned[1])}`, () => change({ pinned: null })),
     isAgainstBefore(state.value, head) && chip("Compare no longer", `compared with ${head.before!.name}`, () => change({ alone: true })),
     threads && chip("Count all threads", threads.length === 1 ? head.threads[threads[0] - 1]?.name || "1 thread" : `${threads.length} threads`, () => change({ threads: null })),
+    allocated !== "" && chip("Count all types", `only type ${allocated}`, () => change({ allocated: "" }), isMetric(measure) ? undefined : "allocations are not what is counted"),
     ...state.value.gone.map((name) => chip("Do not look for it", `thread ${name}`, () => change({ gone: state.value.gone.filter((other) => other !== name) }), "it is not in this recording")),
     ...steps.value.map(({ step, resolved }, i) =>
       chip("Remove this transform", words(step), () => change({ steps: state.value.steps.filter((_, at) => at !== i), zoom: [] }), "why" in resolved ? resolved.why : undefined, i)),

@@ -4,10 +4,13 @@ import { computed, signal } from "@preact/signals";
 import { difference, shareError } from "../compare.ts";
 import type { Mirror } from "../mirror.ts";
 import { mirrored } from "../mirrors.ts";
+import { amount } from "../measures.ts";
+import { isMetric } from "../model.ts";
+import { count } from "../sizes.ts";
 import { counted, found, head, loaded } from "../recording.ts";
 import { chosen, state } from "../state.ts";
 import { select } from "../target.ts";
-import { percent, points, time } from "../units.ts";
+import { percent, points } from "../units.ts";
 import { cellsOf, differenceHeadings } from "./differences.tsx";
 import { FlameCanvas } from "./flamecanvas.tsx";
 import { Grid, type Heading } from "./grid.tsx";
@@ -52,7 +55,8 @@ export const shownFunctions = rows;
 export function Functions() {
   if (!loaded.value || !counted.value) return <p class="wait">counting …</p>;
   const { funcs } = loaded.value;
-  const { funcOwn, funcTotal, funcHits, total, samples, other } = counted.value;
+  const { funcOwn, funcTotal, funcHits, total, samples, other, measure } = counted.value;
+  const value = (of: number) => amount(counted.value!, of);
   const all = rows.value;
   const column = (name: Column, text: string, number = true): Heading => ({
     text, number, sort: () => { sorted.value = name; }, sorted: sorted.value === name ? (name === "name" ? "ascending" : "descending") : undefined,
@@ -64,7 +68,7 @@ export function Functions() {
       <Grid kind="grid" label="Functions" columns={other ? "compared" : "plain"}
         headings={[
           column("own", "own"), { text: "%", number: true }, column("total", "total"), { text: "%", number: true },
-          column("name", `function (${all.length})`, false), { text: "file" }, column("samples", "samples"),
+          column("name", `function (${all.length})`, false), { text: "file" }, column("samples", isMetric(measure) ? "count" : "samples"),
           ...(other ? differenceHeadings(() => { sorted.value = "change"; }, sorted.value === "change" ? "descending" : undefined)
             : [{ text: "±", number: true, title: "95 of 100 such recordings have a total share within this" }]),
         ]}
@@ -74,11 +78,11 @@ export function Functions() {
           return {
             key: func, selected: index === active,
             cells: [
-              time(funcOwn[func]), <span class="dim">{percent(funcOwn[func], total[0])}</span>,
-              time(funcTotal[func]), <span class="dim">{percent(funcTotal[func], total[0])}</span>,
+              value(funcOwn[func]), <span class="dim">{percent(funcOwn[func], total[0])}</span>,
+              value(funcTotal[func]), <span class="dim">{percent(funcTotal[func], total[0])}</span>,
               <><i style={{ background: head.categories[of.category].color }} />{of.name}</>,
               <span class="dim">{of.file ? `${of.file}${of.line > 0 ? `:${of.line}` : ""}` : of.crate}</span>,
-              String(funcHits[func]),
+              isMetric(measure) ? count(funcHits[func]) : String(funcHits[func]),
               ...(other ? cellsOf(differenceOf(func)) : [<span class="dim">{points(total[0] > 0 ? shareError(funcTotal[func] / total[0], samples) : 0)}</span>]),
             ],
           };
@@ -103,7 +107,7 @@ function Sandwich() {
   const part = (key: number, value: number, name: string, to: number | null) => (
     <li key={key}>
       <button onClick={() => { if (to !== null) select({ func: to, way: null, direction: "down" }); }}>
-        <span class="number">{time(value)}</span><span class="number dim">{percent(value, whole)}</span><span class="name">{name}</span>
+        <span class="number">{amount(down.counted, value)}</span><span class="number dim">{percent(value, whole)}</span><span class="name">{name}</span>
       </button>
     </li>
   );
@@ -120,7 +124,7 @@ function Sandwich() {
         <FlameCanvas graph={() => callers.value} zoomed={() => 0} icicle={() => false} onZoom={() => {}} label="Callers of the function; the list has the nearest ones" />
       )}
       <h2 class="of">{funcs[func].full || funcs[func].name}</h2>
-      <p>{time(whole)} in all, {time(counted.value.funcOwn[func])} itself</p>
+      <p>{amount(down.counted, whole)} in all, {amount(counted.value, counted.value.funcOwn[func])} itself</p>
       <h2>callees</h2>
       <ul>{list(down)}</ul>
       {down.children(0).length > 0 && (

@@ -6,6 +6,7 @@ import { inFrame, prepare, themed } from "../canvas.ts";
 import { latest } from "../client.ts";
 import type { Order } from "../kernel/order.ts";
 import { shortened } from "../layout.ts";
+import { timeMeasure } from "../model.ts";
 import { client, counted, found, head, loaded, shapeNumber } from "../recording.ts";
 import { change, chosen, state } from "../state.ts";
 import { select } from "../target.ts";
@@ -29,7 +30,7 @@ const asTable = signal(false);
 
 const ask = latest(async (asked: { thread: number; range: [number, number]; least: number; shape: number; counted: NonNullable<typeof counted.value> }) => {
   const { range, counted } = asked;
-  const order = await client.ask({ kind: "order", measure: state.peek().measure, thread: asked.thread, range, least: asked.least, shape: asked.shape });
+  const order = await client.ask({ kind: "order", measure: timeMeasure(state.peek().measure), thread: asked.thread, range, least: asked.least, shape: asked.shape });
   shown.value = { order, range, counted };
 });
 

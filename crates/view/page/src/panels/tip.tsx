@@ -2,9 +2,10 @@
 
 import { signal } from "@preact/signals";
 import { difference, shareError } from "../compare.ts";
+import { amount, hitsText } from "../measures.ts";
 import type { Nodes } from "../nodes.ts";
 import { head, loaded } from "../recording.ts";
-import { percent, points, time } from "../units.ts";
+import { percent, points } from "../units.ts";
 
 // `note`: a line of its own.
 export interface Hovered { func: number; x: number; y: number; figures: string[]; note?: string }
@@ -15,8 +16,8 @@ export function figures(graph: Nodes, node: number): string[] {
   const { whole, otherWhole, counted } = graph;
   const share = whole > 0 ? graph.total[node] / whole : 0;
   const lines = [
-    `${time(graph.total[node])}, ${percent(graph.total[node], whole)} of the selection; own ${time(graph.own[node])}`,
-    `${graph.hits[node]} samples; 95 % of such recordings are within ±${points(shareError(share, counted.samples))}`,
+    `${amount(counted, graph.total[node])}, ${percent(graph.total[node], whole)} of the selection; own ${amount(counted, graph.own[node])}`,
+    hitsText(counted, graph.hits[node]) + (counted.samples < Infinity ? `; 95 % of such recordings are within ±${points(shareError(share, counted.samples))}` : ""),
   ];
   if (counted.other) {
     const of = difference(graph.total[node], whole, counted.samples, graph.otherTotal[node], otherWhole, counted.other.samples);

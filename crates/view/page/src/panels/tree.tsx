@@ -3,10 +3,13 @@
 import { computed, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Mirror } from "../mirror.ts";
+import { amount } from "../measures.ts";
+import { isMetric } from "../model.ts";
+import { count } from "../sizes.ts";
 import { counted, found, head, loaded } from "../recording.ts";
 import { state } from "../state.ts";
 import { graph, nodeOf, select, target } from "../target.ts";
-import { percent, time } from "../units.ts";
+import { percent } from "../units.ts";
 import { differenceCells, differenceHeadings } from "./differences.tsx";
 import { Grid } from "./grid.tsx";
 import { openMenu } from "./menu.tsx";
@@ -89,6 +92,8 @@ export function CallTree() {
   const all = rows.value, paths = open[shown.direction].value;
   const matches = found.value instanceof Uint8Array ? found.value : null;
   const { other } = counted.value;
+  const value = (of: number) => amount(shown.counted, of);
+  const isOfAllocations = isMetric(shown.counted.measure);
   const activate = (index: number) => {
     const node = all[index];
     select({ func: shown.func[node], way: shown.way(node), direction: shown.direction });
@@ -117,7 +122,7 @@ export function CallTree() {
   return (
     <Grid kind="treegrid" label={state.value.inverted ? "Call tree, from callees to callers" : "Call tree"} columns={other ? "tree compared" : "tree"}
       headings={[
-        { text: "total", number: true }, { text: "%", number: true }, { text: "own", number: true }, { text: "samples", number: true },
+        { text: "total", number: true }, { text: "%", number: true }, { text: "own", number: true }, { text: isOfAllocations ? "count" : "samples", number: true },
         ...(other ? differenceHeadings() : []), { text: "function" }, { text: "file" },
       ]}
       count={all.length} active={active} activate={activate} onKey={onKey} onOpen={(index) => (isOpen(all[index]) ? close(all[index]) : expand(shown, all[index]))}
@@ -129,7 +134,7 @@ export function CallTree() {
         return {
           key: shown.path(node), level: depth + 1, expanded: inner ? isOpen(node) : undefined, selected: node === at,
           cells: [
-            time(shown.total[node]), percent(shown.total[node], shown.whole), shown.own[node] > 0 ? time(shown.own[node]) : "", String(shown.hits[node]),
+            value(shown.total[node]), percent(shown.total[node], shown.whole), shown.own[node] > 0 ? value(shown.own[node]) : "", isOfAllocations ? count(shown.hits[node]) : String(shown.hits[node]),
             ...(other ? differenceCells(shown, node) : []),
             <span style={{ paddingLeft: `${indent}px` }} class={matches?.[shown.func[node]] ? "match" : ""}>
               <span class="twisty" aria-hidden="true" onClick={(event) => {

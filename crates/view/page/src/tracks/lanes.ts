@@ -1,6 +1,6 @@
 // The lanes: the whole program, then each process with its threads, those with most time first. Pure.
 
-import type { Head, Measure, ThreadTimes } from "../model.ts";
+import { type Head, type Measure, type ThreadTimes, timeMeasure } from "../model.ts";
 
 export const AXIS = 20;
 const FIRST = 64, ROW = 26;
@@ -20,8 +20,8 @@ export interface Lane {
 
 // The time of a measure of a thread.
 export function timeOf(times: ThreadTimes, measure: Measure, thread: number): number {
-  const { cpu, asleep, ready } = times;
-  return measure === "wall" ? cpu[thread] + asleep[thread] + ready[thread] : times[measure][thread];
+  const { cpu, asleep, ready } = times, of = timeMeasure(measure);
+  return of === "wall" ? cpu[thread] + asleep[thread] + ready[thread] : times[of][thread];
 }
 
 // `own`: how many threads the recording has; others are of an earlier one.
