@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::{Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Uses the CPU: some microseconds for each of `n`, always the same work.
 #[inline(never)]
@@ -223,19 +225,79 @@ fn who_sleeps_in_a_poll_sleeps_as_that_task() {
     assert!((190.0..350.0).contains(&as_sleeper), "{asleep:?}");
 }
 
+/// The `status` of the sampler's thread.
+fn sampler() -> PathBuf {
+    let is_sampler =
+        |status: &PathBuf| std::fs::read(status).is_ok_and(|text| text.starts_with(b"Name:\tstackglass\n"));
+    loop {
+        // A listing may leave out a live thread if others end meanwhile.
+        let threads = std::fs::read_dir("/proc/self/task").unwrap().filter_map(Result::ok);
+        if let Some(found) = threads.map(|thread| thread.path().join("status")).find(is_sampler) {
+            return found;
+        }
+    }
+}
+
+/// How often a thread has gone to sleep. The sampler's does after each tick, and seldom within one.
+fn sleeps(status: &Path) -> u64 {
+    let text = std::fs::read_to_string(status).unwrap();
+    let sleeps = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+    sleeps.trim().parse().unwrap()
+}
+
+/// Whether a thread sleeps in futex(2).
+fn is_parked(tid: i32) -> bool {
+    let call = std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).unwrap_or_default();
+    call.starts_with(&format!("{} ", libc::SYS_futex))
+}
+
+/// Waits until the sampler has looked at all threads, however late it is, and then for some ticks more. Between the two, it knows where
+/// each thread sleeps: the time, ms.
+fn known_sleep() -> f64 {
+    let sampler = sampler();
+    let wait_for = |ticks| {
+        let before = sleeps(&sampler);
+        while sleeps(&sampler) < before + ticks {
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    };
+    wait_for(5);
+    let known = Instant::now();
+    wait_for(20);
+    known.elapsed().as_secs_f64() * 1e3
+}
+
 /// A thread claims its cell with its first poll, at any moment of a tick.
 #[test]
 fn who_sleeps_in_its_first_poll_sleeps_as_that_task() {
     const ROUNDS: u32 = 10;
     const THREADS: u32 = 20;
+    let mut known = Vec::new();
     for _ in 0..ROUNDS {
+        let (polling, is_open) = (Mutex::new(Vec::new()), AtomicBool::new(false));
         stackglass::profile!(std::thread::scope(|scope| {
-            for n in 0..THREADS {
+            let sleeper = |n| {
+                let (polling, is_open) = (&polling, &is_open);
                 scope.spawn(move || {
                     std::thread::sleep(Duration::from_millis(10) + Duration::from_micros(50) * n);
-                    drive(instrument(async { std::thread::sleep(Duration::from_millis(30)) }, "sleeper"));
-                });
+                    let sleeps = async move {
+                        // SAFETY: no arguments.
+                        polling.lock().unwrap().push(unsafe { libc::gettid() });
+                        while !is_open.load(Acquire) {
+                            std::thread::park();
+                        }
+                    };
+                    drive(instrument(sleeps, "sleeper"));
+                })
+            };
+            let threads: Vec<_> = (0..THREADS).map(sleeper).collect();
+            let are_polling = || polling.lock().unwrap().len() == threads.len();
+            while !are_polling() || !polling.lock().unwrap().iter().all(|tid| is_parked(*tid)) {
+                std::thread::sleep(Duration::from_millis(1));
             }
+            known.push(known_sleep());
+            is_open.store(true, Release);
+            threads.iter().for_each(|thread| thread.thread().unpark());
         }));
     }
     let recording = stackglass::recording();
@@ -245,8 +307,11 @@ fn who_sleeps_in_its_first_poll_sleeps_as_that_task() {
             *asleep.entry(sample.thread).or_default() += sample.time.millis();
         }
     }
+    // Threads have their numbers in the order in which they began.
     let all = (ROUNDS * THREADS) as usize;
-    assert!(asleep.len() == all && asleep.values().all(|&time| time > 20.0), "{} {asleep:?}", asleep.len());
+    let known: Vec<f64> = known.iter().flat_map(|known| [*known; THREADS as usize]).collect();
+    let are_known = asleep.values().zip(&known).all(|(time, known)| time >= known);
+    assert!(asleep.len() == all && are_known, "{} {asleep:?}, at least {known:?}", asleep.len());
 }
 
 #[test]
