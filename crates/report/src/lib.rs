@@ -32,6 +32,7 @@ pub use queries::allocations::{self as allocation_queries, AllocationKey, Alloca
 pub use queries::callers::{self, Caller, Callers, CallersError};
 pub use queries::comparison::{self, Comparison};
 pub use queries::hot::{HotKey, HotRow, HotTable, Place};
+pub use queries::line_owners::{LineOwners, has_line};
 pub use queries::picked::nothing_picked;
 pub use queries::selection::{Selection, count_time};
 pub use queries::stackless::{add_unaccounted, merge_threads, name_stackless, unaccounted_cpu};

@@ -1,14 +1,13 @@
 //! The time of each source line, and the bytes that it allocated.
 
-use crate::kinds::{self, Class};
-use crate::library_code::{OwnLines, is_library_code};
+use crate::kinds;
 use crate::order;
 use crate::queries::allocations::allocator_frames::AllocatorFrames;
-use crate::queries::waits::Waits;
+use crate::queries::line_owners::{LineOwners, has_line};
 use crate::queries::weight::Weight;
 use crate::state_filter::StateFilter;
 use foldhash::HashMap;
-use stackglass_profile::{AllocationKind, Frame, Recording, StackId};
+use stackglass_profile::{AllocationKind, Recording, StackId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -83,15 +82,11 @@ impl Counts {
         let mut lines = vec![Count::default(); numbering.lines.len()];
         let mut files = vec![Count::default(); numbering.files.len()];
         let mut counts = Counts::default();
-        let waits = Waits::new(recording);
+        let owners = LineOwners::new(recording);
         for (index, (stack, weight)) in weights.into_iter().enumerate() {
             counts.all += weight;
             let number = index as u32 + 1;
-            let wait = waits.as_ref().and_then(|waits| waits.of(stack));
-            let owner = match wait {
-                Some(wait) => numbering.line_of(&wait.file, wait.line),
-                None => numbering.owner(recording, stack),
-            };
+            let owner = owners.of(stack).and_then(|(file, line)| numbering.line_of(&file, line));
             for location in recording.stacks.walk(stack) {
                 for frame in recording.symbols.frame_indices(location) {
                     if let Some(line) = numbering.frames[*frame as usize].line {
@@ -151,6 +146,8 @@ impl Counts {
 #[derive(Default)]
 struct Numbering {
     files: Vec<Arc<str>>,
+    /// By path.
+    file_numbers: HashMap<Arc<str>, u32>,
     lines: Vec<NumberedLine>,
     /// By file and line.
     numbers: HashMap<(u32, i64), u32>,
@@ -164,20 +161,8 @@ struct NumberedLine {
     func: Arc<str>,
 }
 
-/// Whose line a frame is in.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Owner {
-    /// In no standard library, and in no dependency of another language than Rust.
-    Reader,
-    /// In such a dependency.
-    Dependency,
-    /// In a standard library, the C library, or a header that was installed with the system.
-    Library,
-}
-
 struct NumberedFrame {
     line: Option<u32>,
-    owner: Owner,
     /// Neither in an allocator nor in a standard library.
     allocates: bool,
 }
@@ -185,13 +170,11 @@ struct NumberedFrame {
 impl Numbering {
     fn from_recording(recording: &Recording) -> Numbering {
         let mut numbering = Numbering::default();
-        let mut files: HashMap<&Arc<str>, u32> = HashMap::default();
         let mut lines: HashMap<(u32, i64), u32> = HashMap::default();
         let rust = recording.has_rust();
-        let own_lines = OwnLines::from_recording(recording);
         for frame in recording.symbols.frames() {
             let number = has_line(frame).then(|| {
-                let file = *files.entry(&frame.file).or_insert_with(|| {
+                let file = *numbering.file_numbers.entry(frame.file.clone()).or_insert_with(|| {
                     numbering.files.push(frame.file.clone());
                     numbering.files.len() as u32 - 1
                 });
@@ -200,13 +183,8 @@ impl Numbering {
                     numbering.lines.len() as u32 - 1
                 })
             });
-            let owner = match () {
-                () if kinds::class(frame) != Class::Own || is_library_code(frame) => Owner::Library,
-                () if own_lines.is_dependency(frame) => Owner::Dependency,
-                () => Owner::Reader,
-            };
             let allocates = kinds::is_allocation_site(frame, rust);
-            numbering.frames.push(NumberedFrame { line: number, owner, allocates });
+            numbering.frames.push(NumberedFrame { line: number, allocates });
         }
         numbering.numbers = lines;
         numbering
@@ -214,8 +192,8 @@ impl Numbering {
 
     /// The number of a line.
     fn line_of(&self, file: &Arc<str>, line: i64) -> Option<u32> {
-        let file = self.files.iter().position(|known| known == file)?;
-        self.numbers.get(&(file as u32, line)).copied()
+        let file = self.file_numbers.get(file)?;
+        self.numbers.get(&(*file, line)).copied()
     }
 
     /// Calls `add` with the line and the bytes of each group of allocated blocks, if the line is known. Returns all bytes.
@@ -239,39 +217,14 @@ impl Numbering {
     fn allocating(&self, mut frames: impl Iterator<Item = u32>) -> Option<u32> {
         frames.find_map(|frame| Some(&self.frames[frame as usize]).filter(|frame| frame.allocates))?.line
     }
-
-    /// The line that owns the time of a stack: that of the innermost frame outside of libraries and of dependencies in other
-    /// languages than Rust. Where there is none, that of the innermost dependency, or the innermost line. `None` if that line or
-    /// the whole stack is unknown.
-    fn owner(&self, recording: &Recording, stack: StackId) -> Option<u32> {
-        let (mut innermost, mut dependency) = (None, None);
-        for location in recording.stacks.walk(stack) {
-            let frames = recording.symbols.frame_indices(location);
-            if frames.is_empty() {
-                return None;
-            }
-            for frame in frames.iter().map(|frame| &self.frames[*frame as usize]) {
-                match frame.owner {
-                    Owner::Reader => return frame.line,
-                    Owner::Dependency => dependency = dependency.or(frame.line),
-                    Owner::Library => innermost = innermost.or(frame.line),
-                }
-            }
-        }
-        dependency.or(innermost)
-    }
-}
-
-fn has_line(frame: &Frame) -> bool {
-    !frame.file.is_empty() && frame.line > 0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use stackglass_profile::{
-        AllocatingProcess, AllocationCounts, AllocationGroup, AllocationSampling, Location, LocationId,
-        Nanos, ProcessIndex, Sample, SizeClass, State, ThreadNumber,
+        AllocatingProcess, AllocationCounts, AllocationGroup, AllocationSampling, Frame, Location,
+        LocationId, Nanos, ProcessIndex, Sample, SizeClass, State, ThreadNumber,
     };
 
     /// main (a.rs:1) calls f (a.rs:2), which calls itself there, then the C library.

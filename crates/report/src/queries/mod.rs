@@ -11,6 +11,7 @@ pub(crate) mod function_pattern;
 pub(crate) mod function_table;
 pub mod hot;
 pub(crate) mod hot_chains;
+pub mod line_owners;
 pub(crate) mod line_times;
 pub(crate) mod picked;
 pub mod selection;

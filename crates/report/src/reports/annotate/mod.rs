@@ -13,6 +13,7 @@ use crate::queries::line_times::Counts;
 use crate::{FilePattern, Links, Metric, Source, Style};
 use stackglass_profile::Recording;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// A listing of sources with counts.
 ///
@@ -56,6 +57,11 @@ pub struct Listed {
     pub any: bool,
     /// Number of files shown.
     pub files: usize,
+}
+
+/// The source files of a recording, those with most time first.
+pub fn hottest_files(recording: &Recording) -> Vec<Arc<str>> {
+    Counts::from_recording(recording, StateFilter::All).files.into_iter().map(|file| file.file).collect()
 }
 
 impl Default for Annotate {
