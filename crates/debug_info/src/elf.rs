@@ -74,6 +74,11 @@ impl<'data> Elf<'data> {
         self.file
     }
 
+    /// Whether the code is that of x86-64.
+    pub fn is_x86_64(&self) -> bool {
+        self.header.e_machine(LITTLE) == elf::EM_X86_64
+    }
+
     fn data(&self) -> &'data [u8] {
         self.file
     }

@@ -18,6 +18,7 @@ mod block_flow;
 mod code_lines;
 mod coroutine_names;
 mod covering;
+pub mod disassembly;
 mod dispatch;
 mod frames;
 mod language;
@@ -40,6 +41,7 @@ pub use allocators::{
 };
 pub use code_lines::code_lines;
 pub use coroutine_names::is_coroutine_body;
+pub use disassembly::{Disassembly, disassembly};
 pub use outcome::{Outcome, Progress};
 pub use stackglass_debug_info::naming::{Named, name_of_symbol};
 pub use stackglass_debug_info::source::library_sources;

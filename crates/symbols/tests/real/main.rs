@@ -7,6 +7,7 @@ mod compressed;
 mod debuginfod;
 mod disassembly;
 mod dispatch;
+mod instructions;
 mod oracle;
 mod program;
 mod rust_programs;
