@@ -57,6 +57,14 @@ pub(crate) struct Flags {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Write the texts of source files into the page, so that it shows them elsewhere too [default: only when served]
+    #[arg(long)]
+    with_source: bool,
+
+    /// Write the instructions of the functions with most CPU time into the page [default: only when served]
+    #[arg(long)]
+    with_asm: bool,
+
     /// Title [default: the command that was recorded]
     #[arg(long)]
     title: Option<String>,

@@ -30,3 +30,4 @@ mod track_allocation;
 mod view;
 mod view_against;
 mod view_beside;
+mod view_source;

@@ -79,7 +79,7 @@ test("facts have the process of the tasks", async () => {
 
 test("a recording without tasks has no tab of them", async () => {
   const { page, quiet } = await open(browser, "view-calls.html", { hash: "#tab=tasks" });
-  assert.deepEqual(await page.getByRole("tab").allTextContents(), ["Flame graph", "Functions", "Call tree", "Time order", "Facts"]);
+  assert.deepEqual(await page.getByRole("tab").allTextContents(), ["Flame graph", "Functions", "Call tree", "Time order", "Source", "Facts"]);
   assert.equal(await page.locator('[role="tab"][aria-selected="true"]').textContent(), "Flame graph");
   await quiet();
 });

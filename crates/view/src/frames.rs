@@ -22,6 +22,11 @@ impl Frames {
         &self.frames[number as usize]
     }
 
+    /// All frames, by number.
+    pub(crate) fn all(&self) -> &[Frame] {
+        &self.frames
+    }
+
     /// The frame of a location that has no names: its module, or its address.
     pub(crate) fn nameless(&mut self, recording: &Recording, location: LocationId) -> u32 {
         let frames = &mut self.frames;
@@ -104,6 +109,10 @@ impl Strings {
         self.strings.push(string.to_owned());
         self.numbers.insert(string.to_owned(), number);
         number
+    }
+
+    pub(crate) fn into_list(self) -> Vec<String> {
+        self.strings
     }
 
     pub(crate) fn json(&self) -> String {

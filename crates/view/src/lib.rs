@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod allocations;
+mod assembly;
 pub mod columns;
 mod compared;
 mod frames;
@@ -17,6 +18,7 @@ pub mod packed;
 pub mod page;
 mod samples;
 pub mod server;
+mod sources;
 mod task_dump;
 mod tasks;
 
@@ -24,4 +26,5 @@ pub use heap::Heap;
 pub use packed::{Beside, Facts, Packed, Tasks};
 pub use page::Page;
 pub use server::{ServeError, Server};
+pub use sources::Sources;
 pub use task_dump::TaskDump;

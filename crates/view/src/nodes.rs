@@ -104,6 +104,23 @@ impl Nodes {
         self.of_stack[stack.0 as usize]
     }
 
+    /// The frame of a node; `None` for the root.
+    pub(crate) fn frame(&self, node: u32) -> Option<u32> {
+        Some(self.nodes.get(node.checked_sub(1)? as usize)?.1)
+    }
+
+    /// The parent of each node; that of the root is the root.
+    pub(crate) fn parents(&self) -> Vec<u32> {
+        let mut path = vec![0];
+        let mut parents = vec![0];
+        for (number, (depth, _)) in (1..).zip(&self.nodes) {
+            path.truncate(*depth as usize);
+            parents.push(path[path.len() - 1]);
+            path.push(number);
+        }
+        parents
+    }
+
     /// Adds the columns of nodes: how many levels to leave before each (0: it is a child of the previous node), and its frame.
     pub(crate) fn write(&self, columns: &mut Columns) {
         let mut above = 0;

@@ -1,17 +1,20 @@
 //! A recording as the page reads it: a head, and columns.
 
 use crate::allocations::{Allocated, AllocationsHead};
+use crate::assembly::{self, CodeHead};
 use crate::columns::Columns;
 use crate::compared::{self, Before};
 use crate::frames::Frames;
 use crate::heap::{self, Heap, HeapHead};
 use crate::lanes::{self, ProcessLane, ThreadLane};
 use crate::nodes::Nodes;
+use crate::sources::{self, Sources, SourcesHead};
 use crate::{TaskDump, samples, tasks};
 use serde::Serialize;
 use stackglass_flame::Category;
 use stackglass_profile::{Recording, sanitize};
 use stackglass_report::name_stackless;
+use stackglass_symbols::Disassembly;
 
 /// What is known before any column is read.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -34,6 +37,8 @@ struct Head {
     allocations: Option<AllocationsHead>,
     heap: Option<HeapHead>,
     tasks: Option<TasksHead>,
+    sources: SourcesHead,
+    code: Option<CodeHead>,
     facts: Vec<(String, String)>,
     before: Option<Before>,
     /// Names and sizes.
@@ -66,6 +71,10 @@ pub struct Beside<'a> {
     pub heap: Option<Heap<'a>>,
     /// The tasks of the process at one moment.
     pub tasks: Option<Tasks<'a>>,
+    /// Texts of source files.
+    pub sources: Option<Sources<'a>>,
+    /// The functions in which it spends its time, disassembled.
+    pub code: Option<&'a Disassembly>,
     /// What is said of the recording.
     pub facts: Option<&'a Facts>,
     /// The name of an earlier recording and the recording, to compare with.
@@ -115,6 +124,8 @@ fn hex(category: Category) -> String {
 pub struct Packed {
     head: String,
     title: String,
+    source_texts: usize,
+    code: usize,
     columns: Columns,
 }
 
@@ -137,6 +148,7 @@ impl Packed {
         let mut columns = Columns::default();
         frames.write(&recording, rust, &mut columns);
         nodes.write(&mut columns);
+        let mut files = sources::write_lines(&recording, &frames, &nodes, &mut columns);
         let samples = samples::sorted(&recording);
         samples::write(&recording, &samples, &nodes, &mut columns);
         let sampled = tasks::write(&recording, &samples, &mut columns);
@@ -144,6 +156,9 @@ impl Packed {
         if let Some(tasks) = &beside.tasks {
             columns.push_text("tasks.dump", &tasks.dump.json());
         }
+        let code =
+            beside.code.map(|code| assembly::write(&recording, code, &samples, &mut files, &mut columns));
+        let sources = sources::write_files(&recording, files, beside.sources.as_ref(), &mut columns);
         if let Some(facts) = beside.facts {
             columns.push_text("facts.parts", &facts.parts);
         }
@@ -171,12 +186,30 @@ impl Packed {
             allocations,
             heap,
             tasks: TasksHead::new(&recording, sampled, beside),
+            sources,
+            code,
             facts: beside.facts.map(|facts| facts.rows.clone()).unwrap_or_default(),
             before,
             columns: columns.sizes().iter().map(|(name, size)| ((*name).to_owned(), *size)).collect(),
         };
         let head = serde_json::to_string(&head).expect("the head is JSON");
-        Packed { head, title: text(title), columns }
+        Packed {
+            head,
+            title: text(title),
+            source_texts: sources.texts(),
+            code: code.map_or(0, |code| code.functions()),
+            columns,
+        }
+    }
+
+    /// How many functions are disassembled in the page.
+    pub fn disassembled(&self) -> usize {
+        self.code
+    }
+
+    /// How many source files have their text in the page.
+    pub fn source_texts(&self) -> usize {
+        self.source_texts
     }
 
     /// JSON with all but the columns.

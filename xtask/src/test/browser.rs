@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const TESTS: &str = "crates/flame/browser";
-const VIEW: [&str; 6] = [
+const VIEW: [&str; 7] = [
     "crates/view/browser/view.test.mjs",
     "crates/view/browser/tracks.test.mjs",
     "crates/view/browser/panels.test.mjs",
     "crates/view/browser/heap.test.mjs",
     "crates/view/browser/tasks.test.mjs",
     "crates/view/browser/allocations.test.mjs",
+    "crates/view/browser/source.test.mjs",
 ];
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 
@@ -26,7 +27,7 @@ pub fn run(extent: Extent) -> Result<Tally> {
     let chromium = chromium()?;
     let folder = target_folder().join("browser");
     packages::install(TESTS, &folder)?;
-    for example in ["pages", "view-pages", "view-lanes", "view-beside"] {
+    for example in ["pages", "view-pages", "view-lanes", "view-beside", "view-sources"] {
         if !succeeds(Tools::example(example)?.arg(folder.join("pages")))? {
             bail!("the pages to be tested could not be written");
         }

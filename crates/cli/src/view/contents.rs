@@ -4,10 +4,12 @@ use super::Flags;
 use crate::failure::Failure;
 use crate::info;
 use crate::input::{self, Input};
+use crate::source_files;
 use crate::view_beside::{self, Alone, SnapshotFile};
 use stackglass_heap_report::HeapAnswers;
 use stackglass_profile::Recording;
-use stackglass_view::{Beside, Facts, Heap, Packed, TaskDump, Tasks};
+use stackglass_report::numbers::counted;
+use stackglass_view::{Beside, Facts, Heap, Packed, Sources, TaskDump, Tasks};
 use std::path::Path;
 
 pub(super) struct Contents {
@@ -68,7 +70,7 @@ impl Contents {
             Some(_) => {
                 let title = flags.title.clone().unwrap_or_else(|| path.display().to_string());
                 let others = Others::read(path, flags)?;
-                Ok(Contents::new(Recording::default(), &title, None, Vec::new(), &others))
+                Ok(Contents::new(Recording::default(), &title, None, Vec::new(), &others, flags))
             }
         }
     }
@@ -85,7 +87,7 @@ impl Contents {
         let recording = input.into_recording()?;
         let shown = format!("{} threads, {} samples", recording.threads.len(), recording.samples.len());
         let facts = info::facts(path, &recording)?;
-        Ok(Contents::new(recording, &title, Some(&facts), vec![shown], others))
+        Ok(Contents::new(recording, &title, Some(&facts), vec![shown], others, flags))
     }
 
     fn new(
@@ -94,21 +96,41 @@ impl Contents {
         facts: Option<&Facts>,
         mut shown: Vec<String>,
         others: &Others,
+        flags: &Flags,
     ) -> Contents {
         let Others { heap, tasks, before } = others;
         let answers = heap.as_ref().map(|heap| HeapAnswers::new(&heap.graph));
+        // A served page does not leave this machine.
+        let embeds_sources = flags.with_source || flags.output.is_none();
+        let read =
+            |recording: &Recording, file: &str| source_files::Sources::from_recording(recording).read(file);
+        let code = (flags.with_asm || flags.output.is_none())
+            .then(|| stackglass_symbols::disassembly(&recording, &stackglass_symbols::Options::default()));
         let beside = Beside {
             heap: heap
                 .as_ref()
                 .zip(answers.as_ref())
                 .map(|(heap, answers)| Heap { name: &heap.name, answers }),
             tasks: tasks.as_ref().map(|(name, dump)| Tasks { name, dump }),
+            sources: embeds_sources.then_some(Sources { read: &read }),
+            code: code.as_ref(),
             facts,
             before: before.as_ref().map(|(name, recording)| (name.as_str(), recording)),
         };
         shown.extend(before.as_ref().map(|(name, _)| format!("compared with {name}")));
         shown.extend(heap.as_ref().map(|heap| format!("the heap of {}", heap.name)));
         shown.extend(tasks.as_ref().map(|(name, _)| format!("the tasks of {name}")));
-        Contents { packed: Packed::with(recording, title, &beside), shown: shown.join(", ") }
+        let packed = Packed::with(recording, title, &beside);
+        if flags.with_source {
+            shown.push(counted(packed.source_texts() as u64, "source file", "source files"));
+        }
+        if flags.with_asm {
+            shown.push(counted(
+                packed.disassembled() as u64,
+                "disassembled function",
+                "disassembled functions",
+            ));
+        }
+        Contents { packed, shown: shown.join(", ") }
     }
 }

@@ -15,6 +15,7 @@ import { Functions } from "./panels/functions.tsx";
 import { Heap } from "./panels/heap.tsx";
 import { Menu, openMenuAtFocus } from "./panels/menu.tsx";
 import { TimeOrder } from "./panels/order.tsx";
+import { Source } from "./panels/source.tsx";
 import { Tasks } from "./panels/tasks.tsx";
 import { CallTree } from "./panels/tree.tsx";
 import { counted, failure, found, head, loaded } from "./recording.ts";
@@ -89,7 +90,7 @@ export function App() {
         </div>
         {alone || <div class="bar above"><Chips /><Legend /></div>}
         <div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
-          {tab === "flame" ? <Flame /> : tab === "functions" ? <Functions /> : tab === "tree" ? <CallTree /> : tab === "order" ? <TimeOrder /> : tab === "allocations" ? <Allocations /> : tab === "heap" ? <Heap /> : tab === "tasks" ? <Tasks /> : <Facts />}
+          {tab === "flame" ? <Flame /> : tab === "functions" ? <Functions /> : tab === "tree" ? <CallTree /> : tab === "order" ? <TimeOrder /> : tab === "source" ? <Source /> : tab === "allocations" ? <Allocations /> : tab === "heap" ? <Heap /> : tab === "tasks" ? <Tasks /> : <Facts />}
         </div>
         <Menu />
       </main>

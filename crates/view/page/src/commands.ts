@@ -2,12 +2,14 @@
 
 import { signal } from "@preact/signals";
 import { exportFolded, exportJson, exportPng, exportSvg, copyCommand } from "./export.ts";
+import { nextHottest } from "./panels/source.tsx";
+import { nextHottestInstruction } from "./panels/assembly.tsx";
 import { expandAll } from "./panels/tree.tsx";
 import { measuresOf, nameOf } from "./measures.ts";
 import { isAgainstBefore } from "./other.ts";
 import { head, loaded, steps } from "./recording.ts";
 import { addStep, change, redo, state, undo, type Tab } from "./state.ts";
-import { SHOWN_TABS } from "./tabs.ts";
+import { SHOWN_TABS, shownTab } from "./tabs.ts";
 import type { Kind } from "./steps.ts";
 import { graph, nodeOf, select, target, zoomTo, type Target } from "./target.ts";
 
@@ -25,7 +27,7 @@ export interface Command {
   run: () => void;
 }
 
-export const TAB_NAMES: Record<Tab, string> = { flame: "Flame graph", functions: "Functions", tree: "Call tree", order: "Time order", allocations: "Allocations", heap: "Heap", tasks: "Tasks", facts: "Facts" };
+export const TAB_NAMES: Record<Tab, string> = { flame: "Flame graph", functions: "Functions", tree: "Call tree", order: "Time order", source: "Source", allocations: "Allocations", heap: "Heap", tasks: "Tasks", facts: "Facts" };
 
 function withTarget(run: (target: Target) => void): () => void {
   return () => {
@@ -81,6 +83,11 @@ export const COMMANDS: Command[] = [
     },
   },
   { name: "Show callers and callees", key: "Enter", onTarget: true, can: () => target.value !== null && state.value.tab !== "functions", run: () => change({ tab: "functions" }) },
+  ...(SHOWN_TABS.includes("source") ? [
+    { name: "Show its source", key: "l", onTarget: true, can: () => target.value !== null && shownTab.value !== "source", run: () => change({ tab: "source", source: "" }) },
+    { name: "Go to the hottest source line, then to the next", key: "j", run: () => { if (shownTab.value === "source") nextHottest(); else change({ tab: "source" }); } },
+    { name: "Go to the hottest instruction, then to the next", key: "J", can: () => shownTab.value === "source", run: nextHottestInstruction },
+  ] : []),
   { name: "Copy its name", onTarget: true, can: () => target.value !== null, run: withTarget((at) => { void navigator.clipboard?.writeText(func(at).full || func(at).name); }) },
   { name: "Hide foreign and runtime code", key: "h", run: () => addStep({ kind: "hide-foreign", of: [] }) },
   { name: "Only own code", key: "H", run: () => addStep({ kind: "own-only", of: [] }) },

@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { themed } from "./canvas.ts";
+import { code } from "./code.ts";
 import { layout, shortened } from "./layout.ts";
 import type { Mirror } from "./mirror.ts";
 import { boxColor, ROW } from "./panels/flamecanvas.tsx";
@@ -9,6 +10,7 @@ import { amount, hitsText, nameOf, unitOf } from "./measures.ts";
 import { isMetric } from "./model.ts";
 import { isAgainstBefore } from "./other.ts";
 import { counted, head, loaded, steps } from "./recording.ts";
+import { source, sourceFiles } from "./source.ts";
 import { state, type State } from "./state.ts";
 import { words } from "./steps.ts";
 import { shownTab } from "./tabs.ts";
@@ -135,9 +137,20 @@ export function exportJson(): void {
   const { range, threads, measure, pinned, allocated } = state.value;
   const content = {
     title: head.title, command: head.command, selection: { range_ns: range, threads, measure, ...(allocated ? { type: allocated } : {}), compared_with_ns: pinned, compared_with: isAgainstBefore(state.value, head) ? head.before!.name : null, transforms: steps.value.map(({ step }) => words(step)) },
-    [`total_${unit}`]: Math.round(total[0]), samples: hits[0], functions, folded: folded(),
+    [`total_${unit}`]: Math.round(total[0]), samples: hits[0], functions, folded: folded(), ...(shownTab.value === "source" ? linesShown() : {}),
   };
   save(fileName("json"), new Blob([JSON.stringify(content, null, 1)], { type: "application/json" }));
+}
+
+// The lines of the source file that is shown, and the instructions beside them.
+function linesShown() {
+  const now = source.value, of = code.value?.instructions;
+  const lines = now && Array.from(now.source.lines.line, (line, i) => {
+    const { own, total, ownHits, totalHits } = now.source.lines;
+    return { line, own_ns: own[i], total_ns: total[i], own_samples: ownHits[i], total_samples: totalHits[i] };
+  });
+  const instructions = of?.text.map((text, i) => ({ address: of.address[i], instruction: text, line: of.line[i], own_ns: of.own[i], own_samples: of.hits[i] }));
+  return { source: now && { file: sourceFiles.value?.[now.source.file]?.path, lines }, instructions };
 }
 
 const quoted = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
@@ -147,20 +160,22 @@ export function commandOf({ threads, measure, steps, range, pinned, inverted, fu
   if (shownTab.value === "heap") return `stackglass heap show ${quoted(head.heap!.name)}${state.value.type ? ` --type ${quoted(state.value.type)}` : ""}`;
   if (shownTab.value === "tasks" && state.value.tasks !== "names" && state.value.tasks !== "lines" && head.tasks!.dump) return `stackglass tasks ${taskDump.value?.pid ?? "PID"}`;
   const tab = shownTab.value;
-  const verb = tab === "allocations" ? "allocs" : tab === "flame" ? "flamegraph" : tab === "functions" && func.length ? "callers" : "print";
+  const verb = tab === "allocations" ? "allocs" : tab === "source" ? "annotate" : tab === "flame" ? "flamegraph" : tab === "functions" && func.length ? "callers" : "print";
   const parts = ["stackglass", verb];
   const rest: string[] = [];
   if (verb === "callers") parts.push(quoted(func[0]));
   if (verb === "print" && tab === "functions") parts.push("--format", "flat", "--sortedby", "overhead");
   if (verb === "print" && tab !== "functions") parts.push("--format", "tree");
   if (verb === "allocs") parts.push("--by", by);
-  if (threads && verb !== "callers" && verb !== "allocs") parts.push("--threads", threads.join(","));
+  const file = sourceFiles.value?.[source.value?.source.file ?? -1];
+  if (verb === "annotate" && file) parts.push("--file", quoted(file.path));
+  if (threads && verb !== "callers" && verb !== "allocs" && verb !== "annotate") parts.push("--threads", threads.join(","));
   else if (threads) rest.push("the choice of threads");
   if (verb === "allocs" && !isMetric(measure)) parts.push("--metric", "bytes");
   else if (measure === "asleep") parts.push("--asleep");
   else if (measure === "wall") parts.push("--wall");
   else if (measure === "ready") rest.push("time ready");
-  else if (isMetric(measure)) parts.push("--metric", measure);
+  else if (isMetric(measure) && verb !== "annotate") parts.push("--metric", measure);
   if (allocated && verb === "allocs") parts.push("--type", quoted(allocated));
   else if (allocated && isMetric(measure)) rest.push(`only the type ${allocated}`);
   for (const step of steps) {
@@ -170,7 +185,7 @@ export function commandOf({ threads, measure, steps, range, pinned, inverted, fu
   // Both ends in ns, as the page counts.
   if (range) parts.push("--from", `${Math.round(range[0])}ns`, "--to", `${Math.round(range[1])}ns`);
   if (pinned || isAgainstBefore(state.value, head)) rest.push("the comparison");
-  if (inverted) rest.push("the inversion");
+  if (inverted && verb !== "annotate") rest.push("the inversion");
   return parts.join(" ") + (rest.length ? `   # without: ${rest.join("; ")}` : "");
 }
 

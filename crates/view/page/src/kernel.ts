@@ -30,6 +30,9 @@ export class Kernel {
   private readonly threads: number;
   // The threads up to this number are those of the recording, others those of an earlier one.
   private readonly own: number;
+  // The function of each frame, and the box of each node.
+  readonly funcOf: Int32Array;
+  readonly boxOf: Int32Array;
   // By sample.
   readonly clock: Float64Array;
   readonly time: Float64Array;
@@ -80,11 +83,12 @@ export class Kernel {
       funcOf[i] = func;
     }
 
+    this.funcOf = funcOf;
     addCrates(funcs);
 
     const nodes = head.nodes - 1;
     const left = column("nodes.left", nodes), frame = column("nodes.frame", nodes);
-    const boxOf = new Int32Array(head.nodes);
+    const boxOf = this.boxOf = new Int32Array(head.nodes);
     const parent = [-1], func = [0], depth = [0];
     const boxes = new Map<number, number>();
     const path = [0];
@@ -151,8 +155,8 @@ export class Kernel {
     return { measure, own, total, hits: totalHits, funcOwn, funcTotal, funcHits, samples: folded.samples ?? totalHits[0], why: folded.why ?? null };
   }
 
-  // Time and samples by box of a shape that has so many boxes.
-  private folded(selection: Selection, measure: Time, map: Int32Array, boxes: number): { own: Float64Array; hits: Float64Array; samples?: number; why?: string | null } {
+  // Time and samples by box of a shape that has so many boxes. `map`: for what `at` has of each sample, the box; -1: it does not count.
+  folded(selection: Selection, measure: Time, map: Int32Array, boxes: number, at: Int32Array = this.box): { own: Float64Array; hits: Float64Array; samples?: number; why?: string | null } {
     const own = new Float64Array(boxes), hits = new Float64Array(boxes);
     const [from, to] = selection.range ?? [-Infinity, Infinity];
     const chosen = this.chosen(selection.threads);
@@ -160,7 +164,7 @@ export class Kernel {
     const does = Uint8Array.from({ length: 256 }, (_, state) => (is(state) ? 1 : 0));
     for (let i = 0; i < this.clock.length; i++) {
       if (!does[this.state[i]] || !chosen[this.thread[i]]) continue;
-      const box = map[this.box[i]];
+      const box = map[at[i]];
       if (box < 0) continue;
       const clock = this.clock[i];
       own[box] += within(from, to, clock, this.time[i], this.spread[i]);

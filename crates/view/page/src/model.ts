@@ -3,6 +3,8 @@
 import type { Heap, HeapHead } from "./kernel/heap.ts";
 import type { Sampling } from "./kernel/sampling.ts";
 import type { Live } from "./kernel/live.ts";
+import type { Code } from "./kernel/code.ts";
+import type { Source, SourceFile } from "./kernel/lines.ts";
 import type { Order } from "./kernel/order.ts";
 import type { TaskDump } from "./kernel/taskdump.ts";
 import type { TaskNames, TaskTimes } from "./kernel/tasks.ts";
@@ -27,6 +29,10 @@ export interface Head {
   facts: [string, string][];
   // Tasks that the recording names, those with samples, and where await stacks of one moment come from.
   tasks: { named: number; sampled: number; dump: string | null } | null;
+  // Files of source lines, those whose text is in the page, and whether texts were asked for.
+  sources: { files: number; texts: number; asked: boolean };
+  // Disassembled functions, if they were asked for.
+  code: { functions: number; instructions: number } | null;
   // An earlier recording to compare with: its threads and processes come after those of the recording. `allocations`: both have them.
   before?: { name: string; threadsAfter: number; processesAfter: number; wall: number; allocations?: boolean } | null;
   columns: [string, number][];
@@ -118,6 +124,12 @@ export type Question =
   | { kind: "live" }
   | { kind: "heap" }
   | { kind: "facts" }
+  | { kind: "sourceFiles" }
+  | { kind: "sourceText"; file: number }
+  // The lines of a file by number, else of that of a function, else of the one with most time.
+  | { kind: "source"; selection: Selection; shape: number; func: number | null; file: number | null }
+  // The disassembled functions of a line, or of a function, and the instructions of one of them.
+  | { kind: "code"; selection: Selection; shape: number; place: { file: number; line: number } | null; func: number | null; number: number | null }
   | { kind: "taskNames" }
   | { kind: "taskTimes"; selection: Selection }
   // Names are searched by a worker of its own, which can be stopped.
@@ -139,6 +151,10 @@ export interface Answers {
   live: Live;
   heap: { heap: Heap };
   facts: { parts: string };
+  sourceFiles: { files: SourceFile[] };
+  sourceText: { text: string | null };
+  source: Source;
+  code: Code;
   taskNames: { names: TaskNames; dump: TaskDump | null };
   taskTimes: TaskTimes;
   names: object;

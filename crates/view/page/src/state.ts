@@ -5,7 +5,7 @@ import { ALLOCATION_KEYS, type AllocationKey, type Measure, METRICS, type Select
 import { stepOf, stepText, type Step } from "./steps.ts";
 import type { ThreadNames } from "./threads.ts";
 
-export const TABS = ["flame", "functions", "tree", "order", "allocations", "heap", "tasks", "facts"] as const;
+export const TABS = ["flame", "functions", "tree", "order", "source", "allocations", "heap", "tasks", "facts"] as const;
 export type Tab = (typeof TABS)[number];
 export const ORDERS = ["name", "size"] as const;
 export type Order = (typeof ORDERS)[number];
@@ -50,11 +50,13 @@ export interface State {
   by: AllocationKey;
   allocated: string;
   row: string;
+  // The chosen source file, by its path.
+  source: string;
 }
 
 export const INITIAL: State = {
   range: null, threads: null, gone: [], measure: "cpu", tab: "flame", icicle: false, inverted: false, order: "name", steps: [], zoom: [], func: [], pinned: null, alone: false,
-  view: null, folded: [], heap: "types", type: "", tasks: "groups", group: 0, kind: "", by: "type", allocated: "", row: "",
+  view: null, folded: [], heap: "types", type: "", tasks: "groups", group: 0, kind: "", by: "type", allocated: "", row: "", source: "",
 };
 
 export const state = signal<State>(INITIAL);
@@ -98,6 +100,7 @@ export function toHash(of: State): string {
   if (of.by !== INITIAL.by) parts.set("by", of.by);
   if (of.allocated) parts.set("allocated", of.allocated);
   if (of.row) parts.set("row", of.row);
+  if (of.source) parts.set("source", of.source);
   return parts.toString();
 }
 
@@ -136,6 +139,7 @@ export function fromHash(hash: string): State {
     by: one(ALLOCATION_KEYS, "by", INITIAL.by),
     allocated: parts.get("allocated") ?? "",
     row: parts.get("row") ?? "",
+    source: parts.get("source") ?? "",
   };
 }
 

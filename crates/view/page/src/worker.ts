@@ -4,14 +4,19 @@ import { expand, split } from "./decode.ts";
 import { childrenOf, Graph, type Counted } from "./graph.ts";
 import { counts, Kernel } from "./kernel.ts";
 import { readHeap } from "./kernel/heap.ts";
+import { Disassembly } from "./kernel/code.ts";
+import { Lines } from "./kernel/lines.ts";
 import { Names } from "./kernel/names.ts";
 import { Cutter } from "./kernel/pieces.ts";
 import { taskNames, TaskSamples } from "./kernel/tasks.ts";
 import { transformed, type Shape } from "./kernel/transforms.ts";
-import { type Counts, type Question, timeMeasure, type Tree } from "./model.ts";
+import { type Counts, type Head, type Question, timeMeasure, type Tree } from "./model.ts";
 
 let kernel: Kernel | undefined;
+let head: Head | undefined;
 let columns: Map<string, Uint8Array>;
+let lines: Lines | undefined;
+let code: Disassembly | undefined;
 let tasks: TaskSamples | undefined;
 let sampled = 0;
 let names: Names | undefined;
@@ -51,6 +56,7 @@ function keep(number: number, counts: Counts, other: Counts | null, tree: Tree) 
 
 async function answerTo(question: Question): Promise<unknown> {
   if (question.kind === "load") {
+    head = question.head;
     columns = split(question.head, await expand(question.columns));
     kernel = new Kernel(question.head, columns);
     sampled = question.head.tasks?.sampled ?? 0;
@@ -64,6 +70,8 @@ async function answerTo(question: Question): Promise<unknown> {
   }
   if (question.kind === "search") return { mask: names!.search(question.text) };
   if (!kernel) throw new Error("nothing is loaded");
+  // Made when sources are first asked for.
+  const sources = () => (lines ??= new Lines(kernel!, head!, columns));
   switch (question.kind) {
     case "shape": {
       const shape = transformed(kernel.tree, question.transforms);
@@ -95,6 +103,13 @@ async function answerTo(question: Question): Promise<unknown> {
     case "allocations": return kernel.allocationRows(question.selection, question.by, shapes.get(question.shape));
     case "live": return kernel.live();
     case "heap": return { heap: readHeap(columns) };
+    case "sourceFiles": return { files: sources().files };
+    case "sourceText": return { text: sources().text(question.file) };
+    case "source": return sources().source(question.selection, shapes.get(question.shape) ?? kernel.whole, question.func, question.file);
+    case "code": {
+      code ??= new Disassembly(kernel, head!, columns);
+      return code.code(question.selection, shapes.get(question.shape) ?? kernel.whole, question.place, question.func, question.number);
+    }
     case "facts": return { parts: new TextDecoder().decode(columns.get("facts.parts")) };
     case "taskNames": {
       const dump = columns.get("tasks.dump");

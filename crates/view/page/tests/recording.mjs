@@ -49,5 +49,7 @@ export function recording(seed, size) {
     nodes: nodes.length + 1, samples: size, wall: clock, threads: Array(threads).fill({}), categories: Array(categories).fill({}),
   };
   const stack = ({ node }) => (node === 0 ? [] : nodes[node - 1].path.map((frame) => names[frames[frame].name]));
-  return { head, columns, samples, stack };
+  // The frames of a stack by number, outermost first, and all stacks of nodes.
+  const path = ({ node }) => (node === 0 ? [] : nodes[node - 1].path);
+  return { head, columns, samples, stack, path, frames, paths: nodes.map(({ path }) => path) };
 }

@@ -35,9 +35,12 @@ export function Grid({ label, kind, columns, headings, count, row, active, activ
     const div = outer.current!;
     if (active < 0) return;
     const top = active * ROW, room = div.clientHeight - ROW;
-    if (top < div.scrollTop) div.scrollTop = top;
-    else if (top + ROW > div.scrollTop + room) div.scrollTop = top + ROW - room;
-  }, [active]);
+    const above = div.scrollTop - top, below = top + ROW - div.scrollTop - room;
+    // From afar it comes with what is around it.
+    if (Math.max(above, below) > 2 * ROW) div.scrollTop = top - room / 2;
+    else if (above > 0) div.scrollTop = top;
+    else if (below > 0) div.scrollTop = top + ROW - room;
+  }, [active, height]);
   const first = Math.max(0, Math.min(Math.floor(scrolled / ROW) - 8, count - 1)), last = Math.min(count, first + Math.ceil(height / ROW) + 16);
   const keys = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
