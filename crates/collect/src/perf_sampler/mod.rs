@@ -20,6 +20,7 @@ mod mappings;
 mod on_cpus;
 mod period;
 mod phase_shift;
+mod placement;
 mod process;
 mod process_table;
 #[cfg(test)]

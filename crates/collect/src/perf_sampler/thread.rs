@@ -9,6 +9,7 @@
 use super::alike::{Alike, Owed};
 use super::burst_start::BurstStart;
 use super::interval::Interval;
+use super::placement::place;
 use super::sleeps::{Sleeps, Slept};
 use super::stack::Stack;
 use super::time::{Phase, SwitchCost, ThreadTime};
@@ -218,16 +219,36 @@ impl Thread {
         }
         // Stacks wait until the thread's clock has reached what they stand for.
         let waiting = if last { Vec::new() } else { self.hits.split_off(covered(pending, &self.hits)) };
-        let (times, mut rest) = shares(pending, &self.hits, last);
-        for (hit, time) in self.hits.iter().zip(&times) {
-            sink.add(hit.stack, hit.interval, *time, State::Awake, 1);
-            self.last_awake = Some(hit.stack);
-        }
-        self.time.give(times.iter().sum());
+        let (times, rest) = shares(pending, &self.hits, last);
+        let mut parts: Vec<Part> = self
+            .hits
+            .iter()
+            .zip(times)
+            .map(|(hit, time)| Part { stack: hit.stack, interval: hit.interval, time, hits: 1 })
+            .collect();
+        self.last_awake = parts.last().map(|part| part.stack).or(self.last_awake);
         let period = self.hits.last().map_or(1_000_000, |hit| hit.period);
         self.hits = waiting;
+        parts.extend(self.part_without_hit(rest, (at, last), period, ran, cost, sink));
+        let wanted: Vec<(Interval, u64)> = parts.iter().map(|part| (part.interval, part.time)).collect();
+        for (part, interval) in parts.iter().zip(place(&wanted)) {
+            sink.add(part.stack, interval, part.time, State::Awake, part.hits);
+        }
+        self.time.give(parts.iter().map(|part| part.time).sum());
+    }
+
+    /// The stack of CPU time that no hit stands for, if it is given to one.
+    fn part_without_hit(
+        &mut self,
+        rest: u64,
+        (at, last): (u64, bool),
+        period: u64,
+        ran: u64,
+        cost: &SwitchCost,
+        sink: &Sink<'_>,
+    ) -> Option<Part> {
         if !self.hits.is_empty() {
-            return;
+            return None;
         }
         // If a thread ran for a few periods only, the time may be its own code's or the kernel's.
         let in_kernel = sink.user_only && rest > 4 * period && ran > 20 * period;
@@ -239,18 +260,16 @@ impl Thread {
                 Stack { id: sink.no_stack, cut: cut::LOST }
             }
             _ if last => Stack { id: sink.no_stack, cut: cut::SHORT },
-            _ => return,
+            _ => return None,
         };
-        if !last {
-            // The last period may still belong to the program's own code.
-            rest -= period;
+        // The last period may still belong to the program's own code.
+        let time = if last { rest } else { rest - period };
+        if time == 0 {
+            return None;
         }
-        if rest > 0 {
-            let interval = Interval { from: self.unsettled_since.min(at), to: at };
-            sink.add(stack, interval, rest, State::Awake, 0);
-            self.unsettled_since = at;
-            self.time.give(rest);
-        }
+        let interval = Interval { from: self.unsettled_since.min(at), to: at };
+        self.unsettled_since = at;
+        Some(Part { stack, interval, time, hits: 0 })
     }
 
     /// Gives all CPU time of a thread that has ended after a few periods. Its stacks get what they stand for, if it ran as much. Time
@@ -305,6 +324,16 @@ impl Thread {
             self.time.give_slept(left);
         }
     }
+}
+
+/// CPU time of one stack.
+struct Part {
+    stack: Stack,
+    /// Where it was spent.
+    interval: Interval,
+    /// ns.
+    time: u64,
+    hits: u32,
 }
 
 /// Most periods that a stack in the kernel stands for.
