@@ -126,11 +126,8 @@ impl Input {
     /// The recording, if its samples have times.
     pub(crate) fn timed(&self) -> Option<&Recording> {
         match &self.samples {
-            // Converted samples have no times and no delay. An empty recording counts as timed.
-            Samples::Recording(recording) if recording.info.delay.0 > 0 || recording.samples.is_empty() => {
-                Some(recording)
-            }
-            _ => None,
+            Samples::Recording(recording) => recording.is_timed().then_some(recording),
+            Samples::Words(..) => None,
         }
     }
 

@@ -20,6 +20,7 @@ Examples:
   stackglass view                       the newest recording, in the browser
   stackglass view rg.glass -o rg.html   as one file, to keep and to send
   stackglass view after.glass --against before.glass    what changed
+  stackglass view stacks.folded         samples of another tool: no time axis
   stackglass view app.heapsnapshot      a heap: its types, and what holds them
   stackglass view app.glass --heap app.heapsnapshot     both in one page
   stackglass tasks 1234 --json > t.json && stackglass view t.json
@@ -38,7 +39,7 @@ the recording (--heap-at), or of the same name beside it, has a tab of its own."
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// A .glass or .heapsnapshot file, the output of `tasks --json`, or - for a recording from stdin [default: the newest *.glass in this folder]
+    /// A .glass, .jlprof, folded or .heapsnapshot file, output of perf script or of `tasks --json`, or - for stdin [default: the newest *.glass in this folder]
     file: Option<PathBuf>,
 
     /// Also show this heap snapshot [default: the last one in the recording, or that of the same name beside it]

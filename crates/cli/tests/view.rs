@@ -152,12 +152,45 @@ fn ctrl_c_ends_the_server() {
     assert_eq!(end_of(&mut view), Some(0));
 }
 
+/// The head of a page in a file.
+fn head_of(page: &str) -> serde_json::Value {
+    let json = page.split_once("id=\"head\">").and_then(|(_, rest)| rest.split_once("</script>"));
+    serde_json::from_str(json.expect("a head").0).expect("JSON")
+}
+
 #[test]
-fn what_has_no_times_is_refused() {
+fn what_has_no_times_counts_samples() {
     let place = recorded();
-    fs::write(place.file("p.folded"), "main;read 40\n").unwrap();
-    let message = place.refused(&["view", "p.folded"]);
-    assert!(message.contains("its samples have no times; `stackglass flamegraph` draws them"), "{message}");
+    fs::write(place.file("p.folded"), "main;read 40\nmain 2\n").unwrap();
+    let message = text(&place.run(["view", "p.folded", "-o", "p.html"]).stderr);
+    assert!(message.contains("with 42 samples without times"), "{message}");
+    let head = head_of(&fs::read_to_string(place.file("p.html")).unwrap());
+    assert_eq!((&head["untimed"], &head["file"]), (&true.into(), &"p.folded".into()));
+    // The formats of other programs, and those of Julia.
+    fs::write(
+        place.file("p.txt"),
+        "a 7 1.5: 250000 cycles:\n\t55aa f+0x1 (/bin/a)\n\t55bb main+0x9 (/bin/a)\n\n",
+    )
+    .unwrap();
+    assert!(
+        text(&place.run(["view", "p.txt", "-o", "p.html"]).stderr).contains("with 1 sample without times")
+    );
+    place.run(["convert", "r.glass", "r.jlprof"]);
+    place.run(["view", "r.jlprof", "-o", "p.html"]);
+    let converted = head_of(&fs::read_to_string(place.file("p.html")).unwrap());
+    place.run(["view", "r.glass", "-o", "p.html"]);
+    let timed = head_of(&fs::read_to_string(place.file("p.html")).unwrap());
+    assert_eq!((&converted["untimed"], &timed["untimed"]), (&true.into(), &false.into()));
+    assert!(converted["samples"].as_u64() > Some(0), "{converted}");
+    // Two of a kind can be compared.
+    place.run(["view", "p.folded", "--against", "p.txt", "-o", "p.html"]);
+    let message = place.refused(&["view", "r.glass", "--against", "p.folded"]);
+    assert!(message.contains("p.folded: its samples have no times"), "{message}");
+}
+
+#[test]
+fn outputs_that_make_no_sense_are_refused() {
+    let place = recorded();
     assert!(place.refused(&["view", "r.glass", "-o", "r.glass"]).contains("is the input"));
     assert!(place.refused(&["view", "r.glass", "-o", "-", "--open"]).contains("--open needs a file"));
 }

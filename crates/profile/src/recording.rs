@@ -284,6 +284,11 @@ impl Sample {
 }
 
 impl Recording {
+    /// Whether its samples have times. Those that were converted from other formats have counts only. An empty recording counts as timed.
+    pub fn is_timed(&self) -> bool {
+        self.info.delay.0 > 0 || self.samples.is_empty()
+    }
+
     /// Adds a sample. It is merged into the previous one if it [continues](Sample::is_continued_by) that.
     ///
     /// Returns whether a new entry was added.

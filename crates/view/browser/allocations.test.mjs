@@ -109,7 +109,9 @@ test("a click on a type counts it alone, one on a site selects its function, and
   await page.locator(".list .row").first().click();
   await becomes(page, () => document.querySelector(".chips").textContent, `only type ${types.rows[0].type} ✕`);
   await becomes(page, () => document.querySelector(".sum").textContent, `${bytes(types.rows[0].bytes)} in ${counted(types.rows[0].count, "allocation")}`);
-  assert.equal(await page.locator(".tabs code").textContent(), `stackglass allocs --by type --metric bytes --type '${types.rows[0].type}'`);
+  const file = await page.evaluate(() => JSON.parse(document.getElementById("head").textContent).file);
+  assert.equal(path.basename(file), "allocs-rust.glass");
+  assert.equal(await page.locator(".tabs code").textContent(), `stackglass allocs ${file} --by type --metric bytes --type '${types.rows[0].type}'`);
   await page.keyboard.press("u");
   await becomes(page, () => document.querySelector(".sum").textContent, `${bytes(answer.total.bytes)} in ${counted(answer.total.count, "allocation")}`);
   await page.getByRole("button", { name: "By site" }).click();

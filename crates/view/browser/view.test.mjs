@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, open } from "../../flame/browser/pages.mjs";
+import { isAccessible } from "./checks.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -57,6 +58,19 @@ test("threads, kinds of time and ranges are counted, and each step is undone", a
   await counts(page, "5.00 s in 5000 samples");
   await page.reload();
   await counts(page, "5.00 s in 5000 samples");
+  await quiet();
+});
+
+test("samples without times are counted, without a time axis", async () => {
+  const { page, quiet } = await open(browser, "view-counts.html", { hash: "#range=0-1000000&view=0-5" });
+  await counts(page, "7000 samples");
+  assert.equal(await page.locator(".timeline").count(), 0);
+  assert.deepEqual(await page.getByRole("tab").allTextContents(), ["Flame graph", "Functions", "Call tree", "Source", "Facts"]);
+  await page.keyboard.press("2");
+  assert.deepEqual(await rows(page), [["parse", "4000", "4000"], ["sort", "2000", "2000"], ["serve", "1000", "7000"]]);
+  await page.selectOption("select", "asleep");
+  await counts(page, "2000 samples");
+  await isAccessible(page, "counts");
   await quiet();
 });
 

@@ -23,6 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     write("view-hostile.html", known([hostile, hostile, "sort"]), hostile)?;
     write("view-empty.html", Recording::default(), "empty")?;
     write("view-calls.html", calls(), "calls")?;
+    write("view-counts.html", counts(), "counts")?;
     Ok(())
 }
 
@@ -161,6 +162,16 @@ fn calls() -> Recording {
                 spread: Nanos(0),
             });
         }
+    }
+    recording
+}
+
+/// The known one as other formats have it: counts, two for each millisecond, and no times.
+fn counts() -> Recording {
+    let mut recording = known(["serve", "parse", "sort"]);
+    recording.info.delay = Nanos(0);
+    for sample in &mut recording.samples {
+        (sample.clock, sample.time, sample.spread, sample.hits) = (Nanos(0), Nanos(0), Nanos(0), 2);
     }
     recording
 }

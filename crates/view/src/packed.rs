@@ -21,6 +21,8 @@ use stackglass_symbols::Disassembly;
 #[serde(rename_all = "camelCase")]
 struct Head {
     title: String,
+    /// The file of the recording, as a command names it.
+    file: Option<String>,
     command: String,
     machine: String,
     writer: String,
@@ -29,6 +31,8 @@ struct Head {
     wall: u64,
     delay: u64,
     walltime: bool,
+    /// Its samples have counts, and no times.
+    untimed: bool,
     categories: Vec<CategoryRow>,
     processes: Vec<ProcessLane>,
     threads: Vec<ThreadLane>,
@@ -67,6 +71,8 @@ impl TasksHead {
 /// What a page shows beside a recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside<'a> {
+    /// The file of the recording, as a command names it.
+    pub file: Option<&'a str>,
     /// A heap snapshot.
     pub heap: Option<Heap<'a>>,
     /// The tasks of the process at one moment.
@@ -138,9 +144,13 @@ impl Packed {
     /// Packs a recording, which may be empty, with what lies beside it.
     pub fn with(mut recording: Recording, title: &str, beside: &Beside<'_>) -> Packed {
         let rust = recording.has_rust();
+        let untimed = !recording.is_timed();
         let mut allocated = Allocated::of(&mut recording);
         let before =
             beside.before.map(|(name, earlier)| with_earlier(&mut recording, &mut allocated, name, earlier));
+        if untimed {
+            samples::count_hits(&mut recording);
+        }
         name_stackless(&mut recording);
         let mut frames = Frames::new(&recording);
         let allocated_at = allocated.iter().flat_map(Allocated::stacks);
@@ -168,6 +178,7 @@ impl Packed {
         let text = |text: &str| sanitize(text).into_owned();
         let head = Head {
             title: text(title),
+            file: beside.file.map(text),
             command: text(&info.command.join(" ")),
             machine: text(&info.machine),
             writer: text(&info.writer),
@@ -175,6 +186,7 @@ impl Packed {
             wall: info.wall.0.max(last.saturating_sub(info.start.0)),
             delay: info.delay.0,
             walltime: recording.is_walltime(),
+            untimed,
             categories: Category::ALL
                 .into_iter()
                 .map(|category| CategoryRow { name: category.name(), color: hex(category) })

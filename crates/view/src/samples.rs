@@ -2,13 +2,21 @@
 
 use crate::columns::Columns;
 use crate::nodes::Nodes;
-use stackglass_profile::{Recording, Sample};
+use stackglass_profile::{Nanos, Recording, Sample};
 
 /// Samples in order of time.
 pub(crate) fn sorted(recording: &Recording) -> Vec<&Sample> {
     let mut samples: Vec<&Sample> = recording.samples.iter().collect();
     samples.sort_by_key(|sample| sample.clock);
     samples
+}
+
+/// Counts samples without times: each hit is one of what the page counts.
+pub(crate) fn count_hits(recording: &mut Recording) {
+    let start = recording.info.start;
+    for sample in &mut recording.samples {
+        (sample.clock, sample.time, sample.spread) = (start, Nanos(sample.hits.into()), Nanos(0));
+    }
 }
 
 /// Adds the columns of samples. The time of a sample lies evenly in an interval up to its clock, which is longer by its spread. Of each clock, the column has the distance from the one

@@ -51,6 +51,7 @@ fn function(name: &str, line: i64, inlined: bool) -> Frame {
 fn recording(samples: &[(Vec<u8>, u64, u64)]) -> Recording {
     let mut recording = Recording::default();
     recording.info.start = Nanos(1000);
+    recording.info.delay = Nanos(1_000_000);
     for number in 0..10_u64 {
         let location = recording.stacks.intern_location(Location { module: None, offset: number });
         match number {

@@ -24,6 +24,7 @@ fn stack(recording: &mut Recording, frames: &[(&str, &str, u32)]) -> StackId {
 /// Two tasks `price` and one without a name wait; samples are not in order of time.
 fn server() -> Recording {
     let mut recording = Recording::default();
+    recording.info.delay = Nanos(1_000_000);
     let main = "/home/me/demo/src/main.rs";
     let lock = [("shop::price", main, 10), ("tokio::sync::batch_semaphore::Acquire", "", 0)];
     let sleep = [("shop::fetch", main, 23), ("tokio::time::sleep::Sleep", "", 0)];

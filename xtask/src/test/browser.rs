@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const TESTS: &str = "crates/flame/browser";
-const VIEW: [&str; 7] = [
+const VIEW: [&str; 8] = [
     "crates/view/browser/view.test.mjs",
     "crates/view/browser/tracks.test.mjs",
     "crates/view/browser/panels.test.mjs",
@@ -19,6 +19,7 @@ const VIEW: [&str; 7] = [
     "crates/view/browser/tasks.test.mjs",
     "crates/view/browser/allocations.test.mjs",
     "crates/view/browser/source.test.mjs",
+    "crates/view/browser/commands.test.mjs",
 ];
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 
@@ -32,23 +33,24 @@ pub fn run(extent: Extent) -> Result<Tally> {
             bail!("the pages to be tested could not be written");
         }
     }
-    allocating::record(&Tools::with_tests()?, &folder.join("pages"))?;
+    let tools = Tools::with_tests()?;
+    allocating::record(&tools, &folder.join("pages"))?;
     // Some bounds are on times, and a neighbour may have had the machine for a while.
-    let first = tests(&folder, &chromium, extent)?;
+    let first = tests(&folder, &chromium, &tools.stackglass, extent)?;
     if first.failed == 0 {
         return Ok(first);
     }
     eprintln!("browser: {} tests failed: second try", first.failed);
-    tests(&folder, &chromium, extent)
+    tests(&folder, &chromium, &tools.stackglass, extent)
 }
 
-fn tests(folder: &Path, chromium: &Path, extent: Extent) -> Result<Tally> {
+fn tests(folder: &Path, chromium: &Path, stackglass: &Path, extent: Extent) -> Result<Tally> {
     let mut node = Command::new("node");
     node.args(["--test", "--test-reporter=tap", "--test-concurrency=1"]).current_dir(root());
     let speed = (extent == Extent::Full).then_some("speed");
     let names = ["model", "page", "still"].into_iter().chain(speed);
     node.args(names.map(|test| format!("{TESTS}/{test}.test.mjs"))).args(VIEW);
-    node.env("BROWSER_TESTS", folder).env("CHROMIUM", chromium);
+    node.env("BROWSER_TESTS", folder).env("CHROMIUM", chromium).env("STACKGLASS", stackglass);
     let (succeeded, text) = shown_and_returned(&mut node, true)?;
     let count = |what: &str| -> Option<u64> {
         text.lines().rev().find_map(|line| line.strip_prefix(what)?.trim().parse().ok())

@@ -34,22 +34,13 @@ impl Others {
             _ => flags.tasks.as_deref(),
         };
         let earlier = |path: &Path| -> Result<(String, Recording), Failure> {
-            let input = timed(input::read_exactly(path)?, "compare it with `stackglass diff`")?;
-            Ok((view_beside::name_of(path), input.into_recording()?))
+            Ok((view_beside::name_of(path), input::read_exactly(path)?.into_recording()?))
         };
         Ok(Others {
             heap: view_beside::heap_of(path, flags.heap.as_deref())?,
             tasks: tasks.map(view_beside::tasks_of).transpose()?,
             before: flags.against.as_deref().map(earlier).transpose()?,
         })
-    }
-}
-
-/// An input whose samples have times. If they have none, the message says what to do instead.
-fn timed(input: Input, instead: &str) -> Result<Input, Failure> {
-    match input.timed() {
-        Some(_) => Ok(input),
-        None => Err(Failure::new(format!("{}: its samples have no times; {instead}", input.name))),
     }
 }
 
@@ -70,7 +61,7 @@ impl Contents {
             Some(_) => {
                 let title = flags.title.clone().unwrap_or_else(|| path.display().to_string());
                 let others = Others::read(path, flags)?;
-                Ok(Contents::new(Recording::default(), &title, None, Vec::new(), &others, flags))
+                Ok(Contents::new(Recording::default(), &title, None, None, Vec::new(), &others, flags))
             }
         }
     }
@@ -82,17 +73,39 @@ impl Contents {
         others: &Others,
         flags: &Flags,
     ) -> Result<Contents, Failure> {
-        let input = timed(input, "`stackglass flamegraph` draws them")?;
         let title = flags.title.clone().unwrap_or_else(|| input.title());
         let recording = input.into_recording()?;
-        let shown = format!("{} threads, {} samples", recording.threads.len(), recording.samples.len());
+        if let Some((before, earlier)) = &others.before
+            && earlier.is_timed() != recording.is_timed()
+        {
+            let untimed = if recording.is_timed() { before.as_str() } else { title.as_str() };
+            let line = format!(
+                "{untimed}: its samples have no times, and others have; compare it with `stackglass diff`"
+            );
+            return Err(Failure { status: 2, line });
+        }
+        let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
+        let shown = match recording.is_timed() {
+            true => {
+                let (threads, samples) = (recording.threads.len() as u64, recording.samples.len() as u64);
+                format!(
+                    "{}, {}",
+                    counted(threads, "thread", "threads"),
+                    counted(samples, "sample", "samples")
+                )
+            }
+            false => format!("{} without times", counted(hits, "sample", "samples")),
+        };
         let facts = info::facts(path, &recording)?;
-        Ok(Contents::new(recording, &title, Some(&facts), vec![shown], others, flags))
+        let name = path.to_string_lossy();
+        let file = (!input::is_stream(path)).then_some(name.as_ref());
+        Ok(Contents::new(recording, &title, file, Some(&facts), vec![shown], others, flags))
     }
 
     fn new(
         recording: Recording,
         title: &str,
+        file: Option<&str>,
         facts: Option<&Facts>,
         mut shown: Vec<String>,
         others: &Others,
@@ -107,6 +120,7 @@ impl Contents {
         let code = (flags.with_asm || flags.output.is_none())
             .then(|| stackglass_symbols::disassembly(&recording, &stackglass_symbols::Options::default()));
         let beside = Beside {
+            file,
             heap: heap
                 .as_ref()
                 .zip(answers.as_ref())

@@ -62,7 +62,7 @@ export function App() {
       </header>
       {failure.value && <p class="failure" role="alert">{failure.value}</p>}
       {ended.value && <p class="ended" role="status">stackglass has ended. This page works on, but cannot be loaded again.</p>}
-      {alone || <Tracks />}
+      {alone || head.untimed || <Tracks />}
       <main>
         <div class="tabs">
           <div role="tablist" aria-label="Panels">

@@ -11,7 +11,7 @@ import { isMetric } from "./model.ts";
 import { isAgainstBefore } from "./other.ts";
 import { counted, head, loaded, steps } from "./recording.ts";
 import { source, sourceFiles } from "./source.ts";
-import { state, type State } from "./state.ts";
+import { state, type State, type Tab } from "./state.ts";
 import { words } from "./steps.ts";
 import { shownTab } from "./tabs.ts";
 import { taskDump } from "./tasks.ts";
@@ -160,10 +160,12 @@ export function commandOf({ threads, measure, steps, range, pinned, inverted, fu
   if (shownTab.value === "heap") return `stackglass heap show ${quoted(head.heap!.name)}${state.value.type ? ` --type ${quoted(state.value.type)}` : ""}`;
   if (shownTab.value === "tasks" && state.value.tasks !== "names" && state.value.tasks !== "lines" && head.tasks!.dump) return `stackglass tasks ${taskDump.value?.pid ?? "PID"}`;
   const tab = shownTab.value;
-  const verb = tab === "allocations" ? "allocs" : tab === "source" ? "annotate" : tab === "flame" ? "flamegraph" : tab === "functions" && func.length ? "callers" : "print";
+  const verb = ({ tasks: "hot", allocations: "allocs", source: "annotate", flame: "flamegraph" } as Partial<Record<Tab, string>>)[tab] ?? (tab === "functions" && func.length ? "callers" : "print");
   const parts = ["stackglass", verb];
   const rest: string[] = [];
   if (verb === "callers") parts.push(quoted(func[0]));
+  if (head.file !== null) parts.push(quoted(head.file));
+  if (verb === "hot" && state.value.tasks === "names") parts.push("--by", "task");
   if (verb === "print" && tab === "functions") parts.push("--format", "flat", "--sortedby", "overhead");
   if (verb === "print" && tab !== "functions") parts.push("--format", "tree");
   if (verb === "allocs") parts.push("--by", by);
@@ -179,7 +181,7 @@ export function commandOf({ threads, measure, steps, range, pinned, inverted, fu
   if (allocated && verb === "allocs") parts.push("--type", quoted(allocated));
   else if (allocated && isMetric(measure)) rest.push(`only the type ${allocated}`);
   for (const step of steps) {
-    if (step.kind === "with" && verb === "flamegraph" && !parts.includes("--filter")) parts.push("--filter", quoted(step.of[0]));
+    if (step.kind === "with" && (verb === "flamegraph" || verb === "hot") && !parts.includes("--filter")) parts.push("--filter", quoted(step.of[0]));
     else rest.push(words(step));
   }
   // Both ends in ns, as the page counts.

@@ -1,6 +1,6 @@
 // What can be counted, and its numbers as the text reports write them.
 
-import { type Counts, type Head, isMetric, type Measure, METRICS, TIMES } from "./model.ts";
+import { type Counts, type Head, isMetric, type Measure, METRICS, type Time, TIMES } from "./model.ts";
 import { bytes, count, counted } from "./sizes.ts";
 import { time } from "./units.ts";
 
@@ -10,10 +10,19 @@ export const MEASURE_NAMES: Record<Measure, string> = {
   "peak-bytes": "bytes at the peak", "leaked-bytes": "bytes leaked", "temporary": "temporary allocations",
 };
 
+// Samples of other formats have no times.
+let samplesOnly = false;
+const SAMPLE_NAMES: Record<Time, string> = { "cpu": "samples", "asleep": "samples asleep", "ready": "samples ready", "wall": "all samples" };
+
+// From now on, samples are counted in the place of times.
+export function countSamples(): void {
+  samplesOnly = true;
+}
+
 export type Unit = "ns" | "bytes" | "count";
 
 export function unitOf(measure: Measure): Unit {
-  if (!isMetric(measure)) return "ns";
+  if (!isMetric(measure)) return samplesOnly ? "count" : "ns";
   return measure.endsWith("bytes") ? "bytes" : "count";
 }
 
@@ -24,6 +33,7 @@ export function measuresOf({ walltime, samples, allocations }: Pick<Head, "wallt
 }
 
 export function nameOf(measure: Measure, { walltime }: Pick<Head, "walltime">): string {
+  if (samplesOnly && !isMetric(measure)) return SAMPLE_NAMES[measure];
   return walltime && measure === "cpu" ? "wall time of tasks" : MEASURE_NAMES[measure];
 }
 

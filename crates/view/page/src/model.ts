@@ -17,10 +17,15 @@ export interface ThreadLane { process: number; tid: number; name: string; start:
 
 // The head of a recording: all but its columns. Times are ns since the start.
 export interface Head {
-  title: string; command: string; machine: string; writer: string; remarks: string[];
+  title: string;
+  // The file of the recording, as a command names it; null for a stream.
+  file: string | null;
+  command: string; machine: string; writer: string; remarks: string[];
   wall: number; delay: number;
   // A profile by wall time of tasks: it has no CPU time.
   walltime: boolean;
+  // Its samples have counts, and no times: what counts is hits.
+  untimed: boolean;
   categories: Category[]; processes: ProcessLane[]; threads: ThreadLane[];
   nodes: number; samples: number;
   allocations?: AllocationsHead | null;

@@ -7,7 +7,9 @@ import { state, TABS, type Tab } from "./state.ts";
 // A heap snapshot, or tasks of one moment, without a recording.
 export const alone = (head.heap !== null || head.tasks !== null) && !head.allocations && head.threads.length === 0 && head.samples === 0;
 
-const isThere: Partial<Record<Tab, boolean>> = { source: !alone && head.sources.files > 0, allocations: head.allocations != null, heap: head.heap !== null, tasks: head.tasks !== null };
+const isThere: Partial<Record<Tab, boolean>> = {
+  order: !alone && !head.untimed, source: !alone && head.sources.files > 0, allocations: head.allocations != null, heap: head.heap !== null, tasks: head.tasks !== null,
+};
 export const SHOWN_TABS: Tab[] = TABS.filter((tab) => isThere[tab] ?? (!alone || tab === "facts"));
 
 // The tab that is shown: that of the address, if there is one here.

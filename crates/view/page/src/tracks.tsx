@@ -17,7 +17,7 @@ import { Pointers } from "./tracks/pointers.ts";
 import { type Shown, Source, type Wanted } from "./tracks/source.ts";
 import { LaneTable } from "./tracks/table.tsx";
 import { Tip } from "./tracks/tip.tsx";
-import { lanes, pointed, times, visible, wall } from "./tracks/view.ts";
+import { AT_ONCE, lanes, pointed, times, visible, wall } from "./tracks/view.ts";
 import type { Range } from "./tracks/zoom.ts";
 
 // Of lanes that are not selected.
@@ -130,9 +130,9 @@ function draw(section: HTMLElement, canvas: HTMLCanvasElement, source: Source): 
 }
 
 
-// How many CPUs fill the height of the whole program.
+// How many CPUs, or tasks, fill the height of the whole program.
 function drawScale(context: CanvasRenderingContext2D, w: number, y: number, { scale, range, parts }: Shown): void {
-  const text = `${((scale * parts) / (range[1] - range[0])).toFixed(1)} CPUs`;
+  const text = `${((scale * parts) / (range[1] - range[0])).toFixed(1)} ${AT_ONCE}`;
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "middle";
   const size = context.measureText(text).width;

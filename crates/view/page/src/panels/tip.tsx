@@ -17,7 +17,8 @@ export function figures(graph: Nodes, node: number): string[] {
   const share = whole > 0 ? graph.total[node] / whole : 0;
   const lines = [
     `${amount(counted, graph.total[node])}, ${percent(graph.total[node], whole)} of the selection; own ${amount(counted, graph.own[node])}`,
-    hitsText(counted, graph.hits[node]) + (counted.samples < Infinity ? `; 95 % of such recordings are within ±${points(shareError(share, counted.samples))}` : ""),
+    // What the counts of other formats mean is not known.
+    hitsText(counted, graph.hits[node]) + (counted.samples < Infinity && !head.untimed ? `; 95 % of such recordings are within ±${points(shareError(share, counted.samples))}` : ""),
   ];
   if (counted.other) {
     const of = difference(graph.total[node], whole, counted.samples, graph.otherTotal[node], otherWhole, counted.other.samples);

@@ -9,7 +9,7 @@ import { percent, time } from "../units.ts";
 import { WAIT_NAMES } from "./legend.tsx";
 import type { Lane } from "./lanes.ts";
 import { COLUMNS, type Shown, type Source } from "./source.ts";
-import { lanes, pointed } from "./view.ts";
+import { AT_ONCE, lanes, pointed } from "./view.ts";
 import { exact } from "./zoom.ts";
 
 const largest = signal<{ key: string; of: Largest | null } | null>(null);
@@ -64,7 +64,7 @@ export function Tip({ source }: { source: Source }) {
 function cpus({ rows }: Shown, part: number, step: number): string {
   let sum = 0;
   for (let column = 0; column < head.categories.length; column++) sum += rows[part * COLUMNS.count + column];
-  return `${(sum / step).toFixed(2)} CPUs`;
+  return `${(sum / step).toFixed(2)} ${AT_ONCE}`;
 }
 
 // Names, times and styles of what there is in a part.

@@ -7,6 +7,9 @@ import { change, state } from "../state.ts";
 import { lanesOf } from "./lanes.ts";
 import { inside, panned, type Range, zoomed } from "./zoom.ts";
 
+// What a lane counts: a profile by wall time has no CPU time.
+export const AT_ONCE = head.walltime ? "tasks" : "CPUs";
+
 export const wall = Math.max(head.wall, 1);
 
 // While it is zoomed or moved: not a step yet.
