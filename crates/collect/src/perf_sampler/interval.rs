@@ -13,9 +13,14 @@ impl Interval {
         Interval { from: self.from.min(other.from), to: self.to.max(other.to) }
     }
 
+    /// How long it is, ns.
+    pub(super) fn length(self) -> u64 {
+        self.to.saturating_sub(self.from)
+    }
+
     /// How much longer it is than `time` ns. What timers are late by does not count.
     pub(super) fn spread(self, time: u64) -> u64 {
-        let spread = self.to.saturating_sub(self.from).saturating_sub(time);
+        let spread = self.length().saturating_sub(time);
         if spread <= time / LATE { 0 } else { spread }
     }
 }

@@ -37,7 +37,7 @@ impl Pool {
 /// Those found do not overlap, and each is at least as long as its time. Only samples move whose time is too long for their interval, with
 /// as many neighbours as it takes.
 pub(super) fn place(wanted: &[(Interval, u64)]) -> Vec<Interval> {
-    let pool = |&(interval, time): &(Interval, u64)| Pool { samples: 1, time, length: length(interval) };
+    let pool = |&(interval, time): &(Interval, u64)| Pool { samples: 1, time, length: interval.length() };
     // Those that fit, and those that were not looked at, in reverse.
     let mut before: Vec<Pool> = Vec::with_capacity(wanted.len());
     let mut after: Vec<Pool> = wanted.iter().rev().map(pool).collect();
@@ -65,10 +65,6 @@ pub(super) fn place(wanted: &[(Interval, u64)]) -> Vec<Interval> {
     placed
 }
 
-fn length(interval: Interval) -> u64 {
-    interval.to.saturating_sub(interval.from)
-}
-
 /// Divides the intervals of a pool among its samples, in proportion to their time.
 fn share(samples: &[(Interval, u64)], pool: Pool, placed: &mut Vec<Interval>) {
     // What fits nowhere was before all of them.
@@ -88,8 +84,8 @@ fn share(samples: &[(Interval, u64)], pool: Pool, placed: &mut Vec<Interval>) {
             part = parts.find(|part| part.from < part.to).unwrap_or(part);
         }
         let from = part.from;
-        while left > length(part) {
-            left -= length(part);
+        while left > part.length() {
+            left -= part.length();
             part = parts.next().unwrap_or(Interval { from: part.to, to: part.to.saturating_add(left) });
         }
         part.from += left;
@@ -155,7 +151,7 @@ mod tests {
             let placed = place(&wanted);
             assert_eq!(placed.len(), wanted.len());
             for (place, (_, time)) in placed.iter().zip(&wanted) {
-                assert!(length(*place) >= *time, "{round}: {place:?} is too short for {time}");
+                assert!(place.length() >= *time, "{round}: {place:?} is too short for {time}");
             }
             let is_ordered = placed.windows(2).all(|two| two[0].to <= two[1].from);
             assert!(is_ordered, "{round}: {wanted:?}: {placed:?}");

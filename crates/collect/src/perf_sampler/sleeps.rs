@@ -33,7 +33,7 @@ impl Seen {
     /// Splits the time among the sleeps, in proportion to their lengths.
     fn split(&self, sleeps: &[SeenOnce], mut give: impl FnMut(u64, Interval)) {
         let own = || sleeps.iter().filter(|one| (one.class, one.stack) == (self.class, self.stack));
-        let length = |one: &SeenOnce| u128::from(one.interval.to - one.interval.from);
+        let length = |one: &SeenOnce| u128::from(one.interval.length());
         let all: u128 = own().map(length).sum();
         let (mut sum, mut given) = (0, 0);
         for one in own() {
@@ -244,7 +244,7 @@ impl Sleeps {
                 return;
             }
             // Brief ones of one stack are taken together.
-            let is_brief = |interval: Interval| interval.to - interval.from < ALONE;
+            let is_brief = |interval: Interval| interval.length() < ALONE;
             match given.iter_mut().find(|other| other.stack == stack && is_brief(other.interval)) {
                 Some(slept) if is_brief(interval) => {
                     slept.time += time;

@@ -1,7 +1,8 @@
 //! Whether a thread's stacks come late because it blocks the signal.
 //!
-//! The signal of a timer that fires meanwhile waits for the end of the block, and shows only where that is. So the stack says nothing of
-//! the time before it. Long system calls make stacks late as well: the kernel's account of the signal tells them apart.
+//! A timer that fires meanwhile sends a signal that stays pending until the block ends. The stack is that of the end of the block, and says
+//! nothing of the time before. A long system call delays stacks, too. The kernel tells the two apart: it knows
+//! whether the thread blocks a signal that is pending.
 
 /// Periods without a stack after which one is late.
 const LATE: u64 = 2;

@@ -1,6 +1,7 @@
 // The whole page: bar, tracks, tabs.
 
 import { computed } from "@preact/signals";
+import type { FunctionComponent } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { commandOf, copyCommand, exportFolded, exportJson, exportPng, exportSvg, said } from "./export.ts";
 import { dialog, runKey, TAB_NAMES } from "./commands.ts";
@@ -20,10 +21,14 @@ import { Tasks } from "./panels/tasks.tsx";
 import { CallTree } from "./panels/tree.tsx";
 import { counted, failure, found, head, loaded } from "./recording.ts";
 import { ended } from "./served.ts";
-import { addStep, change, query, state } from "./state.ts";
+import { addStep, change, query, state, type Tab } from "./state.ts";
 import { alone, SHOWN_TABS, shownTab } from "./tabs.ts";
 import { Tracks } from "./tracks.tsx";
 import { percent } from "./units.ts";
+
+const PANELS: Record<Tab, FunctionComponent> = {
+  flame: Flame, functions: Functions, tree: CallTree, order: TimeOrder, source: Source, allocations: Allocations, heap: Heap, tasks: Tasks, facts: Facts,
+};
 
 export function App() {
   const search = useRef<HTMLInputElement>(null);
@@ -41,6 +46,7 @@ export function App() {
   }, []);
   const { measure } = state.value;
   const tab = shownTab.value;
+  const Panel = PANELS[tab];
   const searched = (event: KeyboardEvent) => {
     if (event.key !== "Enter" || query.value === "" || isList(tab)) return;
     addStep({ kind: "with", of: [query.value] });
@@ -90,7 +96,7 @@ export function App() {
         </div>
         {alone || <div class="bar above"><Chips /><Legend /></div>}
         <div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
-          {tab === "flame" ? <Flame /> : tab === "functions" ? <Functions /> : tab === "tree" ? <CallTree /> : tab === "order" ? <TimeOrder /> : tab === "source" ? <Source /> : tab === "allocations" ? <Allocations /> : tab === "heap" ? <Heap /> : tab === "tasks" ? <Tasks /> : <Facts />}
+          <Panel />
         </div>
         <Menu />
       </main>

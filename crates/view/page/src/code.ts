@@ -5,7 +5,7 @@ import { latest } from "./client.ts";
 import type { Code } from "./kernel/code.ts";
 import type { Selection } from "./model.ts";
 import { client, counted, failure, head, loaded, shapeNumber } from "./recording.ts";
-import { chosen, dragged, selection, state } from "./state.ts";
+import { chosen, selected } from "./state.ts";
 
 // The line whose code is shown, of a file by number.
 export const codeLine = signal<{ file: number; line: number } | null>(null);
@@ -26,8 +26,7 @@ export function watchCode(): () => void {
   let last = "";
   return effect(() => {
     if (!loaded.value || !counted.value || !head.code?.functions) return;
-    const of = { ...selection(state.value), range: dragged.value ?? state.value.range };
-    const asked = { selection: of, shape: shapeNumber.value, place: codeLine.value, func: chosen.value, number: codeNumber.value };
+    const asked = { selection: selected(), shape: shapeNumber.value, place: codeLine.value, func: chosen.value, number: codeNumber.value };
     const key = JSON.stringify(asked);
     if (key === last) return;
     last = key;

@@ -24,7 +24,7 @@ export function split(head: Head, bytes: Uint8Array): Map<string, Uint8Array> {
 }
 
 // The numbers of a column: LEB128, up to 2^53.
-export function numbers(bytes: Uint8Array, count: number): Float64Array {
+export function numbers(bytes: Uint8Array, count = entries(bytes)): Float64Array {
   const all = new Float64Array(count);
   let at = 0;
   for (let i = 0; i < count; i++) {
@@ -38,6 +38,13 @@ export function numbers(bytes: Uint8Array, count: number): Float64Array {
     all[i] = value;
   }
   return all;
+}
+
+// The number of numbers in a column.
+export function entries(bytes: Uint8Array): number {
+  let count = 0;
+  for (const byte of bytes) if (byte < 0x80) count++;
+  return count;
 }
 
 // The inverse of zigzag.

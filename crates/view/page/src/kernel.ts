@@ -3,7 +3,7 @@
 // Stack nodes come in pre-order. Boxes merge the nodes of a function below the same callers, whatever their lines. Times are ns. A sample
 // counts with the part of it that lies in the range (kernel/part.ts), so that the counts of adjacent ranges add up.
 
-import { numbers, signed } from "./decode.ts";
+import { entries, numbers, signed } from "./decode.ts";
 import { Allocations, type Chosen } from "./kernel/allocations.ts";
 import { Lanes } from "./kernel/bins.ts";
 import type { Live } from "./kernel/live.ts";
@@ -272,13 +272,6 @@ function addCrates(funcs: Func[]): void {
     if (crate && !crates.has(crate)) crates.set(crate, { name: `[${crate}]`, full: "", file: "", line: 0, module: "", crate, category, whole: true });
   }
   funcs.push(...crates.values());
-}
-
-// The number of numbers in a column.
-function entries(bytes: Uint8Array): number {
-  let count = 0;
-  for (const byte of bytes) if (byte < 0x80) count++;
-  return count;
 }
 
 // Parents come before their children, so the boxes above one are those whose branch is open.

@@ -6,7 +6,7 @@ import type { Source, SourceFile } from "./kernel/lines.ts";
 import { Tokens } from "./kernel/tokens.ts";
 import type { Selection } from "./model.ts";
 import { client, counted, failure, head, loaded, shapeNumber } from "./recording.ts";
-import { chosen, dragged, selection, state } from "./state.ts";
+import { chosen, selected, state } from "./state.ts";
 
 export const sourceFiles = signal<SourceFile[] | null>(null);
 // What is shown of the file with this number: its times, and its lines of text; null if the page does not have it.
@@ -37,8 +37,7 @@ export function watchSource(): () => void {
   let last = "";
   return effect(() => {
     if (!loaded.value || !counted.value || !head.sources.files) return;
-    const of = { ...selection(state.value), range: dragged.value ?? state.value.range };
-    const asked = { selection: of, shape: shapeNumber.value, func: chosen.value, path: state.value.source };
+    const asked = { selection: selected(), shape: shapeNumber.value, func: chosen.value, path: state.value.source };
     const key = JSON.stringify(asked);
     if (key === last) return;
     last = key;

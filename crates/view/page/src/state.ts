@@ -73,6 +73,11 @@ export function selection(of: State): Selection {
   return { range: of.range, threads: of.threads, measure: of.measure, ...(of.allocated ? { type: of.allocated } : {}) };
 }
 
+// What is counted now: also while a range is dragged.
+export function selected(): Selection {
+  return { ...selection(state.value), range: dragged.value ?? state.value.range };
+}
+
 export function toHash(of: State): string {
   const parts = new URLSearchParams();
   if (of.range) parts.set("range", of.range.map(Math.round).join("-"));

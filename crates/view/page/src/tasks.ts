@@ -6,7 +6,7 @@ import type { TaskDump } from "./kernel/taskdump.ts";
 import type { TaskNames, TaskTimes } from "./kernel/tasks.ts";
 import type { Selection } from "./model.ts";
 import { client, failure, head, loaded } from "./recording.ts";
-import { dragged, selection, state } from "./state.ts";
+import { selected } from "./state.ts";
 
 export const taskNames = signal<TaskNames | null>(null);
 export const taskTimes = signal<TaskTimes | null>(null);
@@ -30,7 +30,7 @@ export function watchTasks(): () => void {
   let last = "";
   return effect(() => {
     if (!loaded.value || !head.tasks) return;
-    const of = { ...selection(state.value), range: dragged.value ?? state.value.range };
+    const of = selected();
     const key = JSON.stringify(of);
     if (key === last) return;
     last = key;

@@ -74,7 +74,7 @@ export class Allocations {
     const column = (name: string) => {
       const bytes = columns.get(`allocations.${name}`);
       if (!bytes) throw new Error(`there is no column allocations.${name}`);
-      return numbers(bytes, bytes.reduce((count, byte) => count + (byte < 0x80 ? 1 : 0), 0));
+      return numbers(bytes);
     };
     const whole = (name: string) => Int32Array.from(column(name));
     const list = (name: string): string[] => JSON.parse(new TextDecoder().decode(columns.get(`allocations.${name}`)));

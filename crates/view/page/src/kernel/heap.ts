@@ -34,7 +34,7 @@ export function readHeap(columns: Map<string, Uint8Array>): Heap {
     if (!column) throw new Error(`there is no column heap.${name}`);
     return column;
   };
-  const column = (name: string) => numbers(bytes(name), bytes(name).reduce((count, byte) => count + (byte < 0x80 ? 1 : 0), 0));
+  const column = (name: string) => numbers(bytes(name));
   const tables = Object.fromEntries(Object.entries(TABLES).map(([table, names]) =>
     [table, Object.fromEntries(names.map((name) => [name, column(`${table}.${name}`)]))])) as unknown as Tables;
   const paths: number[][] = [], flat = column("paths");
