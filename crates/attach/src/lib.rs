@@ -1,7 +1,7 @@
 //! Samples a running process from outside. The process needs no preparation and links nothing of Stackglass.
 //!
-//! [`Attachment`] finds modules and threads in `/proc`. It reads the stacks of sleeping threads with
-//! process_vm_readv, and takes those of running threads by perf events or ptrace ([`choice`]). It writes the same
+//! [`Attachment`] finds modules and threads in `/proc`. It reads the stacks of sleeping threads from
+//! `/proc/PID/mem`, and takes those of running threads by perf events or ptrace ([`choice`]). It writes the same
 //! events as a sampler inside a program, so recordings, reports and files are the same.
 //!
 //! The process keeps running. It is never sent a signal. With perf events no thread is stopped or traced. With

@@ -44,25 +44,30 @@ pub(crate) fn poll(process: &mut SampledProcess, index: usize, now: u64, longest
             LastStack::Running => stat.turns != thread.stat.turns,
             LastStack::NoStack | LastStack::Unsampled => true,
         },
+        has_long_rest: thread.time.has_long_rest(),
         is_kernel_sampled: thread.sampling.is_some(),
         // A stop reaches a thread wherever it is.
         on_cpu: Some(true),
         ..Observation::default()
     };
-    let first = seen.next_step();
-    if first == Step::ReuseSleepingStack {
-        reuse(process, index, now, stat, longest);
+    if seen.next_step() == Step::ReadState {
+        seen.state = match thread.files.state() {
+            ThreadState::Unknown if !is_alive(thread.tid) => return false,
+            state => Some(state),
+        };
+    }
+    let step = seen.next_step();
+    if step == Step::ReuseSleepingStack {
+        let still_sleeps = seen.state.is_some();
+        reuse(process, index, now, stat, longest, still_sleeps);
         return true;
     }
     thread.interval = PollInterval::EACH_TICK;
     process.moved_at = tick;
-    if first == Step::ReadState {
-        seen.state = match thread.files.state() {
-            ThreadState::Unknown => return is_alive(thread.tid),
-            state => Some(state),
-        };
+    if seen.state == Some(ThreadState::Unknown) {
+        return true;
     }
-    match seen.next_step() {
+    match step {
         Step::ReadSleepingStack(sleep) => {
             // What it has run since its last sample belongs to the next one.
             read_samples(process, index);
@@ -88,15 +93,22 @@ fn is_alive(tid: u32) -> bool {
     Status::read(tid).is_some_and(|status| !status.has_ended())
 }
 
-/// The thread did not run: its last stack gets all time since the last observation.
-fn reuse(process: &mut SampledProcess, index: usize, now: u64, stat: SchedStat, longest: PollInterval) {
+/// The thread did not run: its last stack gets the time since then, once that is long, and it is known that the thread still sleeps.
+fn reuse(
+    process: &mut SampledProcess,
+    index: usize,
+    now: u64,
+    stat: SchedStat,
+    longest: PollInterval,
+    still_sleeps: bool,
+) {
     process.events.count(Counter::Unmoved);
     let thread = &mut process.threads[index];
     thread.time.account.update_with(now, stat);
     thread.interval = thread.interval.lengthened(longest);
     thread.due = process.tick + thread.interval.ticks();
-    if thread.time.has_long_rest() {
-        thread.time.extend_sleeping(&mut process.events.of(thread.number), now);
+    if still_sleeps && thread.time.has_long_rest() {
+        thread.time.push_long_rest(&mut process.events.of(thread.number), now);
     }
 }
 

@@ -6,7 +6,7 @@ use super::stream::EventWriter;
 use super::thread::Thread;
 use super::{Driver, Orders};
 use foldhash::HashSet;
-use stackglass_proc_text::SchedStat;
+use stackglass_proc_text::{SchedStat, ThreadState};
 use stackglass_sampling::{LastStack, Random};
 use std::sync::Arc;
 
@@ -50,14 +50,36 @@ impl SampledProcess {
 
     /// The same, with an account that was read.
     pub(crate) fn update_with(&mut self, index: usize, now: u64, stat: SchedStat) {
+        self.assign_waits(index, now, stat);
         let thread = &mut self.threads[index];
-        let sink = &mut self.events.of(thread.number);
-        thread.time.account.update_with(now, stat);
-        let waited = thread.time.account.take_waited();
-        thread.time.push_waiting(sink, now, waited);
         if thread.time.last() == LastStack::Sleeping {
             // It slept there until it was woken.
-            thread.time.extend_sleeping(sink, now);
+            thread.time.extend_sleeping(&mut self.events.of(thread.number), now);
         }
+    }
+
+    /// Assigns all that is left of the time of a thread that lives.
+    pub(crate) fn finish(&mut self, index: usize, now: u64, stat: SchedStat) {
+        self.assign_waits(index, now, stat);
+        let thread = &mut self.threads[index];
+        let wait = thread.time.unended_wait();
+        if wait > 0 && thread.files.state() == ThreadState::Running {
+            thread.time.push_waiting(&mut self.events.of(thread.number), now, wait);
+        }
+        self.finish_ended(index);
+    }
+
+    /// The same of a thread that has ended.
+    pub(crate) fn finish_ended(&mut self, index: usize) {
+        let thread = &mut self.threads[index];
+        thread.time.finish(&mut self.events.of(thread.number));
+    }
+
+    /// Assigns the waits for CPUs that the kernel has counted since the last reading.
+    fn assign_waits(&mut self, index: usize, now: u64, stat: SchedStat) {
+        let thread = &mut self.threads[index];
+        thread.time.account.update_with(now, stat);
+        let waited = thread.time.account.take_waited();
+        thread.time.push_waiting(&mut self.events.of(thread.number), now, waited);
     }
 }

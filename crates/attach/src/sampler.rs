@@ -240,12 +240,13 @@ impl Sampler {
     fn finish_all(&mut self) {
         let now = monotonic();
         for index in 0..self.process.threads.len() {
-            let thread = &mut self.process.threads[index];
-            if let Some(stat) = thread.files.stat() {
-                thread.time.account.update_with(now, stat);
-                self.last_seen = now;
+            match self.process.threads[index].files.stat() {
+                Some(stat) => {
+                    self.process.finish(index, now, stat);
+                    self.last_seen = now;
+                }
+                None => self.process.finish_ended(index),
             }
-            tracking::finish(&mut self.process, index);
         }
     }
 

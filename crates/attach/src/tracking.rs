@@ -62,7 +62,7 @@ fn track(process: &mut SampledProcess, tid: u32, now: u64) {
 
 /// Ends a thread, which is gone.
 pub(crate) fn untrack(process: &mut SampledProcess, index: usize) {
-    finish(process, index);
+    process.finish_ended(index);
     let thread = process.threads.swap_remove(index);
     let (at, cpu) = (thread.time.account.until(), thread.time.account.assigned());
     process.events.push(&Event::ThreadEnd { thread: thread.number, at, cpu, flags: 0 });
@@ -77,12 +77,6 @@ pub(crate) fn untrack(process: &mut SampledProcess, index: usize) {
     }
     // The folder loses its link soon. Listing the threads finds out whether this was the last one.
     process.must_list = true;
-}
-
-/// Gives what is left of a thread's time.
-pub(crate) fn finish(process: &mut SampledProcess, index: usize) {
-    let thread = &mut process.threads[index];
-    thread.time.finish(&mut process.events.of(thread.number));
 }
 
 /// Reads memory through another thread, if the one so far has ended.

@@ -15,7 +15,7 @@ use stackglass_wire::{AGENT_SYMBOL, ControlPage, STREAM_BYTES};
 pub struct Config {
     /// Time between two ticks, ns.
     pub delay_ns: u64,
-    /// The signal: SIGURG, or SIGPROF for a program that needs SIGURG for itself.
+    /// The signal: SIGURG, or SIGWINCH for a program that needs SIGURG for itself.
     pub signal: i32,
     /// Bytes of the stream (a power of two).
     pub stream_bytes: usize,

@@ -2,6 +2,7 @@
 
 use crate::parts::Parts;
 use stackglass_host::SlotIndex;
+use stackglass_proc_text::ThreadState;
 use stackglass_sampling::LastStack;
 
 /// The thread has run. Assigns the time in which it did not: what it waited for CPUs, and what it slept where it was last seen asleep.
@@ -19,6 +20,19 @@ pub(crate) fn assign_without_cpu(parts: &mut Parts, index: SlotIndex, now: u64, 
     push_waiting(parts, index, now, is_runnable);
     if !is_runnable || parts.threads.get(index).time.last() != LastStack::Sleeping {
         extend_sleeping(parts, index, now);
+    }
+}
+
+/// The recording ends. Assigns what a thread waited for CPUs, also if it still waits. Reads nothing of threads that sleep.
+pub(crate) fn assign_last_waits(parts: &mut Parts, index: SlotIndex, now: u64) {
+    if parts.threads.get(index).time.unended_wait() == 0 {
+        return;
+    }
+    push_waiting(parts, index, now, false);
+    let wait = parts.threads.get(index).time.unended_wait();
+    if wait > 0 && parts.state(index) == ThreadState::Running {
+        let thread = parts.threads.get(index);
+        thread.time.push_waiting(&mut parts.events.of(&mut thread.header), now, wait);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::tasks::walltime;
 use crate::threads::discovery;
 use crate::threads::folder::ThreadFolder;
 use crate::threads::own;
-use crate::{privilege, run_state};
+use crate::{off_cpu, privilege, run_state};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::stream_memory::StreamMemory;
 use stackglass_host::{Guest, peek, system};
@@ -238,6 +238,7 @@ impl Sampler {
             let thread = parts.threads.get(index);
             if let Some(cpu) = system::thread_cpu(thread.header.tid) {
                 thread.time.account.update(now, cpu);
+                off_cpu::assign_last_waits(parts, index, now);
             }
             discovery::untrack(parts, index);
         }

@@ -30,6 +30,8 @@ pub struct Observation {
     pub has_run: bool,
     /// The thread has run nearly all the time: whether it sleeps need not be asked.
     pub is_busy: bool,
+    /// The time that it has not run since, and that no stack has, is worth an event.
+    pub has_long_rest: bool,
     /// A stack was requested, and has not come yet.
     pub is_requested: bool,
     /// The kernel takes its stacks while it runs.
@@ -64,6 +66,8 @@ pub enum Step {
     ExtendRunningStack,
     /// It waits for a CPU where it was last seen.
     ExtendAsWaiting,
+    /// It was woken where it slept, and waits for a CPU since then. How long it waited, the kernel tells once it has run.
+    AwaitCpu,
     /// Nothing is known of it: what passed goes to its last stack.
     ExtendLastStack,
     /// The kernel takes its stacks.
@@ -77,7 +81,11 @@ impl Observation {
             return self.await_stack();
         }
         if self.last == LastStack::Sleeping && !self.has_run {
-            return Step::ReuseSleepingStack;
+            return match self.state {
+                None if self.has_long_rest => Step::ReadState,
+                Some(ThreadState::Running) => Step::AwaitCpu,
+                _ => Step::ReuseSleepingStack,
+            };
         }
         let state = match self.state {
             Some(state) => state,
@@ -127,12 +135,18 @@ mod tests {
     fn each_case_has_its_step() {
         let on = |seen: Observation, on| Observation { on_cpu: Some(on), ..seen };
         let busy = |seen| Observation { is_busy: true, ..seen };
+        let long = |seen| Observation { has_long_rest: true, ..seen };
         let requested = |seen| Observation { is_requested: true, ..seen };
         let kernel = |seen| Observation { is_kernel_sampled: true, ..seen };
         let waits = |is_runnable| AwaitStack { is_runnable };
         let cases = [
             // A sleeper that has not run is not even asked for its state.
             (seen(Sleeping, false, None), ReuseSleepingStack),
+            // Unless what it has slept is about to be assigned: it may have been woken.
+            (long(seen(Sleeping, false, None)), ReadState),
+            (long(seen(Sleeping, false, Some(ASLEEP))), ReuseSleepingStack),
+            (long(seen(Sleeping, false, UNKNOWN)), ReuseSleepingStack),
+            (long(seen(Sleeping, false, RUNS)), AwaitCpu),
             (seen(Sleeping, true, None), ReadState),
             (seen(Sleeping, true, Some(ASLEEP)), ReadSleepingStack(SLEEP)),
             (seen(Sleeping, true, RUNS), CheckCpu),
@@ -173,7 +187,7 @@ mod tests {
     #[test]
     fn every_decision_ends() {
         for last in [NoStack, Running, Sleeping, Unsampled] {
-            for bits in 0..16 {
+            for bits in 0..32 {
                 let bit = |n: u32| bits >> n & 1 == 1;
                 for state in [ThreadState::Running, ASLEEP, ThreadState::Unknown] {
                     let mut observation = Observation {
@@ -182,6 +196,7 @@ mod tests {
                         is_busy: bit(1),
                         is_requested: bit(2),
                         is_kernel_sampled: bit(3),
+                        has_long_rest: bit(4),
                         ..Observation::default()
                     };
                     let mut steps = 0;

@@ -7,8 +7,10 @@
 use crate::{CpuAccount, LastStack, hash};
 use stackglass_wire::{State, cut};
 
-/// A rest of a thread that has not run is pushed when it reaches this, ns. A recording that is read earlier may lack up to as much.
+/// The first rest of a thread that has not run is pushed when it reaches this, ns.
 const LONG_REST: u64 = 10_000_000;
+/// Each further one is twice as long, so often. A recording that is read earlier may lack up to the longest.
+const DOUBLINGS: u8 = 3;
 
 /// A stack that gets time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +47,8 @@ pub struct ThreadTime {
     last: LastStack,
     /// Hash of the stack on which the thread sleeps.
     hash: u64,
+    /// How often a rest was pushed since the thread has run, at most [`DOUBLINGS`].
+    doublings: u8,
 }
 
 impl ThreadTime {
@@ -89,6 +93,7 @@ impl ThreadTime {
     /// The stack on which the thread sleeps: gets the rest. An equal stack is not pushed again.
     pub fn push_sleeping(&mut self, sink: &mut impl SampleSink, at: u64, stack: Stack<'_>) {
         let hash = hash(stack.frames) ^ stack.task.rotate_left(32);
+        self.doublings = 0;
         if self.last == LastStack::Sleeping && self.hash == hash {
             return self.extend_sleeping(sink, at);
         }
@@ -99,11 +104,17 @@ impl ThreadTime {
         }
     }
 
-    /// Whether the rest of a thread that was seen asleep, and has not run since, is worth an event. Before that, it is kept: the thread
-    /// may have been woken and wait for a CPU, which the kernel counts once it runs. What such a wait exceeds the rest by comes off
-    /// later ones.
+    /// Whether the rest of a thread that was seen asleep, and has not run since, is worth an event. Until then, it is kept. The thread
+    /// may have been woken and wait for a CPU, which the kernel counts only once it runs. So its state is read before a rest is
+    /// pushed, which costs a system call: the longer it sleeps, the rarer.
     pub fn has_long_rest(&self) -> bool {
-        self.account.rest(false) >= LONG_REST
+        self.account.rest(false) >= LONG_REST << self.doublings
+    }
+
+    /// A thread that still sleeps, and has not run: the stack on which it sleeps gets the long rest.
+    pub fn push_long_rest(&mut self, sink: &mut impl SampleSink, at: u64) {
+        self.extend_sleeping(sink, at);
+        self.doublings = DOUBLINGS.min(self.doublings + 1);
     }
 
     /// The last stack gets the rest. The rest is kept while there is no stack.
@@ -128,6 +139,18 @@ impl ThreadTime {
         }
         self.account.assign_rest(time);
         time
+    }
+
+    /// How long a thread that is ready to run now has certainly waited for a CPU since, where the kernel has counted no wait yet: it
+    /// does once the wait has ended. All of the rest if the thread was last seen running. Otherwise, what exceeds a long rest: from
+    /// then on, its state was read.
+    pub fn unended_wait(&self) -> u64 {
+        let rest = self.account.rest(false);
+        match self.last {
+            LastStack::Running => rest,
+            LastStack::Sleeping => rest.saturating_sub(LONG_REST << self.doublings),
+            LastStack::NoStack | LastStack::Unsampled => 0,
+        }
     }
 
     /// No stack can be taken of what the thread ran, for this reason.
@@ -259,6 +282,49 @@ mod tests {
         );
         assert_eq!(sums.pushed.iter().map(|(.., time)| time).sum::<u64>(), 50 * MS);
         assert_eq!(time.account.assigned(), 8 * MS);
+    }
+
+    #[test]
+    fn the_longer_a_thread_sleeps_the_rarer_is_its_state_read() {
+        let (mut time, mut sums) = (ThreadTime::new(CpuAccount::open(0, 0)), Sums::default());
+        time.push_sleeping(&mut sums, 0, stack(&[1]));
+        let sleep = |time: &mut ThreadTime, sums: &mut Sums, from: u64| {
+            let mut moments = Vec::new();
+            for now in from + 1..=from + 400 {
+                time.account.update(now * MS, 0);
+                if time.has_long_rest() {
+                    time.push_long_rest(sums, now * MS);
+                    moments.push(now - from);
+                }
+            }
+            moments
+        };
+        assert_eq!(sleep(&mut time, &mut sums, 0), [10, 30, 70, 150, 230, 310, 390]);
+        // It was woken, has run, and sleeps at the same place: it may be woken soon again.
+        time.push_sleeping(&mut sums, 400 * MS, stack(&[1]));
+        assert_eq!(sums.of(1, State::Asleep), 400);
+        assert_eq!(sleep(&mut time, &mut sums, 400)[..3], [10, 30, 70]);
+    }
+
+    #[test]
+    fn what_a_ready_thread_rests_is_a_wait() {
+        let (mut time, mut sums) = (ThreadTime::new(CpuAccount::open(0, 0)), Sums::default());
+        time.account.update(5 * MS, 0);
+        assert_eq!(time.unended_wait(), 0, "no stack");
+        time.push_sleeping(&mut sums, 5 * MS, stack(&[1]));
+        time.account.update(14 * MS, 0);
+        assert_eq!(time.unended_wait(), 0, "it may have slept until now");
+        time.account.update(25 * MS, 0);
+        assert_eq!(
+            time.unended_wait(),
+            10 * MS,
+            "it has slept 10 ms at most, or its state would have been read"
+        );
+        time.account.update(26 * MS, MS);
+        time.push_running(&mut sums, 26 * MS, stack(&[2]));
+        time.extend_sleeping(&mut sums, 26 * MS);
+        time.account.update(30 * MS, MS);
+        assert_eq!(time.unended_wait(), 4 * MS, "it was preempted");
     }
 
     #[test]

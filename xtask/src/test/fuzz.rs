@@ -17,7 +17,7 @@ const SECONDS: u64 = 60;
 pub fn run(extent: Extent) -> Result<Tally> {
     if extent == Extent::Quick {
         eprintln!(
-            "left to `cargo xtask test --full`; what was found before is read by the tests of crates/files and collect"
+            "left to `cargo xtask test --full`; what was found before is read by the tests of each crate"
         );
         return Ok(Tally::default());
     }

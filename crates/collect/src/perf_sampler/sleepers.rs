@@ -1,7 +1,7 @@
 //! The stack of a sleeping thread, read from outside without waking it.
 //!
-//! The kernel tells where a thread off its CPU is (`/proc/PID/task/TID/syscall`). Its stack is read by
-//! process_vm_readv(2). Its account (`schedstat`) says afterwards whether it has run meanwhile.
+//! The kernel tells where a thread off its CPU is (`/proc/PID/task/TID/syscall`). Its stack is read
+//! from `/proc/PID/mem`. Its account (`schedstat`) says afterwards whether it has run meanwhile.
 
 use super::files::Files;
 use super::process::Process;

@@ -3,9 +3,10 @@
 
 mod program;
 
-use program::{Program, Seen};
+use program::{Program, Seen, asleep, hits};
 use stackglass_attach::Driver;
-use std::sync::Arc;
+use stackglass_profile::{Recording, Sample, State};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,9 +20,9 @@ fn shares_and_stacks_of_a_busy_program_are_right() {
         (&["-static"], Driver::Perf),
     ] {
         let program = Program::compile(flags).start(&["known"]);
-        let seen = Seen::by(driver, program.pid(), SECOND);
+        let seen = Seen::until(driver, program.pid(), SECOND, |recording| hits(recording) > 250);
         let hits = seen.hits("burn");
-        assert!(hits > 200, "{hits} stacks in a second {flags:?}");
+        assert!(hits > 200, "{hits} stacks {flags:?}");
         for (function, share) in [("one", 1.0 / 8.0), ("two", 2.0 / 8.0), ("five", 5.0 / 8.0)] {
             let measured = seen.hits(function) as f64 / hits as f64;
             let sigma = (share * (1.0 - share) / hits as f64).sqrt();
@@ -38,9 +39,9 @@ fn shares_and_stacks_of_a_busy_program_are_right() {
         }
         assert_eq!(seen.cut(), 0, "{flags:?} {driver:?} {:?}", seen.cut_samples());
         // What the kernel counts: CPU time and waiting make up the time.
-        let all = seen.awake() + seen.waiting() + seen.asleep();
-        assert!((0.9..1.15).contains(&all), "{all} s of one thread in a second");
-        assert!(seen.asleep() < 0.05, "{} s asleep", seen.asleep());
+        let (all, passed) = (seen.all(), seen.passed);
+        assert!((0.9..1.15).contains(&(all / passed)), "{all} s of one thread in {passed} s");
+        assert!(seen.asleep() < 0.05 * passed, "{} of {passed} s asleep", seen.asleep());
     }
 }
 
@@ -51,7 +52,7 @@ fn deep_stacks_are_whole() {
         // A busy machine takes few of such stacks in a time.
         let (mut hits, mut whole) = (0, 0);
         for _ in 0..8 {
-            let seen = Seen::by(driver, program.pid(), SECOND / 2);
+            let seen = Seen::until(driver, program.pid(), SECOND / 2, |_| true);
             // The first one of a stack deeper than what perf events copy says so; the thread is stopped from then on.
             assert!(seen.cut() <= 8, "{} of {} {driver:?}", seen.cut(), seen.hits("burn"));
             whole += seen.stacks().keys().filter(|path| path.matches("deep;").count() == 3001).count();
@@ -70,15 +71,24 @@ fn five_hundred_sleepers_are_seen_and_never_woken() {
     program.await_line("ready");
     let before = program.switches();
     assert_eq!(before.len(), 501);
-    let start = Instant::now();
-    let seen = Seen::by_ptrace(program.pid(), SECOND);
-    assert!(start.elapsed() < SECOND * 3 / 2, "{:?}", start.elapsed());
+    let is_enough = |recording: &_| hits(recording) > 150;
+    let (seen, [_, end]) = Seen::with(Driver::Ptrace, program.pid(), SECOND, is_enough, own_cpu);
+    let (after, passed) = (own_cpu() - end, seen.passed);
+    assert!(after < 0.5, "{after} s of CPU time after {passed} s");
     assert_eq!(seen.threads_in("parked"), 500);
     assert!(seen.hits("burn") > 100);
     let woken =
         program.switches().iter().filter(|(tid, n)| **tid != program.pid() && before[tid] != **n).count();
     assert_eq!(woken, 0, "threads that slept were given a CPU");
-    assert!((seen.asleep() / 500.0 - 1.0).abs() < 0.15, "{}", seen.asleep());
+    assert!((seen.asleep() / 500.0 / passed - 1.0).abs() < 0.15, "{} in {passed} s", seen.asleep());
+}
+
+/// CPU time of this process, in seconds.
+fn own_cpu() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` lives for the call.
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) }, 0);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 /// Its threads have the name of a profiler's thread, until they get one of their own.
@@ -86,13 +96,16 @@ fn five_hundred_sleepers_are_seen_and_never_woken() {
 fn threads_of_a_program_with_our_name_are_its_own() {
     let program = Program::compile_as("stackglass", &[]).start(&["parked", "5"]);
     program.await_line("ready");
-    assert_eq!(Seen::by_ptrace(program.pid(), SECOND / 2).threads_in("parked"), 5);
+    let all_slept = |recording: &Recording| recording.threads.len() >= 6;
+    let seen = Seen::until(Driver::Ptrace, program.pid(), SECOND / 2, all_slept);
+    assert_eq!(seen.threads_in("parked"), 5);
 }
 
 #[test]
 fn waits_are_not_broken() {
     let program = Program::compile(&[]).start(&["waits"]);
-    let seen = Seen::by_ptrace(program.pid(), SECOND);
+    let seen =
+        Seen::until(Driver::Ptrace, program.pid(), SECOND, |seen| hits(seen) > 50 && asleep(seen) > 0.2);
     assert!(seen.hits("burn") > 20 && seen.asleep() > 0.2, "{} {}", seen.hits("burn"), seen.asleep());
     assert_eq!(program.output(), "");
 }
@@ -115,11 +128,9 @@ fn a_thread_that_was_woken_and_waits_for_a_cpu_does_not_sleep() {
             }
         });
     }
-    let (before, begin) = (program.waited(), Instant::now());
-    let seen = Seen::by(Driver::Perf, program.pid(), SECOND * 2);
-    // Names are read as well, which takes longer than two seconds here: the parts of the time are compared.
-    let (waited, passed) = ((program.waited() - before) as f64 * 1e-9, begin.elapsed().as_secs_f64());
-    let all = seen.awake() + seen.waiting() + seen.asleep();
+    let (seen, [before, after]) =
+        Seen::with(Driver::Perf, program.pid(), SECOND * 2, |_| true, || program.waited());
+    let (waited, passed, all) = ((after - before) as f64 * 1e-9, seen.passed, seen.all());
     assert!(
         waited > 0.02 && ((seen.waiting() / all) / (waited / passed) - 1.0).abs() < 0.2,
         "{} of {all} s ready, {waited} of {passed} by the kernel's account; {} s asleep",
@@ -133,7 +144,8 @@ fn a_wait_that_a_signal_ends_is_never_lost_nor_ended_by_us() {
     let program = Program::compile(&[]).start(&["wakes", "600"]);
     program.await_line("ready");
     let pid = program.pid();
-    let sampling = std::thread::spawn(move || Seen::by_ptrace(pid, SECOND * 6));
+    let sampling =
+        std::thread::spawn(move || Seen::until(Driver::Ptrace, pid, SECOND * 6, |seen| hits(seen) > 150));
     program.await_line("all");
     assert!(program.output().contains("\n0 lost, 0 early\n"), "{}", program.output());
     assert!(sampling.join().unwrap().hits("burn") > 100);
@@ -150,13 +162,12 @@ fn a_main_thread_that_has_left_is_not_the_end() {
                     std::thread::yield_now();
                 }
             }
-            let seen = Seen::by(driver, program.pid(), SECOND);
+            let seen = Seen::until(driver, program.pid(), SECOND, |seen| hits(seen) > 100);
             assert_eq!(seen.stopped, None, "{driver:?} {after}");
             assert_eq!(program.state(), 'Z');
             assert_eq!(seen.recording.processes.len(), 1, "{driver:?} {after}");
-            let all = seen.awake() + seen.waiting() + seen.asleep();
-            let threads = if after == "0" { 1.0 } else { 1.3 };
-            assert!((all / threads - 1.0).abs() < 0.2, "{driver:?} {after}: {all} s");
+            let expected = seen.passed + if after == "0" { 0.0 } else { 0.3 };
+            assert!((seen.all() / expected - 1.0).abs() < 0.2, "{driver:?} {after}: {} s", seen.all());
             assert!(
                 seen.hits("left") > 50 && seen.cut() * 10 < seen.hits("left"),
                 "{driver:?} {after}: {} stacks, {} cut; {} s awake, {} waiting, {} asleep: {:?}, cut: {:?}",
@@ -187,7 +198,7 @@ fn signals_reach_a_program_that_is_looked_at() {
             std::thread::sleep(Duration::from_millis(1));
         }
     });
-    let seen = Seen::by_ptrace(pid, SECOND);
+    let seen = Seen::until(Driver::Ptrace, pid, SECOND, |seen| hits(seen) > 150);
     sender.join().unwrap();
     assert!(seen.hits("burn") > 100);
     program.await_line("all");
@@ -197,7 +208,8 @@ fn signals_reach_a_program_that_is_looked_at() {
 fn a_stopped_program_stays_stopped_and_goes_on_when_told() {
     let program = Program::compile(&[]).start(&["known"]);
     let pid = program.pid();
-    let sampling = std::thread::spawn(move || Seen::by_ptrace(pid, SECOND));
+    let sampling =
+        std::thread::spawn(move || Seen::until(Driver::Ptrace, pid, SECOND, |seen| hits(seen) > 100));
     std::thread::sleep(SECOND / 5);
     program.signal(libc::SIGSTOP);
     std::thread::sleep(SECOND / 5);
@@ -214,7 +226,7 @@ fn a_stopped_program_stays_stopped_and_goes_on_when_told() {
     while program.state() != 'T' {
         std::thread::yield_now();
     }
-    let seen = Seen::by_ptrace(pid, SECOND / 4);
+    let seen = Seen::until(Driver::Ptrace, pid, SECOND / 4, |seen| !seen.samples.is_empty());
     assert!(seen.hits("known") > 0 && seen.awake() < 0.01);
     assert_eq!(program.state(), 'T');
     program.signal(libc::SIGCONT);
@@ -224,7 +236,7 @@ fn a_stopped_program_stays_stopped_and_goes_on_when_told() {
 #[test]
 fn forks_are_not_harmed() {
     let program = Program::compile(&[]).start(&["forks"]);
-    let seen = Seen::by_ptrace(program.pid(), SECOND);
+    let seen = Seen::until(Driver::Ptrace, program.pid(), SECOND, |seen| hits(seen) > 50);
     assert!(seen.hits("burn") > 20);
     assert_eq!(program.output(), "");
     assert!(program.is_untouched());
@@ -233,7 +245,8 @@ fn forks_are_not_harmed() {
 #[test]
 fn threads_that_come_later_are_seen() {
     let program = Program::compile(&[]).start(&["threads"]);
-    let seen = Seen::by(Driver::Perf, program.pid(), SECOND);
+    let is_enough = |seen: &Recording| hits(seen) > 100 && seen.threads.len() > 4;
+    let seen = Seen::until(Driver::Perf, program.pid(), SECOND, is_enough);
     let late = seen.recording.threads.iter().filter(|thread| &*thread.name == "late");
     let (all, ended) = late.fold((0, 0), |(all, ended), t| (all + 1, ended + usize::from(t.end.is_some())));
     assert!(all >= 3 && ended >= all - 1, "{all} came, {ended} went");
@@ -249,7 +262,12 @@ fn an_exec_is_another_image_of_the_same_process() {
 
 fn exec_by(driver: Driver) {
     let program = Program::compile(&[]).start(&["execs"]);
-    let seen = Seen::by(driver, program.pid(), SECOND * 3 / 2);
+    let is_enough = |seen: &Recording| {
+        let is_second = |sample: &Sample| seen.thread(sample.thread).is_some_and(|t| t.process.0 == 1);
+        let awake = seen.samples.iter().filter(|sample| sample.state == State::Awake);
+        awake.filter(|sample| is_second(sample)).count() > 20
+    };
+    let seen = Seen::until(driver, program.pid(), SECOND * 3 / 2, is_enough);
     let images = &seen.recording.processes;
     assert_eq!(images.len(), 2, "{images:?}");
     assert!(images[0].end.is_some() && images[1].arguments[1..] == ["deep", "3"]);
@@ -261,8 +279,17 @@ fn exec_by(driver: Driver) {
 fn a_program_that_ends_is_told_so() {
     let mut program = Program::compile(&[]).start(&["known"]);
     let pid = program.pid();
-    let sampling = std::thread::spawn(move || Seen::by_ptrace(pid, SECOND * 20));
-    std::thread::sleep(SECOND / 3);
+    let (is_seen, seen) = mpsc::channel();
+    let sampling = std::thread::spawn(move || {
+        let is_enough = |recording: &_| {
+            if hits(recording) > 100 {
+                let _ = is_seen.send(());
+            }
+            false
+        };
+        Seen::until(Driver::Ptrace, pid, Duration::ZERO, is_enough)
+    });
+    seen.recv().unwrap();
     program.kill();
     let start = Instant::now();
     let seen = sampling.join().unwrap();
@@ -283,6 +310,6 @@ fn a_sleeper_is_left_in_peace() {
     let ended = child.try_wait().unwrap();
     let _ = child.kill();
     child.wait().unwrap();
-    assert!((0.4..0.7).contains(&seen.asleep()), "{}", seen.asleep());
+    assert!((0.8..1.4).contains(&(seen.asleep() / seen.passed)), "{} of {}", seen.asleep(), seen.passed);
     assert_eq!((after, ended), (before, None), "it was given a CPU, or is gone");
 }

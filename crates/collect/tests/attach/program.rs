@@ -169,32 +169,60 @@ pub fn switches_of(pid: u32) -> HashMap<u32, u64> {
 pub struct Seen {
     pub recording: Recording,
     pub stopped: Option<Stopped>,
+    /// For how long it was looked at, in seconds.
+    pub passed: f64,
+}
+
+/// How many stacks were taken while the program ran.
+pub fn hits(recording: &Recording) -> u32 {
+    recording.samples.iter().filter(|sample| sample.state == State::Awake).map(|sample| sample.hits).sum()
+}
+
+fn seconds(recording: &Recording, state: State) -> f64 {
+    recording.samples.iter().filter(|s| s.state == state).map(|s| s.time.seconds()).sum()
+}
+
+/// How long its threads slept, in seconds.
+pub fn asleep(recording: &Recording) -> f64 {
+    seconds(recording, State::Asleep)
 }
 
 impl Seen {
     /// Looks at it for a while, each millisecond, by ptrace: nothing else can do harm.
     pub fn by_ptrace(pid: u32, time: Duration) -> Seen {
-        Seen::by(Driver::Ptrace, pid, time)
+        Seen::until(Driver::Ptrace, pid, time, |_| true)
     }
 
-    /// The same by a driver; by ptrace where the other one is not allowed.
-    pub fn by(driver: Driver, pid: u32, time: Duration) -> Seen {
+    /// The same by a driver, by ptrace where the other one is not allowed; and until there is enough, which takes longer on a busy machine.
+    pub fn until(driver: Driver, pid: u32, time: Duration, is_enough: impl Fn(&Recording) -> bool) -> Seen {
+        Seen::with(driver, pid, time, is_enough, || ()).0
+    }
+
+    /// The same, with what is read when it begins and when it ends. Names are read after that, which may take longer than the rest.
+    pub fn with<T>(
+        driver: Driver,
+        pid: u32,
+        time: Duration,
+        is_enough: impl Fn(&Recording) -> bool,
+        read: impl Fn() -> T,
+    ) -> (Seen, [T; 2]) {
         let begin = |driver| Attached::begin(pid, Duration::from_millis(1), Some(driver), AttachMode::Brief);
         let mut attached = match begin(driver) {
             Err(Refusal::NoPerf(_)) => begin(Driver::Ptrace).unwrap(),
             begun => begun.unwrap(),
         };
         let mut recorder = Recorder::new(RecordingInfo::default());
-        let start = Instant::now();
-        while start.elapsed() < time && attached.stopped().is_none() {
+        let (start, first) = (Instant::now(), read());
+        while attached.stopped().is_none() && (start.elapsed() < time || !is_enough(recorder.recording())) {
             std::thread::sleep(Duration::from_millis(5));
             attached.drain(&mut recorder);
         }
+        let (passed, last) = (start.elapsed().as_secs_f64(), read());
         attached.stop();
         attached.drain(&mut recorder);
         let mut recording = recorder.into_recording();
         stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
-        Seen { recording, stopped: attached.stopped() }
+        (Seen { recording, stopped: attached.stopped(), passed }, [first, last])
     }
 
     /// Functions of each sample, root first, with the state and what it stands for.
@@ -245,19 +273,20 @@ impl Seen {
         self.recording.samples.iter().filter(|sample| sample.cut.is_some()).collect()
     }
 
-    fn seconds(&self, state: State) -> f64 {
-        self.recording.samples.iter().filter(|s| s.state == state).map(|s| s.time.seconds()).sum()
-    }
-
     pub fn awake(&self) -> f64 {
-        self.seconds(State::Awake)
+        seconds(&self.recording, State::Awake)
     }
 
     pub fn waiting(&self) -> f64 {
-        self.seconds(State::Waiting)
+        seconds(&self.recording, State::Waiting)
     }
 
     pub fn asleep(&self) -> f64 {
-        self.seconds(State::Asleep)
+        asleep(&self.recording)
+    }
+
+    /// The time of all threads, in seconds.
+    pub fn all(&self) -> f64 {
+        self.awake() + self.waiting() + self.asleep()
     }
 }
