@@ -95,7 +95,7 @@ fn edges(graph: &HeapGraph, blocks: u64) -> Vec<String> {
 
 fn push(layouts: &mut Layouts, name: &str, size: u64, shape: Shape) -> TypeId {
     let (name, arguments): (Arc<str>, _) = (name.into(), Vec::new());
-    layouts.push(Layout { short_name: name.clone(), name, size, shape, arguments, partial: false })
+    layouts.push(Layout { name, size, shape, arguments, partial: false })
 }
 
 fn structure(layouts: &mut Layouts, name: &str, size: u64, fields: &[(&str, u64, TypeId)]) -> TypeId {

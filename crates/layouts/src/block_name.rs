@@ -20,14 +20,10 @@ impl Layouts {
             BlockType::One(id) if !self.is_rust => short(&cpp_name::uniform(full(id))),
             BlockType::Elements(id) if !self.is_rust => format!("{}[]", short(&cpp_name::uniform(full(id)))),
             BlockType::Bytes if !self.is_rust => "char[]".to_owned(),
-            BlockType::One(id) => {
-                let name = named_block(Family::Box, full(id));
-                // Only nodes of containers have other names than their types.
-                if name == short(full(id)) { self.get(id).short_name.to_string() } else { name }
-            }
-            BlockType::Elements(id) => format!("[{}]", self.get(id).short_name),
-            BlockType::CountedElements(id) => format!("Rc<[{}]>", self.get(id).short_name),
-            BlockType::SharedElements(id) => format!("Arc<[{}]>", self.get(id).short_name),
+            BlockType::One(id) => named_block(Family::Box, full(id)),
+            BlockType::Elements(id) => format!("[{}]", self.get(id).short_name()),
+            BlockType::CountedElements(id) => format!("Rc<[{}]>", self.get(id).short_name()),
+            BlockType::SharedElements(id) => format!("Arc<[{}]>", self.get(id).short_name()),
             BlockType::Table(id) => named_block(Family::Table, full(id)),
             BlockType::Bytes => "[u8]".to_owned(),
         }

@@ -2,7 +2,6 @@
 
 use super::{Layout, Shape, TypeId};
 use foldhash::HashMap;
-use stackglass_symbols::types::short;
 use std::sync::Arc;
 
 /// What a type is made of.
@@ -68,9 +67,8 @@ impl DerivedTypes {
             }
             None => "?".to_owned(),
         };
-        let short_name = short(&name).into();
         let arguments = Vec::new();
-        self.layouts.push(Layout { name: name.into(), short_name, size, shape, arguments, partial: false });
+        self.layouts.push(Layout { name: name.into(), size, shape, arguments, partial: false });
         self.ids.insert(derived, id);
         id
     }

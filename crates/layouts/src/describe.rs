@@ -116,14 +116,7 @@ impl<'types, 'data> Reader<'types, 'data> {
             Shape::Pointer { .. } if size == 0 => self.address_size(unit),
             _ => size,
         };
-        let layout = Layout {
-            short_name: short(&name).into(),
-            name,
-            size,
-            shape,
-            arguments: parts.arguments,
-            partial: parts.partial,
-        };
+        let layout = Layout { name, size, shape, arguments: parts.arguments, partial: parts.partial };
         (layout, parts.lines)
     }
 

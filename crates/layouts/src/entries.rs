@@ -1,6 +1,6 @@
 //! Entries of a unit: the attributes that describe types and variables.
 
-use gimli::{AttributeValue, DwTag, EndianSlice, EntriesRaw, LittleEndian, UnitOffset, UnitRef};
+use gimli::{AttributeValue, DwTag, EndianSlice, EntriesRaw, LittleEndian, Section, UnitOffset, UnitRef};
 use stackglass_debug_info::dwarf::leb::read_leb;
 use stackglass_debug_info::dwarf::shapes::Shapes;
 use stackglass_debug_info::dwarf::unit::Unit;
@@ -105,7 +105,15 @@ impl<'unit, 'data> Entries<'unit, 'data> {
 
     /// Text of an attribute; empty if there is none.
     pub fn text(&self, value: Option<Value<'data>>) -> &'data [u8] {
-        value.and_then(|value| self.unit.attr_string(value).ok()).map(|text| text.slice()).unwrap_or_default()
+        let text = match value {
+            // Most are long, and gimli looks at them byte by byte.
+            Some(AttributeValue::DebugStrRef(at)) => {
+                let texts = self.unit.dwarf.debug_str.reader().slice().get(at.0..);
+                texts.and_then(|texts| Some(&texts[..memchr::memchr(0, texts)?]))
+            }
+            value => value.and_then(|value| self.unit.attr_string(value).ok()).map(|text| text.slice()),
+        };
+        text.unwrap_or_default()
     }
 
     /// Size of an address in bytes.

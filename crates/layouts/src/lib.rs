@@ -29,10 +29,11 @@ pub use known_functions::{KnownFunction, KnownFunctions};
 pub use locals::{Local, LocalPlace, ReadMemory, StoppedFrame};
 pub use stackglass_symbols::{FutureName, PolledFuture};
 
+use foldhash::HashMap;
 use foldhash::fast::FixedState;
 use stackglass_debug_info::Options;
 use stackglass_profile::recording::Module;
-use std::collections::HashMap;
+use stackglass_symbols::types::{is_short, short};
 use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock};
 
@@ -45,8 +46,6 @@ pub struct TypeId(pub u32);
 pub struct Layout {
     /// Its full name as in debug information: `alloc::vec::Vec<alloc::string::String, alloc::alloc::Global>`.
     pub name: Arc<str>,
-    /// Its name as a programmer writes it: `Vec<String>`.
-    pub short_name: Arc<str>,
     /// Size of a value in bytes; 0 if it is unknown.
     pub size: u64,
     /// What a value consists of.
@@ -55,6 +54,18 @@ pub struct Layout {
     pub arguments: Vec<(Arc<str>, TypeId)>,
     /// Whether a value has parts that [`Layout::shape`] does not list: virtual base classes.
     pub partial: bool,
+}
+
+impl Layout {
+    /// Its name as a programmer writes it: `Vec<String>`. It is made each time: few of all types are ever named.
+    pub fn short_name(&self) -> String {
+        short(&self.name)
+    }
+
+    /// Whether this is its name, full or short.
+    pub fn is_called(&self, name: &str) -> bool {
+        *self.name == *name || is_short(name, &self.name)
+    }
 }
 
 /// What a value consists of.
@@ -284,7 +295,7 @@ impl Layouts {
         self.by_name(name).or_else(|| {
             let hash = |name: &str| SPELLINGS.hash_one(cpp_name::uniform(name));
             let by_hash = self.by_cpp_name.get_or_init(|| {
-                let mut by_hash = HashMap::new();
+                let mut by_hash = HashMap::default();
                 for (name, id) in &self.by_name {
                     by_hash.entry(hash(name)).or_insert(*id);
                 }

@@ -269,8 +269,7 @@ impl<'a> Compiler<'a> {
 
     /// Whether a field is a base class of a C++ class.
     pub fn is_base(&self, field: &Field) -> bool {
-        let layout = self.layouts.get(field.type_id);
-        field.name == layout.name || field.name == layout.short_name
+        is_base(self.layouts, field)
     }
 }
 
@@ -343,8 +342,7 @@ fn vptr(layouts: &Layouts, id: TypeId) -> Option<u64> {
 
 /// Whether a field is a base class.
 fn is_base(layouts: &Layouts, field: &Field) -> bool {
-    let layout = layouts.get(field.type_id);
-    field.name == layout.name || field.name == layout.short_name
+    layouts.get(field.type_id).is_called(&field.name)
 }
 
 /// Whether nothing but the name of a type is known.

@@ -39,7 +39,6 @@ impl Types {
     fn push(&mut self, name: &str, size: u64, shape: Shape, arguments: &[(&str, TypeId)]) -> TypeId {
         let id = self.layouts.push(Layout {
             name: name.into(),
-            short_name: name.into(),
             size,
             shape,
             arguments: arguments.iter().map(|(name, id)| ((*name).into(), *id)).collect(),

@@ -72,14 +72,7 @@ mod tests {
 
     fn structure(layouts: &mut Layouts, name: String, fields: Vec<Field>) -> TypeId {
         let (shape, name) = (Shape::Struct(fields), std::sync::Arc::<str>::from(name));
-        layouts.push(Layout {
-            short_name: name.clone(),
-            name,
-            size: 16,
-            shape,
-            arguments: Vec::new(),
-            partial: false,
-        })
+        layouts.push(Layout { name, size: 16, shape, arguments: Vec::new(), partial: false })
     }
 
     #[test]

@@ -144,7 +144,7 @@ fn share_with_contents(program: &Path) -> f64 {
         };
         let named = match *found {
             BlockType::Elements(id) if block.expected[0].starts_with('[') => {
-                block.expected.contains(&format!("[{}]", layouts.get(id).short_name))
+                block.expected.contains(&format!("[{}]", layouts.get(id).short_name()))
             }
             _ => true,
         };

@@ -75,7 +75,7 @@ fn check(program: &Program) {
         lines += 1;
         match words[..] {
             ["type", name, size] => assert_eq!(layout(&layouts, name).size, number(size), "{line}"),
-            ["short", name, short] => assert_eq!(&*layout(&layouts, name).short_name, short, "{line}"),
+            ["short", name, short] => assert_eq!(layout(&layouts, name).short_name(), short, "{line}"),
             ["field", name, path, offset, size] => {
                 let (at, found) = field(&layouts, name, path);
                 assert_eq!((at, found.size), (number(offset), number(size)), "{line} {found:?}");

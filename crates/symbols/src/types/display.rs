@@ -119,6 +119,21 @@ pub fn short(a_type: &str) -> String {
     short_inside(a_type, 0)
 }
 
+/// Whether this is the short name of a type, and cheaper than to make it: most names already begin otherwise.
+pub fn is_short(name: &str, a_type: &str) -> bool {
+    let begins_so = match a_type.chars().next() {
+        // The last part of the path comes first, except for closures, which have the part before as well.
+        Some(first) if is_part(first) => {
+            let last = a_type[..end_of_path(a_type)].rsplit("::").next().unwrap_or_default();
+            last.starts_with('{') || name.starts_with(last)
+        }
+        Some(first) => name.starts_with(first),
+        None => true,
+    };
+    // What is too long begins with another path.
+    (begins_so || a_type.len() > LONGEST) && short(a_type) == name
+}
+
 fn short_inside(a_type: &str, depth: usize) -> String {
     if depth > DEEPEST {
         return "…".to_owned();
@@ -249,6 +264,16 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(short(a_type), expected, "{a_type}");
+            assert!(is_short(expected, a_type), "{a_type}");
+            assert!(!is_short(&format!("{expected}x"), a_type) && !is_short("x", a_type), "{a_type}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_too_long_are_known_as_well() {
+        let long = "a::B, ".repeat(LONGEST);
+        for a_type in [format!("x::A<{long}>"), format!("({long})"), format!("x::{{closure#0}}<{long}>")] {
+            assert!(is_short(&short(&a_type), &a_type), "{}", short(&a_type));
         }
     }
 
@@ -282,6 +307,12 @@ mod tests {
         #[test]
         fn any_text_is_shown(text in "[a-zé<>:&(){}\\[\\], #-]{0,60}|.{0,20}") {
             proptest::prop_assert!(short(&text).len() <= 4 * text.len() + 8);
+        }
+
+        #[test]
+        fn short_names_are_known(a_type in "[a-cé<>:&(){}\\[\\], #-]{0,40}|.{0,20}", name in "[a-cé<>:{]{0,3}") {
+            proptest::prop_assert!(is_short(&short(&a_type), &a_type));
+            proptest::prop_assert_eq!(is_short(&name, &a_type), short(&a_type) == name);
         }
     }
 }

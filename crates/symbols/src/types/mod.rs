@@ -13,7 +13,7 @@ mod rules;
 mod stack;
 
 pub use cpp::node as cpp_node;
-pub use display::{block as named_block, initialized, short};
+pub use display::{block as named_block, initialized, is_short, short};
 pub use rules::Family;
 pub use stack::Contents;
 
