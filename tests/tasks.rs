@@ -40,7 +40,7 @@ fn main() {
 /// Some hundred microseconds.
 #[inline(never)]
 fn work() {
-    for _ in 0..20 {
+    for _ in 0..9 {
         black_box((0..4000u64).fold(1, |a, b| (black_box(a) * 31 % 1_000_003) ^ b));
     }
 }

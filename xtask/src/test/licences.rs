@@ -3,32 +3,19 @@
 use super::Tally;
 use crate::run::{cargo, output, root};
 use anyhow::{Context, Result};
-use serde::Deserialize;
 use serde_json::Value;
 use std::iter::Peekable;
-
-/// The part of `deny.toml` that is read here.
-#[derive(Deserialize)]
-struct Deny {
-    licenses: Licenses,
-}
-
-#[derive(Deserialize)]
-struct Licenses {
-    allow: Vec<String>,
-}
 
 /// One check over all packages of the lock file that are used on Linux.
 pub fn check() -> Result<Tally> {
     let metadata = ["metadata", "--format-version", "1", "--all-features", "--filter-platform"];
     let metadata = output(cargo(&metadata).arg("x86_64-unknown-linux-gnu"))?;
     let metadata: Value = serde_json::from_str(&metadata)?;
-    let deny = std::fs::read_to_string(root().join("deny.toml")).context("cannot read deny.toml")?;
-    let deny: Deny = toml::from_str(&deny).context("cannot parse deny.toml")?;
+    let allowed = allowed()?;
     let mut refused = 0;
     for package in metadata["packages"].as_array().context("cargo metadata lists no packages")? {
         let licence = package["license"].as_str().unwrap_or("");
-        if !is_allowed(licence, &deny.licenses.allow) {
+        if !is_allowed(licence, &allowed) {
             refused += 1;
             eprintln!(
                 "{} {}: licence {licence:?} is not allowed by deny.toml",
@@ -37,6 +24,15 @@ pub fn check() -> Result<Tally> {
         }
     }
     Ok(Tally::one(refused == 0))
+}
+
+/// The licences in `deny.toml`.
+fn allowed() -> Result<Vec<String>> {
+    let deny = std::fs::read_to_string(root().join("deny.toml")).context("cannot read deny.toml")?;
+    let deny: toml::Table = toml::from_str(&deny).context("cannot parse deny.toml")?;
+    let list = deny.get("licenses").and_then(|licenses| licenses.get("allow")?.as_array());
+    let licences = list.context("deny.toml has no list of licences")?.iter().map(|one| one.as_str());
+    licences.map(|one| Ok(one.context("a licence in deny.toml is no text")?.to_owned())).collect()
 }
 
 /// Whether an SPDX expression can be satisfied with allowed licences only.

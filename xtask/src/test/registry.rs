@@ -6,7 +6,6 @@
 use super::{Extent, Tally};
 use crate::run::{cargo, output, root, succeeds, target_folder};
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,19 +33,6 @@ fn main() {
     stackglass::print();
 }
 ";
-
-/// The part of `Cargo.lock` that is read here.
-#[derive(Deserialize)]
-struct Lock {
-    package: Vec<Package>,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    version: String,
-    checksum: Option<String>,
-}
 
 /// Three checks: the packages, the command, the crate. The command is built without optimisation, except in a full run.
 pub fn run(extent: Extent) -> Result<Tally> {
@@ -96,9 +82,16 @@ fn fill(place: &Path) -> Result<()> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
     let home = home.context("there is no folder of Cargo")?.join("registry");
-    let lock: Lock = toml::from_str(&fs::read_to_string(root().join("Cargo.lock"))?)?;
-    for package in lock.package.iter().filter(|package| package.checksum.is_some()) {
-        let Package { name, version, .. } = package;
+    let lock: toml::Table = toml::from_str(&fs::read_to_string(root().join("Cargo.lock"))?)?;
+    let packages = lock.get("package").and_then(|list| list.as_array());
+    for package in packages.context("Cargo.lock has no packages")? {
+        let text = |key: &str| package.get(key).and_then(|value| value.as_str());
+        // Those of the workspace have none.
+        if text("checksum").is_none() {
+            continue;
+        }
+        let named = text("name").zip(text("version"));
+        let (name, version) = named.context("a package in Cargo.lock has no name or version")?;
         let place = match name.len() {
             1 | 2 => format!("{}/{name}", name.len()),
             3 => format!("3/{}/{name}", &name[..1]),
