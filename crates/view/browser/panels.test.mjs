@@ -277,6 +277,31 @@ test("100 random steps are undone", async () => {
   await quiet();
 });
 
+test("what is done right after an undo counts, while the browser is still on its way", async () => {
+  const { page, quiet } = await open(browser, "view-calls.html");
+  await sum(page, "6.00 s in 6000 samples");
+  const press = (...keys) => page.evaluate((keys) => { for (const key of keys) dispatchEvent(new KeyboardEvent("keydown", { key })); }, keys);
+  const shown = (hash) => becomes(page, () => location.hash.slice(1), hash);
+  await press("i", "h", "u", "t");
+  await shown("icicle=1&inverted=1");
+  await press("u", "u", "o", "t");
+  await shown("icicle=1&order=size");
+  await press("u", "u", "u", "U", "U");
+  await shown("icicle=1&order=size");
+  // The browser has the same steps, and one for each address that somebody types.
+  await page.goBack();
+  await shown("order=size");
+  await page.goForward();
+  await shown("icicle=1&order=size");
+  await page.evaluate(() => { location.hash = "tab=tree"; });
+  await shown("tab=tree");
+  await press("u");
+  await shown("icicle=1&order=size");
+  await press("u", "u");
+  await shown("");
+  await quiet();
+});
+
 for (const colorScheme of ["light", "dark"]) {
   test(`nothing stands in the way of people with screen readers (${colorScheme})`, async () => {
     const { page, quiet } = await open(browser, "view-calls.html", { colorScheme, bypassCSP: true });

@@ -1,6 +1,6 @@
-//! Tests of the two pages in a browser: Playwright runs Chromium on pages that examples write.
+//! Tests of the two pages in a browser: Playwright runs Chromium on pages that examples write, and one test also runs Firefox.
 //!
-//! Missing programs are installed if possible: Chromium by apt-get as root, Playwright by npm in the target folder.
+//! Missing programs are installed if possible: browsers by apt-get as root, Playwright by npm in the target folder.
 
 use super::{Extent, Tally, allocating, packages};
 use crate::run::{on_path, root, shown_and_returned, succeeds, target_folder};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const TESTS: &str = "crates/flame/browser";
-const VIEW: [&str; 8] = [
+const VIEW: [&str; 9] = [
     "crates/view/browser/view.test.mjs",
     "crates/view/browser/tracks.test.mjs",
     "crates/view/browser/panels.test.mjs",
@@ -20,15 +20,30 @@ const VIEW: [&str; 8] = [
     "crates/view/browser/allocations.test.mjs",
     "crates/view/browser/source.test.mjs",
     "crates/view/browser/commands.test.mjs",
+    "crates/view/browser/growing.test.mjs",
 ];
-const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
+
+/// A browser: its package in Debian, the names of its program, and the variable that may name one.
+struct Browser {
+    package: &'static str,
+    programs: &'static [&'static str],
+    variable: &'static str,
+}
+
+const CHROMIUM: Browser = Browser {
+    package: "chromium",
+    programs: &["chromium", "chromium-browser", "google-chrome"],
+    variable: "CHROMIUM",
+};
+const FIREFOX: Browser =
+    Browser { package: "firefox-esr", programs: &["firefox-esr", "firefox"], variable: "FIREFOX" };
 
 /// All browser tests; those of speed only in a full run.
 pub fn run(extent: Extent) -> Result<Tally> {
-    let chromium = chromium()?;
+    let browsers = [CHROMIUM.found_or_installed()?, FIREFOX.found_or_installed()?];
     let folder = target_folder().join("browser");
     packages::install(TESTS, &folder)?;
-    for example in ["pages", "view-pages", "view-lanes", "view-beside", "view-sources"] {
+    for example in ["pages", "view-pages", "view-growing", "view-lanes", "view-beside", "view-sources"] {
         if !succeeds(Tools::example(example)?.arg(folder.join("pages")))? {
             bail!("the pages to be tested could not be written");
         }
@@ -36,21 +51,27 @@ pub fn run(extent: Extent) -> Result<Tally> {
     let tools = Tools::with_tests()?;
     allocating::record(&tools, &folder.join("pages"))?;
     // Some bounds are on times, and a neighbour may have had the machine for a while.
-    let first = tests(&folder, &chromium, &tools.stackglass, extent)?;
+    let first = tests(&folder, &browsers, &tools.stackglass, extent)?;
     if first.failed == 0 {
         return Ok(first);
     }
     eprintln!("browser: {} tests failed: second try", first.failed);
-    tests(&folder, &chromium, &tools.stackglass, extent)
+    tests(&folder, &browsers, &tools.stackglass, extent)
 }
 
-fn tests(folder: &Path, chromium: &Path, stackglass: &Path, extent: Extent) -> Result<Tally> {
+fn tests(
+    folder: &Path,
+    [chromium, firefox]: &[PathBuf; 2],
+    stackglass: &Path,
+    extent: Extent,
+) -> Result<Tally> {
     let mut node = Command::new("node");
     node.args(["--test", "--test-reporter=tap", "--test-concurrency=1"]).current_dir(root());
     let speed = (extent == Extent::Full).then_some("speed");
     let names = ["model", "page", "still"].into_iter().chain(speed);
     node.args(names.map(|test| format!("{TESTS}/{test}.test.mjs"))).args(VIEW);
-    node.env("BROWSER_TESTS", folder).env("CHROMIUM", chromium).env("STACKGLASS", stackglass);
+    node.env("BROWSER_TESTS", folder).env("STACKGLASS", stackglass);
+    node.env(CHROMIUM.variable, chromium).env(FIREFOX.variable, firefox);
     let (succeeded, text) = shown_and_returned(&mut node, true)?;
     let count = |what: &str| -> Option<u64> {
         text.lines().rev().find_map(|line| line.strip_prefix(what)?.trim().parse().ok())
@@ -63,28 +84,33 @@ fn tests(folder: &Path, chromium: &Path, stackglass: &Path, extent: Extent) -> R
     Ok(tally)
 }
 
-/// The browser, installed if necessary and possible.
-fn chromium() -> Result<PathBuf> {
-    let found = || BROWSERS.iter().find(|name| on_path(name)).map(PathBuf::from);
-    let asked = std::env::var_os("CHROMIUM").map(PathBuf::from);
-    if let Some(browser) = asked.or_else(found) {
-        return Ok(which(browser));
-    }
-    let is_root = fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0);
-    if is_root && on_path("apt-get") {
-        eprintln!("installing chromium (once)");
-        let apt = |arguments: &[&str]| {
-            let mut apt = Command::new("apt-get");
-            succeeds(apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
-        };
-        let install = ["install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-dejavu-core"];
-        if !apt(&install)? {
-            let _ = apt(&["update", "-qq"])? && apt(&install)?;
+impl Browser {
+    /// The program, installed if necessary and possible.
+    fn found_or_installed(&self) -> Result<PathBuf> {
+        let found = || self.programs.iter().find(|name| on_path(name)).map(PathBuf::from);
+        let asked = std::env::var_os(self.variable).map(PathBuf::from);
+        if let Some(browser) = asked.or_else(found) {
+            return Ok(which(browser));
         }
+        let package = self.package;
+        let is_root =
+            fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0);
+        if is_root && on_path("apt-get") {
+            eprintln!("installing {package} (once)");
+            let apt = |arguments: &[&str]| {
+                let mut apt = Command::new("apt-get");
+                succeeds(apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+            };
+            let install = ["install", "-y", "-qq", "--no-install-recommends", package, "fonts-dejavu-core"];
+            if !apt(&install)? {
+                let _ = apt(&["update", "-qq"])? && apt(&install)?;
+            }
+        }
+        found().map(which).with_context(|| {
+            let variable = self.variable;
+            format!("there is no {package}: install it with `apt-get install -y {package}`, or name one in {variable}")
+        })
     }
-    found().map(which).context(
-        "there is no Chromium: install it with `apt-get install -y chromium`, or name one in CHROMIUM",
-    )
 }
 
 /// Playwright requires a full path.

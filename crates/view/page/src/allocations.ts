@@ -8,14 +8,14 @@ import { client, counted, failure, head, shapeNumber } from "./recording.ts";
 import { dragged, selection, state, type State } from "./state.ts";
 
 // `other`: of what is compared with.
-export interface Compared extends AllocationRows { other: AllocationRows | null }
+export interface Compared extends AllocationRows { other: AllocationRows | null; reading: number }
 export const allocationRows = signal<Compared | null>(null);
 
-const count = latest(async ({ of, other, by, shape }: { of: Selection; other: Selection | null; by: AllocationKey; shape: number }) => {
+const count = latest(async ({ of, other, by, shape, reading }: { of: Selection; other: Selection | null; by: AllocationKey; shape: number; reading: number }) => {
   try {
     const ask = (selection: Selection) => client.ask({ kind: "allocations", selection, by, shape });
     const rows = await ask(of);
-    allocationRows.value = { ...rows, other: other && await ask(other) };
+    allocationRows.value = { ...rows, other: other && await ask(other), reading };
   } catch (error) {
     failure.value = `Allocations cannot be shown: ${error instanceof Error ? error.message : error}`;
   }
@@ -24,9 +24,9 @@ const count = latest(async ({ of, other, by, shape }: { of: Selection; other: Se
 // Counts again for each selection, until the returned function is called. The chosen type does not hide the others.
 export function watchAllocations(): () => void {
   return effect(() => {
-    if (!counted.value || !head.allocations) return;
+    if (!counted.value || !head.value.allocations) return;
     const { by, measure } = state.value;
     const asked: State = { ...state.value, range: dragged.value ?? state.value.range, measure: isMetric(measure) ? measure : "bytes", ...(by === "type" ? { allocated: "" } : {}) };
-    count({ of: selection(asked), other: otherOf(asked, head), by, shape: shapeNumber.value });
+    count({ of: selection(asked), other: otherOf(asked, head.value), by, shape: shapeNumber.value, reading: counted.value.reading });
   });
 }

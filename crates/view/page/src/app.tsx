@@ -22,7 +22,7 @@ import { CallTree } from "./panels/tree.tsx";
 import { counted, failure, found, head, loaded } from "./recording.ts";
 import { ended } from "./served.ts";
 import { addStep, change, query, state, type Tab } from "./state.ts";
-import { alone, SHOWN_TABS, shownTab } from "./tabs.ts";
+import { alone, shownTabs, shownTab } from "./tabs.ts";
 import { Tracks } from "./tracks.tsx";
 import { percent } from "./units.ts";
 
@@ -56,11 +56,11 @@ export function App() {
   return (
     <>
       <header>
-        <h1 title={head.command}>{head.title}</h1>
-        {alone || <select aria-label="Measure" value={measure} onChange={(event) => change({ measure: event.currentTarget.value as Measure })}>
-          {measuresOf(head).map((word) => <option key={word} value={word}>{nameOf(word, head)}</option>)}
+        <h1 title={head.value.command}>{head.value.title}</h1>
+        {alone.value || <select aria-label="Measure" value={measure} onChange={(event) => change({ measure: event.currentTarget.value as Measure })}>
+          {measuresOf(head.value).map((word) => <option key={word} value={word}>{nameOf(word, head.value)}</option>)}
         </select>}
-        <strong class="sum" aria-live="polite">{counted.value && !alone ? wholeText(counted.value) : ""}</strong>
+        <strong class="sum" aria-live="polite">{counted.value && !alone.value ? wholeText(counted.value) : ""}</strong>
         <span class="found" aria-live="polite">{isList(tab) ? "" : matched.value}</span>
         <input ref={search} type="search" aria-label={tab === "heap" ? "Search types" : tab === "tasks" ? "Search tasks" : tab === "allocations" ? "Search rows" : "Search functions"} placeholder="search: /"
           title={isList(tab) ? "Words that names have" : "A text or a regular expression; Enter counts only stacks with a match"}
@@ -68,11 +68,11 @@ export function App() {
       </header>
       {failure.value && <p class="failure" role="alert">{failure.value}</p>}
       {ended.value && <p class="ended" role="status">stackglass has ended. This page works on, but cannot be loaded again.</p>}
-      {alone || head.untimed || <Tracks />}
+      {alone.value || head.value.untimed || <Tracks />}
       <main>
         <div class="tabs">
           <div role="tablist" aria-label="Panels">
-            {SHOWN_TABS.map((word) => (
+            {shownTabs.value.map((word) => (
               <button key={word} id={`tab-${word}`} role="tab" aria-selected={tab === word} aria-controls="panel" onClick={() => change({ tab: word })}>{TAB_NAMES[word]}</button>
             ))}
           </div>
@@ -83,7 +83,7 @@ export function App() {
             <label><input type="checkbox" checked={state.value.icicle} onChange={(event) => change({ icicle: event.currentTarget.checked })} /> root at the top</label>
             <label><input type="checkbox" checked={state.value.order === "size"} onChange={(event) => change({ order: event.currentTarget.checked ? "size" : "name" })} /> largest first</label>
           </>}
-          {alone || <select class="save" aria-label="Save or copy" value="" onChange={(event) => {
+          {alone.value || <select class="save" aria-label="Save or copy" value="" onChange={(event) => {
             saves[event.currentTarget.value]?.();
             event.currentTarget.value = "";
           }}>
@@ -94,7 +94,7 @@ export function App() {
           <button class="chip" title="All commands (Ctrl-K), all keys (?)" aria-label="All commands" onClick={() => { dialog.value = "commands"; }}>…</button>
           <span role="status" class="said">{said.value}</span>
         </div>
-        {alone || <div class="bar above"><Chips /><Legend /></div>}
+        {alone.value || <div class="bar above"><Chips /><Legend /></div>}
         <div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
           <Panel />
         </div>
@@ -139,11 +139,11 @@ function Legend() {
     );
   }
   const { funcs } = loaded.value;
-  const own = new Float64Array(head.categories.length);
+  const own = new Float64Array(head.value.categories.length);
   counted.value.funcOwn.forEach((value, func) => { own[funcs[func].category] += value; });
   return (
     <ul class="legend">
-      {head.categories.map((category, i) => own[i] > 0 && (
+      {head.value.categories.map((category, i) => own[i] > 0 && (
         <li key={category.name} title={amount(counted.value!, own[i])}><i style={{ background: category.color }} />{category.name}</li>
       ))}
     </ul>

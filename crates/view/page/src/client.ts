@@ -10,6 +10,8 @@ export class Client {
   private readonly worker = new Worker(URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" })));
   private readonly pending = new Map<number, Pending>();
   private next = 0;
+  // What waits to be asked.
+  private waiting: (() => void)[] | null = null;
 
   constructor() {
     this.worker.onmessage = ({ data }) => {
@@ -33,9 +35,22 @@ export class Client {
   ask<Q extends Question>(question: Q): Promise<Answers[Q["kind"]]> {
     const id = this.next++;
     return new Promise((resolve, reject) => {
-      this.pending.set(id, { resolve, reject });
-      this.worker.postMessage({ id, question });
+      const post = () => {
+        this.pending.set(id, { resolve, reject });
+        this.worker.postMessage({ id, question });
+      };
+      if (this.waiting) this.waiting.push(post);
+      else post();
     });
+  }
+
+  // Questions wait until the returned function is called.
+  hold(): () => void {
+    const waiting = this.waiting = [] as (() => void)[];
+    return () => {
+      this.waiting = null;
+      for (const post of waiting) post();
+    };
   }
 }
 

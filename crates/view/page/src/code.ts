@@ -2,20 +2,28 @@
 
 import { effect, signal } from "@preact/signals";
 import { latest } from "./client.ts";
-import type { Code } from "./kernel/code.ts";
+import type { Code, CodeFunction } from "./kernel/code.ts";
 import type { Selection } from "./model.ts";
 import { client, counted, failure, head, loaded, shapeNumber } from "./recording.ts";
+import { sourceFiles } from "./source.ts";
 import { chosen, selected } from "./state.ts";
 
-// The line whose code is shown, of a file by number.
-export const codeLine = signal<{ file: number; line: number } | null>(null);
+// The line whose code is shown.
+export const codeLine = signal<{ path: string; line: number } | null>(null);
 // The function that was chosen among those of the line.
-export const codeNumber = signal<number | null>(null);
+export const codeFunction = signal<Pick<CodeFunction, "module" | "address"> | null>(null);
 export const code = signal<Code | null>(null);
 
-const count = latest(async (asked: { selection: Selection; shape: number; place: { file: number; line: number } | null; func: number | null; number: number | null }) => {
+interface Asked { selection: Selection; shape: number; place: { file: number; line: number } | null; func: number | null; wanted: Pick<CodeFunction, "module" | "address"> | null; reading: number }
+
+const count = latest(async ({ wanted, reading, ...question }: Asked) => {
   try {
-    code.value = await client.ask({ kind: "code", ...asked });
+    const ask = (number: number | null) => client.ask({ kind: "code", ...question, number });
+    let answer = await ask(null);
+    const other = wanted && answer.functions.find(({ module, address }) => module === wanted.module && address === wanted.address);
+    if (other && other.number !== answer.shown) answer = await ask(other.number);
+    // Numbers of files and of disassembled functions are those of a reading.
+    if (reading === loaded.peek()?.reading) code.value = answer;
   } catch (error) {
     failure.value = `Instructions cannot be shown: ${error instanceof Error ? error.message : error}`;
   }
@@ -25,8 +33,11 @@ const count = latest(async (asked: { selection: Selection; shape: number; place:
 export function watchCode(): () => void {
   let last = "";
   return effect(() => {
-    if (!loaded.value || !counted.value || !head.code?.functions) return;
-    const asked = { selection: selected(), shape: shapeNumber.value, place: codeLine.value, func: chosen.value, number: codeNumber.value };
+    if (!loaded.value || !counted.value || !head.value.code?.functions) return;
+    const at = codeLine.value, file = at ? sourceFiles.value?.findIndex(({ path }) => path === at.path) ?? -1 : -1;
+    const asked: Asked = {
+      selection: selected(), shape: shapeNumber.value, place: at && file >= 0 ? { file, line: at.line } : null, func: chosen.value, wanted: codeFunction.value, reading: loaded.value.reading,
+    };
     const key = JSON.stringify(asked);
     if (key === last) return;
     last = key;

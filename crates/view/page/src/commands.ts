@@ -1,6 +1,6 @@
 // Everything that can be done, with its key: the menu, the list of commands and the keyboard use this one list.
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { exportFolded, exportJson, exportPng, exportSvg, copyCommand } from "./export.ts";
 import { nextHottest } from "./panels/source.tsx";
 import { nextHottestInstruction } from "./panels/assembly.tsx";
@@ -8,8 +8,9 @@ import { expandAll } from "./panels/tree.tsx";
 import { measuresOf, nameOf } from "./measures.ts";
 import { isAgainstBefore } from "./other.ts";
 import { head, loaded, steps } from "./recording.ts";
-import { addStep, change, redo, state, undo, type Tab } from "./state.ts";
-import { SHOWN_TABS, shownTab } from "./tabs.ts";
+import { redo, undo } from "./history.ts";
+import { addStep, change, state, type Tab } from "./state.ts";
+import { shownTabs, shownTab } from "./tabs.ts";
 import type { Kind } from "./steps.ts";
 import { graph, nodeOf, select, target, zoomTo, type Target } from "./target.ts";
 
@@ -57,14 +58,15 @@ function onCrate(kind: Kind, name: string, key?: string): Command {
   };
 }
 
-export const COMMANDS: Command[] = [
+// What can be done with what the page has.
+export const commands = computed((): Command[] => [
   onFunction("focus", "Focus on this function", "f"),
   onPath("focus-path", "Focus on this path only", "F"),
   onFunction("focus-self", "Focus on the function’s own time", "S"),
   onCrate("focus-crate", "Focus on its crate"),
   {
     name: "Focus on its kind of code", key: "g", onTarget: true, can: () => target.value !== null,
-    run: withTarget((at) => addStep({ kind: "focus-category", of: [head.categories[func(at).category].name] })),
+    run: withTarget((at) => addStep({ kind: "focus-category", of: [head.value.categories[func(at).category].name] })),
   },
   onFunction("merge", "Merge the function into its callers", "m"),
   onPath("merge-path", "Merge into the caller only here", "M"),
@@ -83,7 +85,7 @@ export const COMMANDS: Command[] = [
     },
   },
   { name: "Show callers and callees", key: "Enter", onTarget: true, can: () => target.value !== null && state.value.tab !== "functions", run: () => change({ tab: "functions" }) },
-  ...(SHOWN_TABS.includes("source") ? [
+  ...(shownTabs.value.includes("source") ? [
     { name: "Show its source", key: "l", onTarget: true, can: () => target.value !== null && shownTab.value !== "source", run: () => change({ tab: "source", source: "" }) },
     { name: "Go to the hottest source line, then to the next", key: "j", run: () => { if (shownTab.value === "source") nextHottest(); else change({ tab: "source" }); } },
     { name: "Go to the hottest instruction, then to the next", key: "J", can: () => shownTab.value === "source", run: nextHottestInstruction },
@@ -109,12 +111,12 @@ export const COMMANDS: Command[] = [
     run: () => change({ pinned: state.value.range, range: null }),
   },
   {
-    name: "Compare no longer", can: () => state.value.pinned !== null || isAgainstBefore(state.value, head),
+    name: "Compare no longer", can: () => state.value.pinned !== null || isAgainstBefore(state.value, head.value),
     run: () => change(state.value.pinned ? { pinned: null } : { alone: true }),
   },
-  ...(head.before ? [{ name: `Compare with ${head.before.name}`, can: () => !isAgainstBefore(state.value, head), run: () => change({ alone: false, pinned: null, threads: null }) }] : []),
-  ...measuresOf(head).map((measure): Command => ({ name: `Count ${nameOf(measure, head)}`, run: () => change({ measure }) })),
-  ...SHOWN_TABS.map((tab, i): Command => ({ name: TAB_NAMES[tab], key: String(i + 1), run: () => change({ tab }) })),
+  ...(head.value.before ? [{ name: `Compare with ${head.value.before.name}`, can: () => !isAgainstBefore(state.value, head.value), run: () => change({ alone: false, pinned: null, threads: null }) }] : []),
+  ...measuresOf(head.value).map((measure): Command => ({ name: `Count ${nameOf(measure, head.value)}`, run: () => change({ measure }) })),
+  ...shownTabs.value.map((tab, i): Command => ({ name: TAB_NAMES[tab], key: String(i + 1), run: () => change({ tab }) })),
   { name: "Save the flame graph as SVG", run: exportSvg },
   { name: "Save the flame graph as PNG", run: exportPng },
   { name: "Save the stacks as folded text", run: exportFolded },
@@ -122,7 +124,7 @@ export const COMMANDS: Command[] = [
   { name: "Copy the command that prints this", run: copyCommand },
   { name: "All keys", key: "?", run: () => { dialog.value = "keys"; } },
   { name: "All commands", key: "Ctrl-K", run: () => { dialog.value = "commands"; } },
-];
+]);
 
 // Runs what a key stands for; whether it stands for anything.
 export function runKey(event: KeyboardEvent): boolean {
@@ -134,7 +136,7 @@ export function runKey(event: KeyboardEvent): boolean {
   if (typing || event.ctrlKey || event.metaKey || event.altKey || dialog.value !== null) return false;
   // Enter presses the button that has the focus.
   if (event.key === "Enter" && event.target instanceof HTMLButtonElement) return false;
-  const command = COMMANDS.find(({ key }) => key === event.key);
+  const command = commands.value.find(({ key }) => key === event.key);
   if (!command || command.can?.() === false) return false;
   command.run();
   return true;

@@ -37,14 +37,14 @@ function save(name: string, content: Blob): void {
 }
 
 function fileName(extension: string): string {
-  return `${head.title.split("/").pop()!.replace(/[^\w.-]+/g, "-").slice(0, 60) || "stackglass"}.${extension}`;
+  return `${head.value.title.split("/").pop()!.replace(/[^\w.-]+/g, "-").slice(0, 60) || "stackglass"}.${extension}`;
 }
 
 const markup = (text: string) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
 // What the picture shows, in words.
 function titleOf({ whole, counted }: Mirror): string {
-  const name = nameOf(counted.measure, head), hits = hitsText(counted, counted.hits[0]);
+  const name = nameOf(counted.measure, head.value), hits = hitsText(counted, counted.hits[0]);
   return unitOf(counted.measure) === "ns" ? `${amount(counted, whole)} of ${name} in ${hits}` : `${amount(counted, whole)}: ${name}`;
 }
 
@@ -59,7 +59,7 @@ async function picture(shown: Mirror, width: number) {
   const top = 24, height = top + rows * ROW + 4;
   return {
     height,
-    title: `${head.title}: ${titleOf(shown)}`,
+    title: `${head.value.title}: ${titleOf(shown)}`,
     boxes: boxes.map(({ node, x, width, row }) => {
       const name = funcs[shown.func[node]].name;
       const room = Math.floor((width - 6) / 7.2);
@@ -136,7 +136,7 @@ export function exportJson(): void {
   }] : []));
   const { range, threads, measure, pinned, allocated } = state.value;
   const content = {
-    title: head.title, command: head.command, selection: { range_ns: range, threads, measure, ...(allocated ? { type: allocated } : {}), compared_with_ns: pinned, compared_with: isAgainstBefore(state.value, head) ? head.before!.name : null, transforms: steps.value.map(({ step }) => words(step)) },
+    title: head.value.title, command: head.value.command, selection: { range_ns: range, threads, measure, ...(allocated ? { type: allocated } : {}), compared_with_ns: pinned, compared_with: isAgainstBefore(state.value, head.value) ? head.value.before!.name : null, transforms: steps.value.map(({ step }) => words(step)) },
     [`total_${unit}`]: Math.round(total[0]), samples: hits[0], functions, folded: folded(), ...(shownTab.value === "source" ? linesShown() : {}),
   };
   save(fileName("json"), new Blob([JSON.stringify(content, null, 1)], { type: "application/json" }));
@@ -157,14 +157,14 @@ const quoted = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${tex
 
 // The command that prints what is shown, as far as the command can, and what it cannot.
 export function commandOf({ threads, measure, steps, range, pinned, inverted, func, by, allocated }: State): string {
-  if (shownTab.value === "heap") return `stackglass heap show ${quoted(head.heap!.name)}${state.value.type ? ` --type ${quoted(state.value.type)}` : ""}`;
-  if (shownTab.value === "tasks" && state.value.tasks !== "names" && state.value.tasks !== "lines" && head.tasks!.dump) return `stackglass tasks ${taskDump.value?.pid ?? "PID"}`;
+  if (shownTab.value === "heap") return `stackglass heap show ${quoted(head.value.heap!.name)}${state.value.type ? ` --type ${quoted(state.value.type)}` : ""}`;
+  if (shownTab.value === "tasks" && state.value.tasks !== "names" && state.value.tasks !== "lines" && head.value.tasks!.dump) return `stackglass tasks ${taskDump.value?.pid ?? "PID"}`;
   const tab = shownTab.value;
   const verb = ({ tasks: "hot", allocations: "allocs", source: "annotate", flame: "flamegraph" } as Partial<Record<Tab, string>>)[tab] ?? (tab === "functions" && func.length ? "callers" : "print");
   const parts = ["stackglass", verb];
   const rest: string[] = [];
   if (verb === "callers") parts.push(quoted(func[0]));
-  if (head.file !== null) parts.push(quoted(head.file));
+  if (head.value.file !== null) parts.push(quoted(head.value.file));
   if (verb === "hot" && state.value.tasks === "names") parts.push("--by", "task");
   if (verb === "print" && tab === "functions") parts.push("--format", "flat", "--sortedby", "overhead");
   if (verb === "print" && tab !== "functions") parts.push("--format", "tree");
@@ -186,7 +186,7 @@ export function commandOf({ threads, measure, steps, range, pinned, inverted, fu
   }
   // Both ends in ns, as the page counts.
   if (range) parts.push("--from", `${Math.round(range[0])}ns`, "--to", `${Math.round(range[1])}ns`);
-  if (pinned || isAgainstBefore(state.value, head)) rest.push("the comparison");
+  if (pinned || isAgainstBefore(state.value, head.value)) rest.push("the comparison");
   if (inverted && verb !== "annotate") rest.push("the inversion");
   return parts.join(" ") + (rest.length ? `   # without: ${rest.join("; ")}` : "");
 }

@@ -5,15 +5,14 @@ import type { Heap } from "./kernel/heap.ts";
 import { client, failure, head, loaded } from "./recording.ts";
 
 export const heap = signal<Heap | null>(null);
-let asked = false;
+let read = 0;
 
-// Asks for the rows, once the columns are there.
-export function wantHeap(): void {
-  if (asked || !head.heap) return;
-  asked = true;
-  const forget = effect(() => {
-    if (!loaded.value) return;
+// Asks for the rows of each reading, once the columns are there, until the returned function is called.
+export function watchHeap(): () => void {
+  return effect(() => {
+    const reading = loaded.value?.reading ?? 0;
+    if (reading === read || !head.value.heap) return;
+    read = reading;
     client.ask({ kind: "heap" }).then((answer) => { heap.value = answer.heap; }, (error: Error) => { failure.value = `The heap cannot be shown: ${error.message}`; });
-    queueMicrotask(() => forget());
   });
 }

@@ -51,7 +51,8 @@ export class Kernel {
   readonly whole: Shape;
   private outermostOf: { tree: Tree; is: Uint8Array } | undefined;
 
-  constructor(head: Head, columns: Map<string, Uint8Array>) {
+  // `known`: functions of an earlier state of the recording. They keep their numbers.
+  constructor(head: Head, columns: Map<string, Uint8Array>, known: readonly Func[] = []) {
     const column = (name: string, count: number) => {
       const bytes = columns.get(name);
       if (!bytes) throw new Error(`there is no column ${name}`);
@@ -66,19 +67,21 @@ export class Kernel {
     const krate = columns.has("frames.crate") ? column("frames.crate", frameCount) : new Float64Array(frameCount);
 
     // Functions: frames of the same name and module.
-    const funcs: Func[] = [{ name: "all", full: "", file: "", line: 0, module: "", crate: "", category: 0 }];
+    const funcs: Func[] = known.length ? known.slice() : [{ name: "all", full: "", file: "", line: 0, module: "", crate: "", category: 0 }];
+    const knownAs = new Map(known.slice(1).map((func, i) => [keyOf(func), i + 1]));
     const numbersOf = new Map<string, number>();
     const funcOf = new Int32Array(frameCount);
     for (let i = 0; i < frameCount; i++) {
       const key = `${name[i]} ${module[i]}`;
       let func = numbersOf.get(key);
       if (func === undefined) {
-        func = funcs.length;
-        numbersOf.set(key, func);
-        funcs.push({
+        const of: Func = {
           name: strings[name[i]], full: strings[full[i]], file: strings[file[i]], line: signed(line[i]),
           module: strings[module[i]], crate: strings[krate[i]] || fileName(strings[module[i]]), category: category[i],
-        });
+        };
+        func = knownAs.get(keyOf(of)) ?? funcs.length;
+        numbersOf.set(key, func);
+        funcs[func] = of;
       }
       funcOf[i] = func;
     }
@@ -265,13 +268,19 @@ function fileName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-// Adds a function for each crate: what its functions are collapsed to.
+// What tells a function from others.
+function keyOf({ name, module, whole }: Func): string {
+  return `${whole ? 1 : 0}${name}\0${module}`;
+}
+
+// Adds a function for each crate that has none yet: what its functions are collapsed to.
 function addCrates(funcs: Func[]): void {
-  const crates = new Map<string, Func>();
-  for (const { crate, category } of funcs) {
-    if (crate && !crates.has(crate)) crates.set(crate, { name: `[${crate}]`, full: "", file: "", line: 0, module: "", crate, category, whole: true });
+  const crates = new Set(funcs.filter(({ whole }) => whole).map(({ crate }) => crate));
+  for (const { crate, category } of funcs.slice()) {
+    if (!crate || crates.has(crate)) continue;
+    crates.add(crate);
+    funcs.push({ name: `[${crate}]`, full: "", file: "", line: 0, module: "", crate, category, whole: true });
   }
-  funcs.push(...crates.values());
 }
 
 // Parents come before their children, so the boxes above one are those whose branch is open.

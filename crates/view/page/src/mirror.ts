@@ -2,7 +2,8 @@
 
 import { signal } from "@preact/signals";
 import type { Growth, Piece } from "./kernel/pieces.ts";
-import { Nodes, type Direction, type Summed } from "./nodes.ts";
+import { Nodes, type Direction } from "./nodes.ts";
+import type { Counting } from "./recording.ts";
 
 export class Mirror extends Nodes {
   readonly version = signal(0);
@@ -14,7 +15,7 @@ export class Mirror extends Nodes {
   private readonly asked = new Set<number>();
   private fetching: Promise<void> | null = null;
 
-  constructor(counted: Summed, direction: Direction, start: number | null, piece: Piece, least: number, private readonly fetch: (growth: Growth) => Promise<Piece | null>) {
+  constructor(readonly counted: Counting, direction: Direction, start: number | null, piece: Piece, least: number, private readonly fetch: (growth: Growth) => Promise<Piece | null>) {
     super(counted, direction, start);
     this.least = least;
     this.add(piece);
@@ -60,14 +61,14 @@ export class Mirror extends Nodes {
   }
 
   private async fetchMissing(): Promise<void> {
-    const below = [...this.missing];
-    this.missing = new Set();
+    // What is asked for meanwhile comes with the next piece.
+    while (this.missing.size) {
+      const below = [...this.missing];
+      this.missing = new Set();
+      const piece = await this.fetch({ below, least: this.least, most: Infinity });
+      if (piece) this.come(piece);
+    }
     this.fetching = null;
-    const fetching = this.fetch({ below, least: this.least, most: Infinity }).then((piece) => { if (piece) this.come(piece); });
-    this.fetching = fetching;
-    await fetching;
-    if (this.fetching === fetching) this.fetching = null;
-    if (this.missing.size) await (this.fetching = this.fetchMissing());
   }
 
   private come(piece: Piece): void {

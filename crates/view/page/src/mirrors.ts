@@ -14,8 +14,8 @@ let last = 0;
 // A graph, and whether it is the wanted one: null, or what ends once it is.
 export interface Mirrored { shown: ReadonlySignal<Mirror | null>; comes: () => Promise<void> | null }
 
-// A graph of what is wanted. Until another one has come, the one before is shown.
-export function mirrored(slot: GraphSlot, wanted: () => Wanted | null): Mirrored {
+// A graph of what is wanted. Until another one has come, the one before is shown. `look`: asks for what will be in sight.
+export function mirrored(slot: GraphSlot, wanted: () => Wanted | null, look: (graph: Mirror) => void = () => {}): Mirrored {
   const shown = signal<Mirror | null>(null);
   let asked = 0, made = 0, waiting: (() => void)[] = [];
   const follow = async (wanted: Wanted | null) => {
@@ -28,7 +28,10 @@ export function mirrored(slot: GraphSlot, wanted: () => Wanted | null): Mirrored
     // Half a pixel of the whole width.
     const least = 0.5 / Math.max(innerWidth, 300);
     const piece = await client.ask({ kind: "graph", slot, graph: number, counted: counted.number, direction, start, growth: { below: [0], least, most: Infinity } });
-    if (piece) shown.value = new Mirror(counted, direction, start, piece.piece, least, async (growth) => (await client.ask({ kind: "grow", slot, graph: number, growth }))?.piece ?? null);
+    if (!piece) return;
+    const next = new Mirror(counted, direction, start, piece.piece, least, async (growth) => (await client.ask({ kind: "grow", slot, graph: number, growth }))?.piece ?? null);
+    do look(next); while (await next.settled());
+    shown.value = next;
   };
   const make = latest(async ({ wanted, turn }: { wanted: Wanted | null; turn: number }) => {
     await follow(wanted).catch((error) => { failure.value = `This cannot be drawn: ${error instanceof Error ? error.message : error}`; });

@@ -43,6 +43,11 @@ export interface Head {
   columns: [string, number][];
 }
 
+// Without samples, allocations are what there is.
+export function startsWithBytes({ samples, allocations }: Pick<Head, "samples" | "allocations">): boolean {
+  return samples === 0 && Boolean(allocations);
+}
+
 export type Range = [number, number];
 
 // What is known of allocations. `exact`: every one was recorded. `kept`: a snapshot tells what something holds at the end. `processes`: by
@@ -113,6 +118,7 @@ export interface ThreadTimes { cpu: Float64Array; asleep: Float64Array; ready: F
 export type GraphSlot = "shown" | "callers" | "callees";
 
 export type Question =
+  // Reads a recording, or what it has become.
   | { kind: "load"; head: Head; columns: string }
   // Transforms for the questions with this number. The two last ones are kept.
   | { kind: "shape"; shape: number; transforms: Transform[] }
@@ -142,7 +148,7 @@ export type Question =
   | { kind: "search"; text: string };
 
 export interface Answers {
-  load: { tree: Tree; funcs: Func[] };
+  load: { tree: Tree; funcs: Func[]; times: ThreadTimes };
   shape: { tree: Tree };
   count: Counts;
   counted: { counts: Counts; other: Counts | null };

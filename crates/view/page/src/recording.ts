@@ -1,28 +1,26 @@
 // The loaded recording and the counts of the current selection, as signals.
 
-import { computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal } from "@preact/signals";
 import { Client, latest } from "./client.ts";
-import type { Answers, Func, Head, Tree } from "./model.ts";
+import type { Answers, Func, Head, Selection, Tree } from "./model.ts";
 import type { Summed } from "./nodes.ts";
 import { otherOf } from "./other.ts";
 import { find, searchIn } from "./search.ts";
 import { amend, chosen, dragged, query, selection, state } from "./state.ts";
 import { Names, resolve, type Resolved, type Step } from "./steps.ts";
 
-export const head: Head = JSON.parse(document.getElementById("head")!.textContent!);
+export const head = signal<Head>(JSON.parse(document.getElementById("head")!.textContent!));
 export const client = new Client();
 
-// `rank`: by function, its place in the order of names.
-export interface Loaded { funcs: Func[]; names: Names; rank: Int32Array; times: Answers["threadTimes"] }
+// `rank`: by function, its place in the order of names. `reading`: the how manieth of the recording, which may grow.
+export interface Loaded { funcs: Func[]; names: Names; rank: Int32Array; times: Answers["threadTimes"]; tree: Tree; reading: number }
 export const loaded = signal<Loaded | null>(null);
-// `number`: by which the worker knows it.
-export interface Counting extends Summed { number: number }
+// `number`: by which the worker knows it. `reading`: of which it was counted.
+export interface Counting extends Summed { number: number; reading: number }
 export const counted = signal<Counting | null>(null);
 // The number of the shape that `counted` has.
 export const shapeNumber = signal(0);
 export const failure = signal<string | null>(null);
-
-const categories = head.categories.map(({ name }) => name);
 
 const stepsText = computed(() => JSON.stringify(state.value.steps));
 
@@ -31,39 +29,75 @@ export const steps = computed<{ step: Step; resolved: Resolved }[]>(() => {
   const all = loaded.value;
   const of: Step[] = JSON.parse(stepsText.value);
   if (!all) return [];
+  const categories = head.value.categories.map(({ name }) => name);
   return of.map((step) => ({ step, resolved: resolve(step, all.names, categories, find) }));
 });
 
 // Functions that match what is searched, or why that is not known.
 export const found = computed<Uint8Array | string | null>(() => (query.value === "" || !loaded.value ? null : find(query.value)));
 
+let readings = 0;
+
+// Has the worker read a recording. If it has read one before, functions keep their numbers.
+async function loading(of: Head, columns: string): Promise<Loaded> {
+  const { tree, funcs, times } = await client.ask({ kind: "load", head: of, columns });
+  return { funcs, names: new Names(funcs), rank: ranks(funcs), times, tree, reading: ++readings };
+}
+
+const searched = ({ funcs }: Loaded) => funcs.map(({ name, full }) => (full && full !== name ? `${name}\n${full}` : name));
+
+// Reads what is in the page.
 export async function load(): Promise<void> {
   const element = document.getElementById("columns")!;
   const columns = element.textContent!;
   element.remove();
-  const { tree, funcs } = await client.ask({ kind: "load", head, columns });
-  const times = await client.ask({ kind: "threadTimes", range: null });
-  searchIn(funcs.map(({ name, full }) => (full && full !== name ? `${name}\n${full}` : name)));
-  loaded.value = { funcs, names: new Names(funcs), rank: ranks(funcs), times };
-  keepChosen(loaded.value.names);
-
-  let shape = { key: "[]", number: 0, tree };
+  const first = await loading(head.value, columns);
+  await searchIn(searched(first), []);
+  loaded.value = first;
+  keepChosen();
   await client.ask({ kind: "shape", shape: 0, transforms: [] });
+  follow(first);
+}
+
+// Shows a recording that has grown, with all that is selected. `adapt`: changes what is known from its head.
+export async function grow(next: Head, columns: string, adapt: () => void): Promise<void> {
+  const answer = loading(next, columns);
+  // What is asked from now on is meant for what is shown then.
+  const release = client.hold();
+  try {
+    const grown = await answer;
+    await searchIn(searched(grown), [query.value, ...state.value.steps.flatMap(({ kind, of }) => (kind === "with" ? of : []))].filter((text) => text !== ""));
+    batch(() => {
+      head.value = next;
+      adapt();
+      loaded.value = grown;
+    });
+  } finally {
+    release();
+  }
+}
+
+// Counts what is selected, from now on.
+function follow(first: Loaded): void {
+  let shape = { key: "[]", number: 0, tree: first.tree, reading: first.reading };
   let last = 0;
-  const count = latest(async ({ asked, steps }: { asked: typeof state.value; steps: { step: Step; resolved: Resolved }[] }) => {
+  const count = latest(async ({ of, steps, selection, other }: { of: Loaded; steps: { step: Step; resolved: Resolved }[]; selection: Selection; other: Selection | null }) => {
     try {
       const done = steps.filter(({ resolved }) => "transform" in resolved);
       const key = JSON.stringify(done.map(({ step }) => step));
-      if (key !== shape.key) {
+      if (key !== shape.key || of.reading !== shape.reading) {
         const transforms = done.flatMap(({ resolved }) => ("transform" in resolved ? [resolved.transform] : []));
         const number = shape.number + 1;
         const { tree } = await client.ask({ kind: "shape", shape: number, transforms });
-        shape = { key, number, tree };
+        shape = { key, number, tree, reading: of.reading };
       }
       const number = ++last;
-      const { counts, other } = await client.ask({ kind: "counted", number, selection: selection(asked), other: otherOf(asked, head), shape: shape.number });
-      shapeNumber.value = shape.number;
-      counted.value = { ...counts, tree: shape.tree, other, number };
+      const { counts, other: otherCounts } = await client.ask({ kind: "counted", number, selection, other, shape: shape.number });
+      if (of !== loaded.peek()) return;
+      batch(() => {
+        shapeNumber.value = shape.number;
+        counted.value = { ...counts, tree: shape.tree, other: otherCounts, number, reading: of.reading };
+      });
     } catch (error) {
       failure.value = `This cannot be counted: ${error instanceof Error ? error.message : error}`;
     }
@@ -75,22 +109,23 @@ export async function load(): Promise<void> {
   });
   effect(() => {
     void what.value;
-    const all = steps.value;
-    count({ asked: { ...state.peek(), range: dragged.peek() ?? state.peek().range }, steps: all });
+    const asked = { ...state.peek(), range: dragged.peek() ?? state.peek().range };
+    count({ of: loaded.value!, steps: steps.value, selection: selection(asked), other: otherOf(asked, head.value) });
   });
 }
 
 // The selected function by number and by name are the same.
-function keepChosen(names: Names): void {
+function keepChosen(): void {
+  const names = () => loaded.peek()!.names;
   effect(() => {
-    const { func } = state.value;
+    const { func } = state.value, { names } = loaded.value!;
     chosen.value = func.length ? names.numbers(func)[0] ?? null : null;
   });
   effect(() => {
     const func = chosen.value;
     const known = state.peek().func;
-    const now = known.length ? names.numbers(known)[0] ?? null : null;
-    if (func !== now) amend({ func: func === null ? [] : names.of(func) });
+    const now = known.length ? names().numbers(known)[0] ?? null : null;
+    if (func !== now) amend({ func: func === null ? [] : names().of(func) });
   });
 }
 

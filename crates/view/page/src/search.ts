@@ -18,8 +18,20 @@ let client: Client | undefined;
 let last: Promise<void> = Promise.resolve();
 const asked = new Set<string>();
 
-export function searchIn(all: string[]): void {
-  names = all;
+// Searches other names from now on. Returns when these texts were searched in them.
+export function searchIn(all: string[], texts: string[]): Promise<void> {
+  last = last.then(() => {
+    client?.stop();
+    client = undefined;
+    names = all;
+  });
+  // What was found before is shown until it is searched again.
+  asked.clear();
+  for (const text of new Set(texts)) {
+    asked.add(text);
+    last = last.then(() => run(text));
+  }
+  return last;
 }
 
 // The functions that match, or why that is not known. Asks if it was never asked.

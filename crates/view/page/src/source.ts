@@ -1,6 +1,6 @@
 // Source files, and the time of the lines of one of them: asked for when somebody looks.
 
-import { effect, signal } from "@preact/signals";
+import { batch, effect, signal } from "@preact/signals";
 import { latest } from "./client.ts";
 import type { Source, SourceFile } from "./kernel/lines.ts";
 import { Tokens } from "./kernel/tokens.ts";
@@ -13,20 +13,30 @@ export const sourceFiles = signal<SourceFile[] | null>(null);
 export interface Shown { source: Source; text: string[] | null; tokens: Tokens | null }
 export const source = signal<Shown | null>(null);
 
-let text: { file: number; lines: string[] | null; tokens: Tokens | null } | undefined;
+// The files of a reading.
+let files: SourceFile[] = [], read = 0;
+let text: { path: string; lines: string[] | null; tokens: Tokens | null } | undefined;
 
-const count = latest(async (asked: { selection: Selection; shape: number; func: number | null; path: string }) => {
+const count = latest(async (asked: { selection: Selection; shape: number; func: number | null; path: string; reading: number }) => {
   try {
-    sourceFiles.value ??= (await client.ask({ kind: "sourceFiles" })).files;
-    const wanted = asked.path ? sourceFiles.value.findIndex(({ path }) => path === asked.path) : -1;
-    const { selection, shape, func } = asked;
+    const { selection, shape, func, reading } = asked;
+    if (read !== reading) files = (await client.ask({ kind: "sourceFiles" })).files;
+    read = reading;
+    const wanted = asked.path ? files.findIndex(({ path }) => path === asked.path) : -1;
     const next = await client.ask({ kind: "source", selection, shape, func, file: wanted >= 0 ? wanted : null });
-    if (text?.file !== next.file) {
+    const path = files[next.file]?.path ?? "";
+    if (text?.path !== path || text.lines === null) {
       const { text: whole } = await client.ask({ kind: "sourceText", file: next.file });
       const lines = whole?.replace(/\n$/, "").split("\n") ?? null;
-      text = { file: next.file, lines, tokens: lines && new Tokens(lines, sourceFiles.value[next.file].path) };
+      text = { path, lines, tokens: lines && new Tokens(lines, path) };
     }
-    source.value = { source: next, text: text.lines, tokens: text.tokens };
+    // Numbers of files are those of a reading.
+    if (reading !== loaded.peek()?.reading) return;
+    const { lines, tokens } = text;
+    batch(() => {
+      sourceFiles.value = files;
+      source.value = { source: next, text: lines, tokens };
+    });
   } catch (error) {
     failure.value = `Sources cannot be shown: ${error instanceof Error ? error.message : error}`;
   }
@@ -36,8 +46,8 @@ const count = latest(async (asked: { selection: Selection; shape: number; func: 
 export function watchSource(): () => void {
   let last = "";
   return effect(() => {
-    if (!loaded.value || !counted.value || !head.sources.files) return;
-    const asked = { selection: selected(), shape: shapeNumber.value, func: chosen.value, path: state.value.source };
+    if (!loaded.value || !counted.value || !head.value.sources.files) return;
+    const asked = { selection: selected(), shape: shapeNumber.value, func: chosen.value, path: state.value.source, reading: loaded.value.reading };
     const key = JSON.stringify(asked);
     if (key === last) return;
     last = key;

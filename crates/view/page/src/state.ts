@@ -1,6 +1,7 @@
 // What is selected. Each change is a step of the browser's history, and the address holds all of it.
 
 import { signal } from "@preact/signals";
+import { begin, push, replace, rewrite } from "./history.ts";
 import { ALLOCATION_KEYS, type AllocationKey, type Measure, METRICS, type Selection, TIMES } from "./model.ts";
 import { stepOf, stepText, type Step } from "./steps.ts";
 import type { ThreadNames } from "./threads.ts";
@@ -153,95 +154,54 @@ function rangeOf(text: string | null): [number, number] | null {
   return from < to && to < Infinity && more.length === 0 ? [from, to] : null;
 }
 
-// The number of the step that is shown, of the last one, and of the one that is to be shown.
-let step = 0, last = 0, wanted = 0;
-// The addresses of steps. Browsers keep only some: Chromium the last 50.
-const states: string[] = [];
-// The lowest step that the browser has.
-let bottom = 0;
-// The number of the browser's entry, while an older step is shown in it.
-let displaced: number | null = null;
-// Runs while the browser is on its way to another step.
-let moving = 0;
+// How often another step was shown, by undoing, redoing or the browser.
+export const shownAgain = signal(0);
 
 // Changes the state, as a step that can be undone.
 export function change(part: Partial<State>): void {
   const next = { ...state.value, ...part };
   const hash = toHash(next);
   if (hash === toHash(state.value)) return;
-  stand();
-  states[step] = toHash(state.value);
   state.value = next;
-  last = wanted = ++step;
-  states.length = step;
-  states[step] = hash;
-  history.pushState({ step }, "", `#${hash}`);
-  bottom = displaced === null ? Math.max(bottom, step - (history.length - 1)) : step - 1;
-  displaced = null;
+  push(hash);
 }
 
 // Changes the state without a step of its own: what is selected, and no count.
 export function amend(part: Partial<State>): void {
   const next = { ...state.value, ...part };
-  if (toHash(next) === toHash(state.value)) return;
+  const hash = toHash(next);
+  if (hash === toHash(state.value)) return;
   state.value = next;
-  states[step] = toHash(next);
-  if (!moving) history.replaceState({ step }, "", `#${states[step]}`);
-}
-
-// Neither leaves the page.
-export function undo(): void {
-  if (wanted > 0) move(wanted - 1);
-}
-export function redo(): void {
-  if (wanted < last) move(wanted + 1);
-}
-
-// Shows a step. The browser goes there, one way at a time; what it does not have any more is shown in its oldest entry.
-function move(to: number): void {
-  wanted = to;
-  if (moving || wanted === step) return;
-  const here = displaced ?? step, target = Math.max(wanted, bottom);
-  if (here === target) return show();
-  moving = setTimeout(() => { moving = 0; show(); }, 500) as unknown as number;
-  history.go(target - here);
-}
-
-function show(): void {
-  const hash = states[wanted];
-  if (hash === undefined) {
-    wanted = step;
-    return;
-  }
-  const here = displaced ?? step;
-  displaced = wanted === here ? null : here;
-  step = wanted;
-  state.value = fromHash(hash);
-  history.replaceState({ step }, "", `#${hash}`);
-}
-
-function stand(): void {
-  clearTimeout(moving);
-  moving = 0;
+  replace(hash);
 }
 
 export function addStep(added: Step): void {
   change({ steps: [...state.value.steps, added], zoom: [] });
 }
 
+// Threads have other names from now on. `thread`, `process`: where one is now, by index.
+export function rename(names: ThreadNames, thread: (index: number) => number | null, process: (index: number) => number | null): void {
+  const moved = (of: State): State => {
+    const threads = of.threads?.flatMap((number) => { const to = thread(number - 1); return to === null ? [] : [to + 1]; }) ?? [];
+    return { ...of, threads: threads.length ? threads : null, folded: of.folded.flatMap((index) => process(index) ?? []) };
+  };
+  const before = naming.threads;
+  const renamed = (hash: string) => {
+    naming.threads = before;
+    const of = moved(fromHash(hash));
+    naming.threads = names;
+    return toHash(of);
+  };
+  // A thread that was not there may be.
+  const now = renamed(toHash(state.value));
+  rewrite(renamed);
+  state.value = fromHash(now);
+}
+
 export function listen(): void {
   state.value = fromHash(location.hash);
-  step = last = wanted = history.state?.step ?? 0;
-  states[step] = toHash(state.value);
-  addEventListener("popstate", () => {
-    const was = moving;
-    stand();
-    displaced = null;
-    step = history.state?.step ?? 0;
-    last = Math.max(step, last);
-    state.value = fromHash(location.hash);
-    states[step] = toHash(state.value);
-    if (was) move(wanted);
-    else wanted = step;
+  begin(toHash(state.value), (hash) => {
+    state.value = fromHash(hash);
+    shownAgain.value++;
   });
 }

@@ -5,12 +5,12 @@ import { head } from "./recording.ts";
 import { state, TABS, type Tab } from "./state.ts";
 
 // A heap snapshot, or tasks of one moment, without a recording.
-export const alone = (head.heap !== null || head.tasks !== null) && !head.allocations && head.threads.length === 0 && head.samples === 0;
+export const alone = computed(() => (head.value.heap !== null || head.value.tasks !== null) && !head.value.allocations && head.value.threads.length === 0 && head.value.samples === 0);
 
-const isThere: Partial<Record<Tab, boolean>> = {
-  order: !alone && !head.untimed, source: !alone && head.sources.files > 0, allocations: head.allocations != null, heap: head.heap !== null, tasks: head.tasks !== null,
-};
-export const SHOWN_TABS: Tab[] = TABS.filter((tab) => isThere[tab] ?? (!alone || tab === "facts"));
+const isThere = computed((): Partial<Record<Tab, boolean>> => ({
+  order: !alone.value && !head.value.untimed, source: !alone.value && head.value.sources.files > 0, allocations: head.value.allocations != null, heap: head.value.heap !== null, tasks: head.value.tasks !== null,
+}));
+export const shownTabs = computed<Tab[]>(() => TABS.filter((tab) => isThere.value[tab] ?? (!alone.value || tab === "facts")));
 
 // The tab that is shown: that of the address, if there is one here.
-export const shownTab = computed<Tab>(() => (SHOWN_TABS.includes(state.value.tab) ? state.value.tab : SHOWN_TABS[0]));
+export const shownTab = computed<Tab>(() => (shownTabs.value.includes(state.value.tab) ? state.value.tab : shownTabs.value[0]));

@@ -1,10 +1,14 @@
 // What is selected: a function, or a function at a place in a tree. Commands act on it.
 
 import { batch, computed, signal } from "@preact/signals";
+import { layout } from "./layout.ts";
+import type { Mirror } from "./mirror.ts";
 import { mirrored } from "./mirrors.ts";
 import type { Direction, Nodes } from "./nodes.ts";
+import { openedRows } from "./opened.ts";
 import { counted, loaded } from "./recording.ts";
 import { change, chosen, state } from "./state.ts";
+import { shownTab } from "./tabs.ts";
 
 // `way`: functions from below the root to here; null if no place is selected.
 export interface Target { func: number; way: number[] | null; direction: Direction }
@@ -25,7 +29,14 @@ export const target = computed<Target | null>(() => {
 
 // The tree that flame graph and call tree show. It is made again only if it is another one.
 const inverted = computed(() => state.value.inverted);
-const trees = mirrored("shown", () => (counted.value && loaded.value ? { counted: counted.value, direction: inverted.value ? "up" : "down", start: null } : null));
+const trees = mirrored("shown", () => (counted.value && loaded.value ? { counted: counted.value, direction: inverted.value ? "up" : "down", start: null } : null), (graph) => {
+  if (shownTab.peek() === "tree") openedRows(graph);
+  else if (state.peek().zoom.length) {
+    const width = Math.max(innerWidth, 300), node = wayTo(graph);
+    graph.least = leastOf(graph, node, width);
+    layout(graph, node, width, null);
+  }
+});
 export const graph = trees.shown;
 export const graphComes = trees.comes;
 
@@ -37,10 +48,18 @@ export function nodeOf(graph: Nodes): number {
 
 // The node that fills the width: the last one of the names on the way that is there.
 export const zoomed = computed<number>(() => {
-  const all = loaded.value;
-  if (!graph.value || !all) return 0;
-  return graph.value.reach(state.value.zoom.map((name) => all.names.numbers([name])));
+  return graph.value && loaded.value ? wayTo(graph.value) : 0;
 });
+
+function wayTo(graph: Mirror): number {
+  return graph.reach(state.value.zoom.map((name) => loaded.value!.names.numbers([name])));
+}
+
+// Half a pixel, as a share of the whole, where a node fills the width.
+export function leastOf(graph: Mirror, node: number, width: number): number {
+  const whole = graph.counted.other ? 2 : graph.whole;
+  return whole > 0 ? (0.5 / Math.max(width, 1)) * (graph.value(node) / whole) : graph.least;
+}
 
 export function zoomTo(graph: Nodes, node: number): void {
   const { funcs } = loaded.value!;

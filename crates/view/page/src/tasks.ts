@@ -1,6 +1,6 @@
 // Tasks of the recording, counted for the selection, and those of one moment: both are asked for when somebody looks.
 
-import { effect, signal } from "@preact/signals";
+import { batch, effect, signal } from "@preact/signals";
 import { latest } from "./client.ts";
 import type { TaskDump } from "./kernel/taskdump.ts";
 import type { TaskNames, TaskTimes } from "./kernel/tasks.ts";
@@ -12,14 +12,20 @@ export const taskNames = signal<TaskNames | null>(null);
 export const taskTimes = signal<TaskTimes | null>(null);
 export const taskDump = signal<TaskDump | null>(null);
 
-const count = latest(async (of: Selection) => {
+let read = 0;
+
+const count = latest(async ({ of, reading }: { of: Selection; reading: number }) => {
   try {
-    if (!taskNames.value) {
+    if (read !== reading) {
       const { names, dump } = await client.ask({ kind: "taskNames" });
-      taskDump.value = dump;
-      taskNames.value = names;
-    }
-    taskTimes.value = await client.ask({ kind: "taskTimes", selection: of });
+      const times = await client.ask({ kind: "taskTimes", selection: of });
+      read = reading;
+      batch(() => {
+        taskDump.value = dump;
+        taskNames.value = names;
+        taskTimes.value = times;
+      });
+    } else taskTimes.value = await client.ask({ kind: "taskTimes", selection: of });
   } catch (error) {
     failure.value = `Tasks cannot be shown: ${error instanceof Error ? error.message : error}`;
   }
@@ -29,11 +35,12 @@ const count = latest(async (of: Selection) => {
 export function watchTasks(): () => void {
   let last = "";
   return effect(() => {
-    if (!loaded.value || !head.tasks) return;
+    if (!loaded.value || !head.value.tasks) return;
     const of = selected();
-    const key = JSON.stringify(of);
+    const { reading } = loaded.value;
+    const key = JSON.stringify([of, reading]);
     if (key === last) return;
     last = key;
-    count(of);
+    count({ of, reading });
   });
 }

@@ -69,8 +69,9 @@ export function Tracks() {
   const range = useRef("");
   useSignalEffect(() => {
     const wanted = dragged.value ?? state.value.range;
-    const key = `${wanted}`;
-    if (!loaded.value || (key === range.current && times.peek())) return;
+    if (!loaded.value) return;
+    const key = `${wanted} ${loaded.value.reading}`;
+    if (key === range.current && times.peek()) return;
     range.current = key;
     countTimes(wanted);
   });
@@ -104,7 +105,7 @@ function draw(section: HTMLElement, canvas: HTMLCanvasElement, source: Source): 
   const ratio = window.devicePixelRatio || 1;
   const context = prepare(canvas, w, height);
   const [from, to] = visible.value;
-  const wanted: Wanted = { range: [from, to], parts: Math.max(1, Math.min(MOST_PARTS, Math.round(w * ratio))), lit: chosen.value };
+  const wanted: Wanted = { range: [from, to], parts: Math.max(1, Math.min(MOST_PARTS, Math.round(w * ratio))), lit: chosen.value, reading: loaded.value.reading };
   const picked = state.value.threads;
   context.imageSmoothingEnabled = false;
   for (const lane of visibleLanes(lanes.value, top + AXIS, top + height)) {
@@ -125,7 +126,7 @@ function draw(section: HTMLElement, canvas: HTMLCanvasElement, source: Source): 
     context.fillStyle = themed("--line");
     context.fillRect(0, y + lane.height - 1, w, 1);
   }
-  drawAxis(context, w, height, { visible: [from, to], wall, range: dragged.value ?? state.value.range, moment: dragged.value ? null : pointed.value?.clock ?? null });
+  drawAxis(context, w, height, { visible: [from, to], wall: wall.value, range: dragged.value ?? state.value.range, moment: dragged.value ? null : pointed.value?.clock ?? null });
   source.ask(wanted);
 }
 

@@ -9,7 +9,7 @@ import { Lines } from "./kernel/lines.ts";
 import { Names } from "./kernel/names.ts";
 import { Cutter } from "./kernel/pieces.ts";
 import { taskNames, TaskSamples } from "./kernel/tasks.ts";
-import { transformed, type Shape } from "./kernel/transforms.ts";
+import { transformed, type Shape, type Transform } from "./kernel/transforms.ts";
 import { type Counts, type Head, type Question, timeMeasure, type Tree } from "./model.ts";
 
 let kernel: Kernel | undefined;
@@ -20,7 +20,7 @@ let code: Disassembly | undefined;
 let tasks: TaskSamples | undefined;
 let sampled = 0;
 let names: Names | undefined;
-const shapes = new Map<number, Shape>();
+const shapes = new Map<number, { transforms: Transform[]; made: Shape | undefined }>();
 const held = new Map<number, Counted>();
 const graphs = new Map<string, { number: number; cutter: Cutter }>();
 let branches: { tree: Tree; children: Int32Array; first: Int32Array } | undefined;
@@ -56,13 +56,16 @@ function keep(number: number, counts: Counts, other: Counts | null, tree: Tree) 
 
 async function answerTo(question: Question): Promise<unknown> {
   if (question.kind === "load") {
-    head = question.head;
-    columns = split(question.head, await expand(question.columns));
-    kernel = new Kernel(question.head, columns);
-    sampled = question.head.tasks?.sampled ?? 0;
+    const expanded = split(question.head, await expand(question.columns));
+    // The recording may have grown: what has a number keeps it.
+    const made = new Kernel(question.head, expanded, kernel?.funcs);
+    [head, columns, kernel] = [question.head, expanded, made];
+    sampled = head.tasks?.sampled ?? 0;
+    lines = code = tasks = undefined;
+    for (const shape of shapes.values()) shape.made = undefined;
     const { parent, func, depth } = kernel.tree;
     // The worker needs its own.
-    return { tree: { parent: parent.slice(), func: func.slice(), depth: depth.slice() }, funcs: kernel.funcs };
+    return { tree: { parent: parent.slice(), func: func.slice(), depth: depth.slice() }, funcs: kernel.funcs, times: kernel.threadTimes(null) };
   }
   if (question.kind === "names") {
     names = new Names(question.names);
@@ -72,17 +75,21 @@ async function answerTo(question: Question): Promise<unknown> {
   if (!kernel) throw new Error("nothing is loaded");
   // Made when sources are first asked for.
   const sources = () => (lines ??= new Lines(kernel!, head!, columns));
+  const shapeOf = (number: number | undefined) => {
+    const of = shapes.get(number ?? -1);
+    return of ? (of.made ??= transformed(kernel!.tree, of.transforms)) : kernel!.whole;
+  };
   switch (question.kind) {
     case "shape": {
       const shape = transformed(kernel.tree, question.transforms);
-      shapes.set(question.shape, shape);
+      shapes.set(question.shape, { transforms: question.transforms, made: shape });
       for (const old of [...shapes.keys()].slice(0, -2)) shapes.delete(old);
       const { parent, func, depth } = shape.tree;
       return { tree: { parent: parent.slice(), func: func.slice(), depth: depth.slice() } };
     }
-    case "count": return kernel.count(question.selection, shapes.get(question.shape ?? -1));
+    case "count": return kernel.count(question.selection, shapeOf(question.shape));
     case "counted": {
-      const shape = shapes.get(question.shape) ?? kernel.whole;
+      const shape = shapeOf(question.shape);
       const other = question.other ? kernel.count(question.other, shape) : null;
       return keep(question.number, kernel.count(question.selection, shape), other, shape.tree);
     }
@@ -97,18 +104,18 @@ async function answerTo(question: Question): Promise<unknown> {
       const graph = graphs.get(question.slot);
       return graph?.number === question.graph ? { piece: graph.cutter.grow(question.growth) } : null;
     }
-    case "order": return kernel.order(question.thread, question.measure, question.range, question.least, shapes.get(question.shape));
+    case "order": return kernel.order(question.thread, question.measure, question.range, question.least, shapeOf(question.shape));
     case "bins": return kernel.bins(question.lanes, question.range, question.parts, question.lit);
     case "largest": return kernel.largest(question.threads, question.range);
-    case "allocations": return kernel.allocationRows(question.selection, question.by, shapes.get(question.shape));
+    case "allocations": return kernel.allocationRows(question.selection, question.by, shapeOf(question.shape));
     case "live": return kernel.live();
     case "heap": return { heap: readHeap(columns) };
     case "sourceFiles": return { files: sources().files };
     case "sourceText": return { text: sources().text(question.file) };
-    case "source": return sources().source(question.selection, shapes.get(question.shape) ?? kernel.whole, question.func, question.file);
+    case "source": return sources().source(question.selection, shapeOf(question.shape), question.func, question.file);
     case "code": {
       code ??= new Disassembly(kernel, head!, columns);
-      return code.code(question.selection, shapes.get(question.shape) ?? kernel.whole, question.place, question.func, question.number);
+      return code.code(question.selection, shapeOf(question.shape), question.place, question.func, question.number);
     }
     case "facts": return { parts: new TextDecoder().decode(columns.get("facts.parts")) };
     case "taskNames": {

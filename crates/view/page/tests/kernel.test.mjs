@@ -95,3 +95,20 @@ test("columns that end early are refused", () => {
   assert.deepEqual([...numbers(leb128([0, 127, 128, 2 ** 53 - 1]), 4)], [0, 127, 128, 2 ** 53 - 1]);
   assert.deepEqual([0, 1, 2, 3, 4].map(signed), [0, -1, 1, -2, 2]);
 });
+
+test("functions keep their numbers when the recording grows", () => {
+  const first = recording(3, 50);
+  const before = new Kernel(first.head, first.columns);
+  const grown = recording(4, 400);
+  // The names are found in another order.
+  grown.columns.set("strings", new TextEncoder().encode(JSON.stringify(["", "d", "new", "b", "a", "lib"])));
+  const kernel = new Kernel(grown.head, grown.columns, before.funcs), fresh = new Kernel(grown.head, grown.columns);
+  const names = (of) => of.funcs.map(({ name, whole }) => `${name}${whole ? " as a whole" : ""}`);
+  assert.deepEqual(names(kernel).slice(0, before.funcs.length), names(before));
+  assert.deepEqual(names(kernel).slice(before.funcs.length), ["new"]);
+  const totals = (of) => {
+    const { funcOwn, funcTotal, funcHits } = of.count({ range: null, threads: null, measure: "wall" });
+    return new Map(of.funcs.flatMap(({ name }, func) => (funcTotal[func] > 0 ? [[name, [funcOwn[func], funcTotal[func], funcHits[func]]]] : [])));
+  };
+  assert.deepEqual([...totals(kernel)].sort(), [...totals(fresh)].sort());
+});

@@ -69,3 +69,26 @@ test("all below a node comes at once, up to so many nodes", async () => {
   await few.all(0, 1);
   assert.ok(few.children(0).some((child) => few.isInner(child)) && few.children(0).filter((child) => few.isInner(child)).every((child) => !few.has(child)));
 });
+
+test("what is asked for while something is fetched comes as well", async () => {
+  const of = counted(3, false);
+  const cutter = new Cutter(new Graph(of, "down", null));
+  let release = () => {};
+  const mirror = new Mirror(of, "down", null, cutter.grow({ below: [0], least: 2, most: Infinity }), 2, async (growth) => {
+    await new Promise((resolve) => { release = resolve; });
+    return cutter.grow(growth);
+  });
+  const inner = mirror.children(0).filter((node) => mirror.isInner(node));
+  assert.ok(inner.length >= 3);
+  for (const node of inner) {
+    assert.deepEqual(mirror.children(node), []);
+    // The question for the one before is on its way.
+    await new Promise(setImmediate);
+  }
+  while (mirror.has(inner.at(-1)) === false) {
+    release();
+    await new Promise(setImmediate);
+  }
+  for (const node of inner) assert.ok(mirror.children(node).length > 0);
+  assert.equal(await mirror.settled(), false);
+});

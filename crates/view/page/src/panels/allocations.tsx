@@ -57,7 +57,7 @@ const rows = computed<number[]>(() => {
 export function Allocations() {
   useEffect(watchAllocations, []);
   const all = allocationRows.value, { by } = state.value;
-  const keys = ALLOCATION_KEYS.filter((key) => key !== "process" || head.processes.length > 1);
+  const keys = ALLOCATION_KEYS.filter((key) => key !== "process" || head.value.processes.length > 1);
   return (
     <div class="column">
       <div class="bar heapbar">
@@ -87,7 +87,7 @@ function summary(all: Compared): string {
 const seconds = (ns: number) => `${(ns / 1e9).toFixed(3)} s`;
 
 function notes({ slices, mappings, why }: Compared): string[] {
-  const { before, allocations } = head;
+  const { before, allocations } = head.value;
   return [
     slices && `Counted from ${seconds(slices.range[0])} to ${seconds(slices.range[1])}, ${counted(slices.count, "slice of time", "slices of time")}`,
     mappings.count > 0 && `In no total: ${bytes(mappings.bytes)} in ${counted(mappings.count, "mapping", "mappings")} that programs requested from the kernel, ${bytes(mappings.liveBytes)} alive.`,
@@ -112,7 +112,7 @@ function Rows({ all }: { all: Compared }) {
     text, number: name !== "name", title, sort: () => { wanted.value = name; }, sorted: sorted.value === name ? (name === "name" ? "ascending" : "descending") : undefined,
   });
   const share = comparedBy.value, whole = all[share][all.names.length], { other } = all;
-  const hasLeaks = head.allocations!.kept && !all.slices, isEstimate = !head.allocations!.exact, hasFunctions = by === "site" || by === "line";
+  const hasLeaks = head.value.allocations!.kept && !all.slices, isEstimate = !head.value.allocations!.exact, hasFunctions = by === "site" || by === "line";
   const active = shown.findIndex((row) => all.names[row] === (by === "type" ? allocated : chosen));
   const activate = (index: number) => {
     const row = shown[index], name = all.names[row];
@@ -126,10 +126,10 @@ function Rows({ all }: { all: Compared }) {
     if (by === "type") change({ allocated: "" });
     if (all.functions[row]) change({ tab: "functions" });
     if (by === "thread" && all.thread[row] > 0) change({ threads: [all.thread[row]] });
-    if (by === "process") change({ threads: head.threads.flatMap(({ process }, i) => (process === all.process[row] ? [i + 1] : [])) });
+    if (by === "process") change({ threads: head.value.threads.flatMap(({ process }, i) => (process === all.process[row] ? [i + 1] : [])) });
   };
   return (
-    <Grid kind="grid" label={`Allocations by ${NOUNS[by][0]}`} columns="allocations" count={shown.length} active={active}
+    <Grid kind="grid" label={`Allocations by ${NOUNS[by][0]}`} columns="allocations" count={shown.length} reading={all.reading} keyOf={(index) => all.names[shown[index]]} active={active}
       activate={activate} onOpen={open}
       headings={[
         { text: "%", number: true }, column("count", "count"), column("bytes", "bytes"), ...(isEstimate ? [{ text: "±", number: true, title: "standard error of the bytes" }] : []),

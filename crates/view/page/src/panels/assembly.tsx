@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { code, codeLine, codeNumber, watchCode } from "../code.ts";
+import { code, codeFunction, codeLine, watchCode } from "../code.ts";
 import type { Instructions } from "../kernel/code.ts";
 import { head } from "../recording.ts";
 import { source, sourceFiles } from "../source.ts";
@@ -25,7 +25,7 @@ function rowsOf({ file, line, inner }: Instructions): number[] {
 // Instructions by time, those of the active line first.
 function order({ own, file, line }: Instructions): number[] {
   const at = codeLine.value;
-  const isHere = (i: number) => (at && file[i] === at.file && line[i] === at.line ? 1 : 0);
+  const isHere = (i: number) => (at && sourceFiles.value?.[file[i]]?.path === at.path && line[i] === at.line ? 1 : 0);
   return [...own.keys()].sort((a, b) => isHere(b) - isHere(a) || own[b] - own[a] || a - b);
 }
 
@@ -43,13 +43,14 @@ export function Assembly() {
   const now = code.value;
   useEffect(() => {
     if (!now?.instructions) return;
-    const key = JSON.stringify([now.shown, codeLine.value]);
+    const { module, address } = now.functions.find(({ number }) => number === now.shown)!;
+    const key = JSON.stringify([module, address, codeLine.value]);
     if (key === shown) return;
     shown = key;
     active.value = rowsOf(now.instructions).indexOf(order(now.instructions)[0] ?? -1);
   }, [now]);
-  if (!head.code) return <Message text="The instructions are not in this page: `stackglass view --with-asm` writes them." />;
-  if (!head.code.functions) return <Message text={`No code could be disassembled. ${left()}`} />;
+  if (!head.value.code) return <Message text="The instructions are not in this page: `stackglass view --with-asm` writes them." />;
+  if (!head.value.code.functions) return <Message text={`No code could be disassembled. ${left()}`} />;
   if (!now) return <p class="wait">counting …</p>;
   const of = now.instructions;
   if (!of) return <Message text={`No sample ends in code of this line, or that code is not disassembled. ${left()}`} />;
@@ -62,7 +63,7 @@ export function Assembly() {
     if (i < 0) {
       const first = -1 - i, name = of.file[first] >= 0 ? files?.[of.file[first]]?.name ?? "" : "";
       const here = text?.text && text.source.file === of.file[first] ? text.text[of.line[first] - 1]?.trim() : "";
-      const isActive = codeLine.value?.file === of.file[first] && codeLine.value.line === of.line[first];
+      const isActive = codeLine.value !== null && codeLine.value.path === files?.[of.file[first]]?.path && codeLine.value.line === of.line[first];
       return {
         key: `l${first}`, selected: index === active.value,
         cells: ["", "", <span class="dim">{name ? of.line[first] : ""}</span>,
@@ -80,7 +81,7 @@ export function Assembly() {
   return (
     <section class="assembly" aria-label="Instructions">
       <div class="bar heapbar">
-        <select aria-label="Disassembled function" value={now.shown} onChange={(event) => { codeNumber.value = Number(event.currentTarget.value); }}>
+        <select aria-label="Disassembled function" value={now.shown} onChange={(event) => { codeFunction.value = now.functions.find(({ number }) => number === Number(event.currentTarget.value)) ?? null; }}>
           {now.functions.map(({ number, name, module, time }) => <option key={number} value={number}>{percent(time, whole) || "0 %"} {name} ({module})</option>)}
         </select>
         <button class="chip" onClick={nextHottestInstruction} title="J: the instruction with the most time; again: the next one">hottest instruction</button>

@@ -17,8 +17,8 @@ export function Chips() {
   const all = [
     shownRange && chip("Count the whole time", `${time(shownRange[0])} to ${time(shownRange[1])}`, () => change({ range: null })),
     pinned && chip("Compare no longer", `compared with ${time(pinned[0])} to ${time(pinned[1])}`, () => change({ pinned: null })),
-    isAgainstBefore(state.value, head) && chip("Compare no longer", `compared with ${head.before!.name}`, () => change({ alone: true })),
-    threads && chip("Count all threads", threads.length === 1 ? head.threads[threads[0] - 1]?.name || "1 thread" : `${threads.length} threads`, () => change({ threads: null })),
+    isAgainstBefore(state.value, head.value) && chip("Compare no longer", `compared with ${head.value.before!.name}`, () => change({ alone: true })),
+    threads && chip("Count all threads", threads.length === 1 ? head.value.threads[threads[0] - 1]?.name || "1 thread" : `${threads.length} threads`, () => change({ threads: null })),
     allocated !== "" && chip("Count all types", `only type ${allocated}`, () => change({ allocated: "" }), isMetric(measure) ? undefined : "allocations are not what is counted"),
     ...state.value.gone.map((name) => chip("Do not look for it", `thread ${name}`, () => change({ gone: state.value.gone.filter((other) => other !== name) }), "it is not in this recording")),
     ...steps.value.map(({ step, resolved }, i) =>

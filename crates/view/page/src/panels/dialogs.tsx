@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { COMMANDS, dialog, type Command } from "../commands.ts";
+import { commands, dialog, type Command } from "../commands.ts";
 
 export function Dialogs() {
   const shown = dialog.value;
@@ -29,7 +29,7 @@ function Keys({ close }: { close: () => void }) {
       <h2>Keys</h2>
       <div class="keys" tabIndex={0} role="region" aria-label="Keys">
         <dl>
-          {COMMANDS.filter(({ key }) => key).map(({ key, name }) => <div key={name}><dt><kbd>{key}</kbd></dt><dd>{name}</dd></div>)}
+          {commands.value.filter(({ key }) => key).map(({ key, name }) => <div key={name}><dt><kbd>{key}</kbd></dt><dd>{name}</dd></div>)}
           {OTHER_KEYS.map(([key, name]) => <div key={key}><dt>{key}</dt><dd>{name}</dd></div>)}
         </dl>
       </div>
@@ -44,7 +44,7 @@ const active = signal(0);
 // Commands with all words that were typed.
 function matching(text: string): Command[] {
   const words = text.toLowerCase().split(/\s+/).filter((word) => word);
-  return COMMANDS.filter(({ name, can }) => can?.() !== false && words.every((word) => name.toLowerCase().includes(word)));
+  return commands.value.filter(({ name, can }) => can?.() !== false && words.every((word) => name.toLowerCase().includes(word)));
 }
 
 function Commands({ close }: { close: () => void }) {

@@ -15,14 +15,14 @@ type Row = [string, string];
 // If nobody has said more: what the head knows.
 function ownRows(): Row[] {
   return [
-    ["command", head.command], ["wall time", time(head.wall)], ["samples", `${head.samples}, one each ${time(head.delay)} of CPU time`],
-    ["processes", String(head.processes.length)], ["threads", String(head.threads.length)], ["machine", head.machine], ["written by", head.writer],
-    ...head.remarks.map((remark): Row => ["remark", remark]),
+    ["command", head.value.command], ["wall time", time(head.value.wall)], ["samples", `${head.value.samples}, one each ${time(head.value.delay)} of CPU time`],
+    ["processes", String(head.value.processes.length)], ["threads", String(head.value.threads.length)], ["machine", head.value.machine], ["written by", head.value.writer],
+    ...head.value.remarks.map((remark): Row => ["remark", remark]),
   ];
 }
 
 function heapRows(): Row[] {
-  const of = head.heap;
+  const of = head.value.heap;
   if (!of) return [];
   const size = (value: number) => (of.counts ? count(value) : bytes(value));
   const sum = (what: { count: number; bytes: number }) => `${of.counts ? "" : `${size(what.bytes)} in `}${counted(what.count, "block", "blocks")}`;
@@ -37,7 +37,7 @@ function taskRows(): Row[] {
   const dump = taskDump.value;
   if (!dump) return [];
   return [
-    ["tasks", `${head.tasks!.dump}: ${counted(dump.tasks, "task", "tasks")} of process ${dump.pid} in ${counted(dump.groups.length, "group", "groups")}`],
+    ["tasks", `${head.value.tasks!.dump}: ${counted(dump.tasks, "task", "tasks")} of process ${dump.pid} in ${counted(dump.groups.length, "group", "groups")}`],
     ["runtimes", dump.runtimes.join("; ")], ["pause", dump.pause ? `paused for ${time(dump.pause)}` : "not paused"], ...dump.remarks.map((remark): Row => ["remark", remark]),
   ];
 }
@@ -45,9 +45,9 @@ function taskRows(): Row[] {
 export function Facts() {
   useEffect(watchTasks, []);
   useEffect(() => {
-    if (loaded.value && head.facts.length) void client.ask({ kind: "facts" }).then((answer) => { parts.value = answer.parts; });
+    if (loaded.value && head.value.facts.length) void client.ask({ kind: "facts" }).then((answer) => { parts.value = answer.parts; });
   }, [loaded.value]);
-  const rows = [...(alone ? [] : head.facts.length ? head.facts : ownRows()), ...heapRows(), ...taskRows()];
+  const rows = [...(alone.value ? [] : head.value.facts.length ? head.value.facts : ownRows()), ...heapRows(), ...taskRows()];
   return (
     <div class="facts" tabIndex={0} role="region" aria-label="Facts">
       <dl>{rows.map(([name, value], i) => <div key={i}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>

@@ -8,7 +8,7 @@ import { layout, shortened, type Box } from "../layout.ts";
 import type { Mirror } from "../mirror.ts";
 import { found, head, loaded } from "../recording.ts";
 import { chosen, state } from "../state.ts";
-import { nodeOf, select } from "../target.ts";
+import { leastOf, nodeOf, select } from "../target.ts";
 import { openMenu } from "./menu.tsx";
 import { figures, hovered, Tip } from "./tip.tsx";
 
@@ -32,7 +32,7 @@ export function boxColor(graph: Mirror, node: number): string {
   if (other) {
     return differenceColor(difference(graph.total[node], graph.whole, samples, graph.otherTotal[node], graph.otherWhole, other.samples));
   }
-  return head.categories[loaded.value!.funcs[graph.func[node]].category].color;
+  return head.value.categories[loaded.value!.funcs[graph.func[node]].category].color;
 }
 
 export function FlameCanvas({ graph, comes, zoomed, icicle, label, onZoom }: Props) {
@@ -42,6 +42,7 @@ export function FlameCanvas({ graph, comes, zoomed, icicle, label, onZoom }: Pro
   // What is drawn: numbers of nodes are those of this graph.
   const drawn = useRef<Mirror | null>(null);
   const laidOut = useRef("");
+  const reading = useRef(0);
   const boxes = useRef<Box[]>([]);
   // The boxes of each row, from left to right.
   const rows = useRef<Box[][]>([]);
@@ -54,9 +55,7 @@ export function FlameCanvas({ graph, comes, zoomed, icicle, label, onZoom }: Pro
     if (drawn.current === shown && laidOut.current === laid) return;
     drawn.current = shown;
     laidOut.current = laid;
-    // Half a pixel of this width.
-    const whole = shown.counted.other ? 2 : shown.whole;
-    if (whole > 0) shown.least = (0.5 / Math.max(width, 1)) * (shown.value(zoomed()) / whole);
+    shown.least = leastOf(shown, zoomed(), width);
     boxes.current = layout(shown, zoomed(), width, state.value.order === "name" ? loaded.value!.rank : null);
     rows.current = [];
     for (const box of boxes.current) (rows.current[box.row] ??= []).push(box);
@@ -67,8 +66,13 @@ export function FlameCanvas({ graph, comes, zoomed, icicle, label, onZoom }: Pro
     if (!outer || !target || !loaded.value || !shown) return;
     const width = outer.clientWidth;
     lay(shown, width);
-    const height = Math.max(rows.current.length * ROW, outer.clientHeight);
+    const height = Math.max(rows.current.length * ROW, outer.clientHeight), heightBefore = target.clientHeight;
     const context = prepare(target, width, height);
+    // Flames grow upwards: what is in sight stays there.
+    if (reading.current !== shown.counted.reading) {
+      if (!icicle() && reading.current > 0 && outer.scrollTop > 0) outer.scrollTop += height - heightBefore;
+      reading.current = shown.counted.reading;
+    }
     const { funcs } = loaded.value;
     context.font = "12px ui-monospace, monospace";
     context.textBaseline = "middle";

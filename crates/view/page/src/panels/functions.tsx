@@ -72,7 +72,7 @@ export function Functions() {
           ...(other ? differenceHeadings(() => { sorted.value = "change"; }, sorted.value === "change" ? "descending" : undefined)
             : [{ text: "±", number: true, title: "95 of 100 such recordings have a total share within this" }]),
         ]}
-        count={all.length} active={active} activate={activate} onMenu={(_, x, y) => openMenu(x, y)}
+        count={all.length} reading={counted.value.reading} keyOf={(index) => all[index]} active={active} activate={activate} onMenu={(_, x, y) => openMenu(x, y)}
         row={(index) => {
           const func = all[index], of = funcs[func];
           return {
@@ -80,7 +80,7 @@ export function Functions() {
             cells: [
               value(funcOwn[func]), <span class="dim">{percent(funcOwn[func], total[0])}</span>,
               value(funcTotal[func]), <span class="dim">{percent(funcTotal[func], total[0])}</span>,
-              <><i style={{ background: head.categories[of.category].color }} />{of.name}</>,
+              <><i style={{ background: head.value.categories[of.category].color }} />{of.name}</>,
               <span class="dim">{of.file ? `${of.file}${of.line > 0 ? `:${of.line}` : ""}` : of.crate}</span>,
               isMetric(measure) ? count(funcHits[func]) : String(funcHits[func]),
               ...(other ? cellsOf(differenceOf(func)) : [<span class="dim">{points(total[0] > 0 ? shareError(funcTotal[func] / total[0], samples) : 0)}</span>]),

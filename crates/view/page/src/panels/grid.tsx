@@ -1,7 +1,7 @@
 // A table of many rows, of which only those in sight exist. One row is active; keys move it.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export const ROW = 24;
 
@@ -11,6 +11,8 @@ export interface RowProps { key: string | number; cells: ComponentChildren[]; le
 interface Props {
   label: string; kind: "grid" | "treegrid"; columns: string; headings: Heading[];
   count: number; row: (index: number) => RowProps;
+  // Of which reading of the recording the rows are, and the key of a row: while the recording grows, rows in sight stay where they are.
+  reading?: number; keyOf?: (index: number) => string | number;
   active: number; activate: (index: number) => void;
   onKey?: (event: KeyboardEvent) => boolean;
   onOpen?: (index: number) => void;
@@ -19,7 +21,7 @@ interface Props {
 
 let grids = 0;
 
-export function Grid({ label, kind, columns, headings, count, row, active, activate, onKey, onOpen, onMenu }: Props) {
+export function Grid({ label, kind, columns, headings, count, row, reading = 0, keyOf, active, activate, onKey, onOpen, onMenu }: Props) {
   const outer = useRef<HTMLDivElement>(null);
   const [id] = useState(() => `grid${grids++}`);
   const [scrolled, setScrolled] = useState(0);
@@ -30,10 +32,29 @@ export function Grid({ label, kind, columns, headings, count, row, active, activ
     observer.observe(div);
     return () => observer.disconnect();
   }, []);
+  // The row that stays where it is, and how far it is from the top: the active one if it is in sight, else the first one.
+  const anchor = useRef<{ reading: number; key: string | number | null; offset: number }>({ reading, key: null, offset: 0 });
+  // The active row, if only its place among the others has changed.
+  const moved = useRef(-1);
+  useLayoutEffect(() => {
+    const div = outer.current!, was = anchor.current;
+    if (was.reading !== reading) {
+      moved.current = active;
+      if (keyOf && was.key !== null) {
+        let at = 0;
+        while (at < count && keyOf(at) !== was.key) at++;
+        if (at < count) div.scrollTop = at * ROW - was.offset;
+      }
+    }
+    const first = Math.floor(div.scrollTop / ROW), isSeen = active >= first && active * ROW < div.scrollTop + div.clientHeight;
+    const index = isSeen ? active : div.scrollTop > 0 ? Math.min(first, count - 1) : -1;
+    anchor.current = { reading, key: index >= 0 && keyOf ? keyOf(index) : null, offset: index * ROW - div.scrollTop };
+  });
   // The active row comes into sight.
   useEffect(() => {
     const div = outer.current!;
-    if (active < 0) return;
+    if (active < 0 || active === moved.current) return;
+    moved.current = -1;
     const top = active * ROW, room = div.clientHeight - ROW;
     const above = div.scrollTop - top, below = top + ROW - div.scrollTop - room;
     // From afar it comes with what is around it.

@@ -2,7 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { heap, wantHeap } from "../heap.ts";
+import { heap, watchHeap } from "../heap.ts";
 import { hasRowsBelow, matcher, REST, ROOT, rowAbove, SHARED, TYPE, visibleRows, type Heap as Rows } from "../kernel/heap.ts";
 import { head } from "../recording.ts";
 import { bytes, count, counted } from "../sizes.ts";
@@ -17,11 +17,11 @@ export function choose(type: string): void {
   change({ type: state.value.type === type ? "" : type });
 }
 
-export const size = (value: number) => (head.heap!.counts ? count(value) : bytes(value));
+export const size = (value: number) => (head.value.heap!.counts ? count(value) : bytes(value));
 
 export function Heap() {
-  useEffect(wantHeap, []);
-  const of = head.heap!, rows = heap.value;
+  useEffect(watchHeap, []);
+  const of = head.value.heap!, rows = heap.value;
   const lists = HEAP_LISTS.filter((list) => list !== "leaks" || of.lost.count + of.weak.count > 0);
   const list = lists.includes(state.value.heap) ? state.value.heap : "types";
   return (
@@ -46,13 +46,13 @@ export function Heap() {
 
 // As `stackglass heap show` says it.
 function leaked(): string {
-  const { lost, weak } = head.heap!;
+  const { lost, weak } = head.value.heap!;
   const doubt = weak.count > 0 ? `; in doubt: ${sum(weak)}` : "";
   if (lost.count > 0) return `leaked? ${sum(lost)} to which nothing leads${doubt}`;
   return weak.count > 0 ? `leaked? nothing for certain${doubt}` : "leaked? nothing: roots reach all blocks";
 }
 
-const sum = (of: { count: number; bytes: number }) => `${head.heap!.counts ? "" : `${size(of.bytes)} in `}${counted(of.count, "block", "blocks")}`;
+const sum = (of: { count: number; bytes: number }) => `${head.value.heap!.counts ? "" : `${size(of.bytes)} in `}${counted(of.count, "block", "blocks")}`;
 
 type Column = "own" | "retained" | "count" | "name";
 const sorted = signal<Column>("own");
@@ -72,7 +72,7 @@ function Types({ rows: { strings, types } }: { rows: Rows }) {
   const column = (name: Column, text: string, title?: string): Heading => ({
     text, number: name !== "name", title, sort: () => { sorted.value = name; }, sorted: sorted.value === name ? (name === "name" ? "ascending" : "descending") : undefined,
   });
-  const whole = head.heap!.alive.bytes;
+  const whole = head.value.heap!.alive.bytes;
   return (
     <Grid kind="grid" label="Types" columns="heaptypes" count={all.length} active={all.findIndex((row) => strings[types.name[row]] === state.value.type)}
       headings={[
@@ -136,7 +136,7 @@ function Tree({ rows: { strings, tree } }: { rows: Rows }) {
   const nameOf = (row: number) => {
     const kind = tree.kind[row];
     if (kind === SHARED) return "held by two or more roots";
-    if (kind === REST) return `${counted(tree.alike[row], "row", "rows")} with less than ${size(head.heap!.least)} each`;
+    if (kind === REST) return `${counted(tree.alike[row], "row", "rows")} with less than ${size(head.value.heap!.least)} each`;
     return strings[tree.name[row]];
   };
   const activate = (index: number) => {
@@ -171,7 +171,7 @@ function Tree({ rows: { strings, tree } }: { rows: Rows }) {
         return {
           key: row, level: level + 1, expanded: inner ? open.value.has(row) : undefined, selected: row === at,
           cells: [
-            size(tree.retained[row]), <span class="dim">{percent(tree.retained[row], head.heap!.alive.bytes + head.heap!.lost.bytes + head.heap!.weak.bytes)}</span>,
+            size(tree.retained[row]), <span class="dim">{percent(tree.retained[row], head.value.heap!.alive.bytes + head.value.heap!.lost.bytes + head.value.heap!.weak.bytes)}</span>,
             tree.own[row] > 0 ? size(tree.own[row]) : "", count(tree.count[row]),
             <span style={{ paddingLeft: `${Math.min(level * 11, 180 + level * 3)}px` }} class={kind === REST ? "dim" : matches(name) ? "match" : ""} title={name}>
               <span class="twisty" aria-hidden="true" onClick={(event) => { event.stopPropagation(); if (inner) setOpen(row, !open.value.has(row)); }}>{inner ? (open.value.has(row) ? "▾" : "▸") : ""}</span>
@@ -186,7 +186,7 @@ function Tree({ rows: { strings, tree } }: { rows: Rows }) {
 function Leaks({ rows: { strings, owners, ownerSites } }: { rows: Rows }) {
   const matches = matcher(query.value);
   const all = [...owners.name.keys()].filter((row) => matches(strings[owners.name[row]]));
-  const { shared, unreadThreads, unreadMappings } = head.heap!;
+  const { shared, unreadThreads, unreadMappings } = head.value.heap!;
   const notes = [
     shared.count > 0 && `${sum(shared)} held by two or more of them`,
     unreadThreads > 0 && `${counted(unreadThreads, "thread", "threads")} slept in a system call with registers that were not read: what only they hold is among these; heap take --interrupt-calls reads them`,
@@ -200,7 +200,7 @@ function Leaks({ rows: { strings, owners, ownerSites } }: { rows: Rows }) {
   return (
     <div class="column">
       <Grid kind="grid" label="Leak candidates by the type of their owners" columns="heapleaks" count={all.length} active={all.indexOf(place.owner.value)}
-        headings={[{ text: head.heap!.counts ? "blocks" : "bytes", number: true }, { text: "blocks", number: true }, { text: "owners", number: true }, { text: "type of the owners" }, { text: "allocated by" }]}
+        headings={[{ text: head.value.heap!.counts ? "blocks" : "bytes", number: true }, { text: "blocks", number: true }, { text: "owners", number: true }, { text: "type of the owners" }, { text: "allocated by" }]}
         activate={(index) => {
           place.owner.value = all[index];
           change({ type: strings[owners.name[all[index]]] });

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { COMMANDS, type Command } from "../commands.ts";
+import { commands, type Command } from "../commands.ts";
 import { loaded } from "../recording.ts";
 import { target } from "../target.ts";
 
@@ -38,7 +38,7 @@ export function Menu() {
     const buttons = [...box.current!.querySelectorAll("button")];
     const index = buttons.indexOf(document.activeElement as HTMLButtonElement);
     const to = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: buttons.length - 1 }[event.key];
-    const command = COMMANDS.find(({ key, onTarget, can }) => onTarget && key === event.key && can?.() !== false);
+    const command = commands.value.find(({ key, onTarget, can }) => onTarget && key === event.key && can?.() !== false);
     if (to !== undefined) buttons[(to + buttons.length) % buttons.length].focus();
     else if (event.key === "Escape" || event.key === "Tab") close();
     else if (command && event.key !== "Enter") run(command);
@@ -53,7 +53,7 @@ export function Menu() {
       <div class="behind" onClick={close} onContextMenu={(event) => { event.preventDefault(); close(); }} />
       <div class="menu" role="menu" aria-label={name} ref={box} style={{ left: `${left}px`, top: `${top}px` }} onKeyDown={keys}>
         <div class="title" role="presentation">{name}</div>
-        {COMMANDS.filter(({ onTarget, can }) => onTarget && can?.() !== false).map((command) => (
+        {commands.value.filter(({ onTarget, can }) => onTarget && can?.() !== false).map((command) => (
           <button key={command.name} role="menuitem" tabIndex={-1} onClick={() => run(command)}>
             <span>{command.name}</span>{command.key && <kbd>{command.key}</kbd>}
           </button>

@@ -20,10 +20,10 @@ const ROW = 19, AXIS = 20;
 // The thread that is shown: the only chosen one, or of those that are chosen, the one with the most CPU time.
 const thread = computed(() => {
   const times = loaded.value?.times;
-  const all = state.value.threads ?? head.threads.map((_, i) => i + 1);
+  const all = state.value.threads ?? head.value.threads.map((_, i) => i + 1);
   return times ? all.reduce((most, one) => (times.cpu[one] > times.cpu[most] ? one : most), all[0] ?? 0) : 0;
 });
-const range = computed<[number, number]>(() => state.value.range ?? [0, head.wall]);
+const range = computed<[number, number]>(() => state.value.range ?? [0, head.value.wall]);
 const width = signal(1000);
 const shown = signal<{ order: Order; range: [number, number]; counted: NonNullable<typeof counted.value> } | null>(null);
 const asTable = signal(false);
@@ -31,6 +31,8 @@ const asTable = signal(false);
 const ask = latest(async (asked: { thread: number; range: [number, number]; least: number; shape: number; counted: NonNullable<typeof counted.value> }) => {
   const { range, counted } = asked;
   const order = await client.ask({ kind: "order", measure: timeMeasure(state.peek().measure), thread: asked.thread, range, least: asked.least, shape: asked.shape });
+  // It may be of another reading.
+  if (counted.reading !== loaded.peek()?.reading) return;
   shown.value = { order, range, counted };
 });
 
@@ -40,7 +42,7 @@ export function TimeOrder() {
     const [from, to] = range.value;
     ask({ thread: thread.value, range: [from, to], least: (to - from) / (2 * width.value), shape: shapeNumber.value, counted: counted.value });
   }), []);
-  const { threads, processes } = head;
+  const { threads, processes } = head.value;
   const of = threads[thread.value - 1];
   const all = threads.map((_, i) => i + 1).sort((a, b) => (loaded.value ? loaded.value.times.cpu[b] - loaded.value.times.cpu[a] : 0));
   const nameOf = (number: number) => {
@@ -99,7 +101,7 @@ function Chart() {
     for (let i = 0; i < order.box.length; i++) {
       const func = tree.func[order.box[i]];
       const x = (order.begin[i] - from) * scale, w = (order.end[i] - order.begin[i]) * scale, y = AXIS + order.depth[i] * ROW;
-      context.fillStyle = head.categories[funcs[func].category].color;
+      context.fillStyle = head.value.categories[funcs[func].category].color;
       context.fillRect(x, y, Math.max(w - 0.5, 0.4), ROW - 1);
       if (matches && !matches[func]) {
         context.fillStyle = themed("--outside");

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { codeLine, codeNumber } from "../code.ts";
+import { codeFunction, codeLine } from "../code.ts";
 import { isMetric } from "../model.ts";
 import { counted, head, loaded } from "../recording.ts";
 import { source, sourceFiles, watchSource, type Shown } from "../source.ts";
@@ -11,8 +11,8 @@ import { percent, time } from "../units.ts";
 import { Assembly } from "./assembly.tsx";
 import { Grid, type RowProps } from "./grid.tsx";
 
-// The active row, of the lines that are shown.
-const active = signal(-1);
+// The active line of the file that is shown.
+const activeLine = signal(0);
 let shown = "";
 
 // By row: its line, and the index of its times, or -1.
@@ -34,7 +34,7 @@ export function nextHottest(): void {
   const rows = rowsOf(now), { own, total } = now.source.lines;
   const order = [...rows.times.keys()].filter((row) => rows.times[row] >= 0);
   order.sort((a, b) => own[rows.times[b]] - own[rows.times[a]] || total[rows.times[b]] - total[rows.times[a]]);
-  if (order.length) active.value = order[(order.indexOf(active.value) + 1) % order.length];
+  if (order.length) activeLine.value = rows.line[order[(order.indexOf(rows.line.indexOf(activeLine.value)) + 1) % order.length]];
 }
 
 export function Source() {
@@ -43,16 +43,17 @@ export function Source() {
   useEffect(() => {
     // Another file or another function: its hottest line is shown.
     if (!now) return;
-    const key = JSON.stringify([now.source.file, chosen.value]);
+    const key = JSON.stringify([sourceFiles.value![now.source.file]?.path, chosen.value]);
     if (key === shown) return;
     shown = key;
-    active.value = rowsOf(now).line.indexOf(now.source.at);
+    activeLine.value = now.source.at;
   }, [now]);
-  const line = now ? rowsOf(now).line[active.value] ?? 0 : 0;
+  const line = activeLine.value;
   useEffect(() => {
-    const next = now && line > 0 ? { file: now.source.file, line } : null;
+    const path = now && sourceFiles.value![now.source.file]?.path;
+    const next = path && line > 0 ? { path, line } : null;
     if (JSON.stringify(next) === JSON.stringify(codeLine.value)) return;
-    codeNumber.value = null;
+    codeFunction.value = null;
     codeLine.value = next;
   }, [now, line]);
   if (!now || !files || !loaded.value) return <p class="wait">counting …</p>;
@@ -67,7 +68,7 @@ export function Source() {
     const name = at >= 0 ? funcs[lines.func[at]].name : "";
     const own = at >= 0 ? lines.own[at] : 0, total = at >= 0 ? lines.total[at] : 0;
     return {
-      key: line, selected: index === active.value,
+      key: line, selected: line === activeLine.value,
       cells: [
         own > 0 ? <span class="heat" style={{ backgroundSize: `${(100 * own) / most}% 100%` }}>{time(own)}</span> : "",
         <span class="dim">{own > 0 ? percent(own, whole) : ""}</span>, total > 0 ? time(total) : "", <span class="dim">{total > 0 ? percent(total, whole) : ""}</span>,
@@ -92,7 +93,7 @@ export function Source() {
             { text: "total", number: true, title: "time of stacks that pass through the line" }, { text: "%", number: true }, { text: "line", number: true },
             { text: now.text ? "source" : "function" },
           ]}
-          count={rows.line.length} active={active.value} activate={(index) => { active.value = index; }} row={row} />
+          count={rows.line.length} reading={counted.value?.reading} keyOf={(index) => rows.line[index]} active={rows.line.indexOf(line)} activate={(index) => { activeLine.value = rows.line[index]; }} row={row} />
         <Assembly />
       </div>
     </div>
@@ -106,7 +107,7 @@ function remark({ text }: Shown, file: { path: string; remark: string; left: boo
   if (isMetric(state.value.measure)) parts.unshift("CPU time: lines have no allocations here");
   if (counted.value?.other) parts.unshift("only of this recording and time: lines are not compared");
   if (text) parts.push(file.path);
-  else if (!head.sources.asked) parts.push(`${file.path}: the text is not in this page; \`stackglass view --with-source\` writes it`);
+  else if (!head.value.sources.asked) parts.push(`${file.path}: the text is not in this page; \`stackglass view --with-source\` writes it`);
   else if (file.left) parts.push(`${file.path}: there was no more room for its text; hotter files come first`);
   else if (!file.remark) parts.push(`${file.path} was not found when this page was made`);
   return parts.join(" · ");

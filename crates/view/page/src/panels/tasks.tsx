@@ -17,7 +17,7 @@ const LIST_NAMES: Record<TaskList, string> = { groups: "Await stacks", locks: "W
 
 // What can be shown, the most telling first.
 const lists = computed<TaskList[]>(() => {
-  const of = head.tasks!, names = taskNames.value;
+  const of = head.value.tasks!, names = taskNames.value;
   return TASK_LISTS.filter((list) => ({
     groups: of.dump !== null, locks: (taskDump.value?.locks.length ?? 0) > 0, names: of.sampled > 0, lines: (names?.waits.length ?? 0) > 0,
   })[list]);
@@ -32,14 +32,14 @@ export function chooseTask(id: number): void {
 
 export function Tasks() {
   useEffect(watchTasks, []);
-  const of = head.tasks!;
+  const of = head.value.tasks!;
   if (!taskNames.value) return <p class="wait">reading tasks …</p>;
   const list = lists.value.includes(state.value.tasks) ? state.value.tasks : lists.value[0];
   const dump = taskDump.value;
   const notes = [
     of.dump === null && "Await stacks and locks are not in a recording: `stackglass tasks PID --json > t.json`, then `stackglass view … --tasks t.json`.",
     of.named > 0 && of.sampled === 0 && `The recording names ${counted(of.named, "task", "tasks")}, and none of them has a sample.`,
-    of.sampled > 0 && !head.walltime && "Only time on a CPU, asleep or ready in a poll counts: `record --walltime` counts tasks that wait as well.",
+    of.sampled > 0 && !head.value.walltime && "Only time on a CPU, asleep or ready in a poll counts: `record --walltime` counts tasks that wait as well.",
   ].filter((note) => note);
   return (
     <div class="column">

@@ -18,7 +18,7 @@ export function figures(graph: Nodes, node: number): string[] {
   const lines = [
     `${amount(counted, graph.total[node])}, ${percent(graph.total[node], whole)} of the selection; own ${amount(counted, graph.own[node])}`,
     // What the counts of other formats mean is not known.
-    hitsText(counted, graph.hits[node]) + (counted.samples < Infinity && !head.untimed ? `; 95 % of such recordings are within ±${points(shareError(share, counted.samples))}` : ""),
+    hitsText(counted, graph.hits[node]) + (counted.samples < Infinity && !head.value.untimed ? `; 95 % of such recordings are within ±${points(shareError(share, counted.samples))}` : ""),
   ];
   if (counted.other) {
     const of = difference(graph.total[node], whole, counted.samples, graph.otherTotal[node], otherWhole, counted.other.samples);
@@ -39,7 +39,7 @@ export function Tip() {
       {func.file && <div>{func.file}{func.line > 0 ? `:${func.line}` : ""}</div>}
       {(func.module || func.crate) && <div class="dim">{[func.crate && func.file ? `crate ${func.crate}` : "", func.module].filter((part) => part).join(", ")}</div>}
       {at.figures.map((line) => <div key={line}>{line}</div>)}
-      {at.func !== 0 && <div class="dim">{head.categories[func.category].name}{at.note ? `; ${at.note}` : ""}</div>}
+      {at.func !== 0 && <div class="dim">{head.value.categories[func.category].name}{at.note ? `; ${at.note}` : ""}</div>}
     </div>
   );
 }

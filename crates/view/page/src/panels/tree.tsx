@@ -1,10 +1,11 @@
 // The call tree as a table: callees below callers, or the other way round.
 
-import { computed, signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { computed } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import type { Mirror } from "../mirror.ts";
 import { amount } from "../measures.ts";
 import { isMetric } from "../model.ts";
+import { opened, openedRows, setOpened } from "../opened.ts";
 import { count } from "../sizes.ts";
 import { counted, found, head, loaded } from "../recording.ts";
 import { state } from "../state.ts";
@@ -14,20 +15,12 @@ import { differenceCells, differenceHeadings } from "./differences.tsx";
 import { Grid } from "./grid.tsx";
 import { openMenu } from "./menu.tsx";
 
-// Paths that are open, by direction.
-const open = { down: signal<ReadonlySet<number>>(new Set()), up: signal<ReadonlySet<number>>(new Set()) };
 // Nodes with all that is below them: more than so many are not opened at once.
 const MOST = 30_000;
 
-function setOpen(graph: Mirror, change: (paths: Set<number>) => void): void {
-  const paths = new Set(open[graph.direction].value);
-  change(paths);
-  open[graph.direction].value = paths;
-}
-
 // Opens a node, and as long as there is only one child, that as well.
 async function expand(graph: Mirror, node: number): Promise<void> {
-  setOpen(graph, (paths) => paths.add(graph.path(node)));
+  setOpened(graph, (paths) => paths.add(graph.path(node)));
   const way: number[] = [];
   for (let at = node; ;) {
     const children = graph.children(at);
@@ -39,7 +32,7 @@ async function expand(graph: Mirror, node: number): Promise<void> {
     at = children[0];
     way.push(graph.path(at));
   }
-  if (way.length) setOpen(graph, (paths) => way.forEach((path) => paths.add(path)));
+  if (way.length) setOpened(graph, (paths) => way.forEach((path) => paths.add(path)));
 }
 
 export async function expandAll(): Promise<void> {
@@ -47,7 +40,7 @@ export async function expandAll(): Promise<void> {
   if (!shown) return;
   const from = Math.max(nodeOf(shown), 0);
   await shown.all(from, MOST);
-  setOpen(shown, (paths) => {
+  setOpened(shown, (paths) => {
     const left = [from];
     for (let count = 0; left.length && count < MOST; count++) {
       const node = left.pop()!;
@@ -58,38 +51,26 @@ export async function expandAll(): Promise<void> {
   });
 }
 
-// The nodes in sight, from top to bottom.
-const rows = computed<number[]>(() => {
-  const shown = graph.value;
-  if (!shown) return [];
-  const paths = open[shown.direction].value;
-  const all: number[] = [];
-  const left = shown.children(0).slice().reverse();
-  while (left.length) {
-    const node = left.pop()!;
-    all.push(node);
-    if (!paths.has(shown.path(node))) continue;
-    const children = shown.children(node);
-    for (let i = children.length - 1; i >= 0; i--) left.push(children[i]);
-  }
-  return all;
-});
+const rows = computed<number[]>(() => (graph.value ? openedRows(graph.value) : []));
 
 export function CallTree() {
   const shown = graph.value;
   const at = shown ? nodeOf(shown) : -1;
-  // What is selected elsewhere is in sight here.
+  // What is selected elsewhere is in sight here. Then it may be hidden.
+  const revealed = useRef<unknown>(null);
   useEffect(() => {
     if (!shown) return;
-    const paths = open[shown.direction].value;
+    const paths = opened[shown.direction].value;
     if (paths.size === 0) for (const child of shown.children(0).slice(0, 1)) void expand(shown, child);
+    if (at <= 0 || revealed.current === target.value) return;
+    revealed.current = target.value;
     const above: number[] = [];
-    for (let node = at > 0 ? shown.parent[at] : 0; node > 0; node = shown.parent[node]) above.push(shown.path(node));
-    if (above.some((path) => !paths.has(path))) setOpen(shown, (all) => above.forEach((path) => all.add(path)));
+    for (let node = shown.parent[at]; node > 0; node = shown.parent[node]) above.push(shown.path(node));
+    if (above.some((path) => !paths.has(path))) setOpened(shown, (all) => above.forEach((path) => all.add(path)));
   }, [shown, target.value, shown?.version.value]);
   if (!shown || !loaded.value || !counted.value) return <p class="wait">counting …</p>;
   const { funcs } = loaded.value;
-  const all = rows.value, paths = open[shown.direction].value;
+  const all = rows.value, paths = opened[shown.direction].value;
   const matches = found.value instanceof Uint8Array ? found.value : null;
   const { other } = counted.value;
   const value = (of: number) => amount(shown.counted, of);
@@ -100,7 +81,7 @@ export function CallTree() {
   };
   const active = at > 0 ? all.indexOf(at) : -1;
   const isOpen = (node: number) => paths.has(shown.path(node)) && shown.isInner(node);
-  const close = (node: number) => setOpen(shown, (all) => all.delete(shown.path(node)));
+  const close = (node: number) => setOpened(shown, (all) => all.delete(shown.path(node)));
   const onKey = (event: KeyboardEvent) => {
     if (event.key === "*") {
       void expandAll();
@@ -125,7 +106,7 @@ export function CallTree() {
         { text: "total", number: true }, { text: "%", number: true }, { text: "own", number: true }, { text: isOfAllocations ? "count" : "samples", number: true },
         ...(other ? differenceHeadings() : []), { text: "function" }, { text: "file" },
       ]}
-      count={all.length} active={active} activate={activate} onKey={onKey} onOpen={(index) => (isOpen(all[index]) ? close(all[index]) : expand(shown, all[index]))}
+      count={all.length} reading={shown.counted.reading} keyOf={(index) => shown.path(all[index])} active={active} activate={activate} onKey={onKey} onOpen={(index) => (isOpen(all[index]) ? close(all[index]) : expand(shown, all[index]))}
       onMenu={(_, x, y) => openMenu(x, y)}
       row={(index) => {
         const node = all[index], func = funcs[shown.func[node]], depth = shown.depth[node] - 1;
@@ -142,7 +123,7 @@ export function CallTree() {
                 if (isOpen(node)) close(node);
                 else if (inner) expand(shown, node);
               }}>{inner ? (isOpen(node) ? "▾" : "▸") : ""}</span>
-              <i style={{ background: head.categories[func.category].color }} />{func.name}
+              <i style={{ background: head.value.categories[func.category].color }} />{func.name}
             </span>,
             func.file ? `${func.file}${func.line > 0 ? `:${func.line}` : ""}` : func.crate,
           ],

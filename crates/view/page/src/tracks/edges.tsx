@@ -18,8 +18,8 @@ let timer = 0;
 
 function set(range: Range): void {
   dragged.value = null;
-  const [left, right] = range.map((clock) => Math.round(Math.max(0, Math.min(wall, clock))));
-  if (left < right) change({ range: left === 0 && right >= wall ? null : [left, right] });
+  const [left, right] = range.map((clock) => Math.round(Math.max(0, Math.min(wall.value, clock))));
+  if (left < right) change({ range: left === 0 && right >= wall.value ? null : [left, right] });
 }
 
 export function Edges({ width }: { width: number }) {
@@ -32,11 +32,11 @@ export function Edges({ width }: { width: number }) {
       {known.map((clock, end) => {
         const keys = (event: KeyboardEvent) => {
           const by = event.shiftKey ? 50 : 5;
-          const to = { ArrowLeft: clock - by * pixel, ArrowDown: clock - by * pixel, ArrowRight: clock + by * pixel, ArrowUp: clock + by * pixel, Home: 0, End: wall }[event.key];
+          const to = { ArrowLeft: clock - by * pixel, ArrowDown: clock - by * pixel, ArrowRight: clock + by * pixel, ArrowUp: clock + by * pixel, Home: 0, End: wall.value }[event.key];
           if (to === undefined) return;
           event.preventDefault();
           event.stopPropagation();
-          const next: Range = end === 0 ? [Math.max(0, Math.min(to, known[1] - pixel)), known[1]] : [known[0], Math.min(wall, Math.max(to, known[0] + pixel))];
+          const next: Range = end === 0 ? [Math.max(0, Math.min(to, known[1] - pixel)), known[1]] : [known[0], Math.min(wall.value, Math.max(to, known[0] + pixel))];
           dragged.value = next.map(Math.round) as Range;
           clearTimeout(timer);
           timer = setTimeout(() => set(next), PAUSE);
@@ -50,7 +50,7 @@ export function Edges({ width }: { width: number }) {
         const x = (clock - from) / pixel;
         return (
           <div key={end} class={`edge ${range ? "" : "unset"}`} role="slider" tabIndex={0} aria-label={NAMES[end]} aria-orientation="horizontal"
-            aria-valuemin={0} aria-valuemax={Math.round(wall)} aria-valuenow={Math.round(clock)} aria-valuetext={exact(clock, pixel)}
+            aria-valuemin={0} aria-valuemax={Math.round(wall.value)} aria-valuenow={Math.round(clock)} aria-valuetext={exact(clock, pixel)}
             style={{ left: `${Math.max(-4, Math.min(width + 1, x - 4))}px`, display: x < -1 || x > width + 1 ? "none" : "block" }} onKeyDown={keys}
             onPointerDown={(event) => {
               if (event.button !== 0) return;

@@ -67,7 +67,7 @@ export function Labels({ section }: { section: RefObject<HTMLElement | null> }) 
   return (
     <>
       {shown.map((lane) => {
-        const used = times.value ? time(sum(times.value, measure, lane.threads, ownThreads(head))) : "";
+        const used = times.value ? time(sum(times.value, measure, lane.threads, ownThreads(head.value))) : "";
         return (
           <div key={lane.key} class={`lane ${lane.kind}`} style={{ top: `${lane.top}px`, height: `${lane.height}px` }}>
             {lane.process !== null && (

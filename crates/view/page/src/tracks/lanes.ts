@@ -21,7 +21,7 @@ export interface Lane {
 // The time of a measure of a thread.
 export function timeOf(times: ThreadTimes, measure: Measure, thread: number): number {
   const { cpu, asleep, ready } = times, of = timeMeasure(measure);
-  return of === "wall" ? cpu[thread] + asleep[thread] + ready[thread] : times[of][thread];
+  return of === "wall" ? (cpu[thread] ?? 0) + (asleep[thread] ?? 0) + (ready[thread] ?? 0) : times[of][thread] ?? 0;
 }
 
 // `own`: how many threads the recording has; others are of an earlier one.

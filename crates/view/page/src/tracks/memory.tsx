@@ -20,7 +20,7 @@ const pointed = signal<{ clock: number; x: number; y: number } | null>(null);
 // `width`: that of the lanes.
 export function Memory({ width }: { width: number }) {
   useSignalEffect(() => {
-    if (loaded.value && head.allocations?.slices && !live.peek()) void client.ask({ kind: "live" }).then((answer) => { live.value = answer; });
+    if (loaded.value && head.value.allocations?.slices) void client.ask({ kind: "live" }).then((answer) => { live.value = answer; });
   });
   const of = live.value;
   if (!of) return null;
@@ -110,7 +110,7 @@ function Picture({ of, width, label }: { of: Live; width: number; label: string 
         begin.current = null;
         const range = dragged.value;
         dragged.value = null;
-        if (range) change({ range: [Math.max(0, range[0]), Math.min(Math.round(wall), range[1])] });
+        if (range) change({ range: [Math.max(0, range[0]), Math.min(Math.round(wall.value), range[1])] });
       }}
       onPointerCancel={() => { begin.current = dragged.value = null; }}
       onPointerLeave={() => { pointed.value = null; }} />

@@ -62,7 +62,7 @@ export class Pointers {
     if (this.begin === null) return;
     const range = dragged.value;
     this.abandon();
-    if (range) change({ range: [Math.max(0, range[0]), Math.min(Math.round(wall), range[1])] });
+    if (range) change({ range: [Math.max(0, range[0]), Math.min(Math.round(wall.value), range[1])] });
     else this.click(event, this.at(event));
   }
 

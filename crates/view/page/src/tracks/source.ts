@@ -8,7 +8,7 @@ import type { Lane } from "./lanes.ts";
 import { type Look, type Looks, paint, pixel, scaleOf, type Texture } from "./paint.ts";
 import type { Range } from "./zoom.ts";
 
-export const COLUMNS = columnsOf(head.categories.length);
+export const COLUMNS = columnsOf(head.value.categories.length);
 // Lanes in one question: others can be asked in between.
 const BATCH = 12;
 // Lanes whose bins are kept.
@@ -16,7 +16,8 @@ const KEPT = 96;
 
 export const TEXTURES: Record<(typeof WAITS)[number], Texture | undefined> = { lock: "stripes", io: "lines", poll: "dots", sleep: undefined, other: "bars" };
 
-export interface Wanted { range: Range; parts: number; lit: number | null }
+// `reading`: of the recording.
+export interface Wanted { range: Range; parts: number; lit: number | null; reading: number }
 export interface Shown extends Wanted { rows: Float32Array; scale: number; image: OffscreenCanvas | null; theme: number }
 
 let theme = 0;
@@ -26,7 +27,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { th
 function looks(): Looks {
   return known ??= {
     stacked: [
-      ...head.categories.map(({ color }): Look => ({ color: pixel(color) })),
+      ...head.value.categories.map(({ color }): Look => ({ color: pixel(color) })),
       { color: pixel(themed("--waiting")) },
       ...WAITS.map((wait): Look => ({ color: pixel(themed(`--asleep-${wait}`)), second: pixel(themed("--asleep-mark")), texture: TEXTURES[wait] })),
     ],
@@ -78,12 +79,12 @@ export class Source {
     this.asking = true;
     const batch = missing.slice(0, BATCH);
     const lanes = batch.map(({ threads, kind }) => ({ threads, waits: kind === "thread" }));
-    void client.ask({ kind: "bins", lanes, ...wanted }).then(({ parts, rows }) => {
+    void client.ask({ kind: "bins", lanes, range: wanted.range, parts: wanted.parts, lit: wanted.lit }).then(({ parts, rows }) => {
       const size = parts * COLUMNS.count;
       const step = (wanted.range[1] - wanted.range[0]) / parts;
       batch.forEach((lane, i) => {
         const own = rows.slice(i * size, (i + 1) * size);
-        const scale = scaleOf(own, COLUMNS.count, parts, head.categories.length, step, lane.kind === "thread");
+        const scale = scaleOf(own, COLUMNS.count, parts, head.value.categories.length, step, lane.kind === "thread");
         this.shown.delete(lane.key);
         this.shown.set(lane.key, { ...wanted, rows: own, scale, image: null, theme });
       });
@@ -99,5 +100,5 @@ export class Source {
 }
 
 function isSame(one: Wanted, other: Wanted): boolean {
-  return one.range[0] === other.range[0] && one.range[1] === other.range[1] && one.parts === other.parts && one.lit === other.lit;
+  return one.range[0] === other.range[0] && one.range[1] === other.range[1] && one.parts === other.parts && one.lit === other.lit && one.reading === other.reading;
 }

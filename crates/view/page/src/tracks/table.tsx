@@ -41,7 +41,7 @@ function Block({ block }: { block: number }) {
   return (
     <tbody>
       {shown.part.map(({ key, kind, label, id, threads }) => {
-        const [cpu, ready, asleep] = (["cpu", "ready", "asleep"] as const).map((measure) => sum(shown.known, measure, threads, ownThreads(head)));
+        const [cpu, ready, asleep] = (["cpu", "ready", "asleep"] as const).map((measure) => sum(shown.known, measure, threads, ownThreads(head.value)));
         const cell = (value: number) => <td>{time(value)}{kind === "thread" ? ` ${percent(value, cpu + ready + asleep)}` : ""}</td>;
         return <tr key={key}><th scope="row">{kind === "all" ? "" : `${kind} `}{label} {id}</th>{cell(cpu)}{cell(ready)}{cell(asleep)}</tr>;
       })}

@@ -63,13 +63,13 @@ export function Tip({ source }: { source: Source }) {
 
 function cpus({ rows }: Shown, part: number, step: number): string {
   let sum = 0;
-  for (let column = 0; column < head.categories.length; column++) sum += rows[part * COLUMNS.count + column];
+  for (let column = 0; column < head.value.categories.length; column++) sum += rows[part * COLUMNS.count + column];
   return `${(sum / step).toFixed(2)} ${AT_ONCE}`;
 }
 
 // Names, times and styles of what there is in a part.
 function rows(lane: Lane, { rows }: Shown, part: number): [string, number, string][] {
-  const all: [string, number, string][] = head.categories.map(({ name, color }, column) => [`running, ${name}`, rows[part * COLUMNS.count + column], color]);
+  const all: [string, number, string][] = head.value.categories.map(({ name, color }, column) => [`running, ${name}`, rows[part * COLUMNS.count + column], color]);
   if (lane.kind === "thread") {
     all.push(["ready, waiting for a CPU", rows[part * COLUMNS.count + COLUMNS.ready], "ready"]);
     WAITS.forEach((wait, i) => all.push([`asleep: ${WAIT_NAMES[wait]}`, rows[part * COLUMNS.count + COLUMNS.asleep + i], wait]));

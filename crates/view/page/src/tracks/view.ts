@@ -1,24 +1,24 @@
 // What the tracks show: the visible part of the time, and what the pointer is at.
 
-import { computed, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import type { ThreadTimes } from "../model.ts";
 import { head, loaded } from "../recording.ts";
-import { change, state } from "../state.ts";
+import { change, shownAgain, state } from "../state.ts";
 import { lanesOf } from "./lanes.ts";
 import { inside, panned, type Range, zoomed } from "./zoom.ts";
 
 // What a lane counts: a profile by wall time has no CPU time.
-export const AT_ONCE = head.walltime ? "tasks" : "CPUs";
+export const AT_ONCE = head.value.walltime ? "tasks" : "CPUs";
 
-export const wall = Math.max(head.wall, 1);
+export const wall = computed(() => Math.max(head.value.wall, 1));
 
 // While it is zoomed or moved: not a step yet.
 const moving = signal<Range | null>(null);
-export const visible = computed<Range>(() => moving.value ?? (state.value.view ? inside(state.value.view, wall) : [0, wall]));
+export const visible = computed<Range>(() => moving.value ?? (state.value.view ? inside(state.value.view, wall.value) : [0, wall.value]));
 
 // What is typed to find lanes.
 export const wanted = signal("");
-export const lanes = computed(() => (loaded.value ? lanesOf(head, loaded.value.times, state.value.measure, state.value.folded, wanted.value) : []));
+export const lanes = computed(() => (loaded.value ? lanesOf(head.value, loaded.value.times, state.value.measure, state.value.folded, wanted.value) : []));
 // Times of threads in the range.
 export const times = signal<ThreadTimes | null>(null);
 // The lane and the moment below the pointer.
@@ -38,33 +38,34 @@ function settle(): void {
   clearTimeout(timer);
   if (!moving.value) return;
   const [from, to] = moving.value.map(Math.round);
-  change({ view: to - from >= wall ? null : [from, to] });
+  change({ view: to - from >= wall.value ? null : [from, to] });
   moving.value = null;
 }
 
 // Undoing a step ends a gesture without a trace.
-addEventListener("popstate", () => {
+effect(() => {
+  if (shownAgain.value === 0) return;
   clearTimeout(timer);
   moving.value = null;
 });
 
 export function zoom(factor: number, around?: number): void {
   const [from, to] = visible.value;
-  move(zoomed(visible.value, around ?? (from + to) / 2, factor, wall));
+  move(zoomed(visible.value, around ?? (from + to) / 2, factor, wall.value));
 }
 
 export function pan(share: number): void {
-  move(panned(visible.value, share, wall));
+  move(panned(visible.value, share, wall.value));
 }
 
 export function show(range: Range | null): void {
-  const view = range && inside(range, wall).map(Math.round) as Range;
+  const view = range && inside(range, wall.value).map(Math.round) as Range;
   moving.value = null;
-  change({ view: view && view[1] - view[0] < wall ? view : null });
+  change({ view: view && view[1] - view[0] < wall.value ? view : null });
 }
 
 export function foldAll(folded: boolean): void {
-  change({ folded: folded ? head.processes.map((_, index) => index) : [] });
+  change({ folded: folded ? head.value.processes.map((_, index) => index) : [] });
 }
 
 export function fold(process: number, folded: boolean): void {
