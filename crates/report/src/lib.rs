@@ -31,6 +31,7 @@ pub use queries::allocated_lines::AllocatedLines;
 pub use queries::allocations::{self as allocation_queries, AllocationKey, AllocationTable};
 pub use queries::callers::{self, Caller, Callers, CallersError};
 pub use queries::comparison::{self, Comparison};
+pub use queries::cut_reasons::{cut_meaning, why_incomplete};
 pub use queries::hot::{HotKey, HotRow, HotTable, Place};
 pub use queries::line_owners::{LineOwners, has_line};
 pub use queries::picked::nothing_picked;

@@ -2,6 +2,7 @@
 // in the whole time and in parts of it, and every measure has its total. `cargo xtask test browser` records the programs.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
@@ -80,6 +81,25 @@ for (const program of PROGRAMS) {
     assert.ok(seen > 10, `${seen} rows`);
     // The memory above the lanes ends with what is alive at the end.
     await becomes(page, () => [...document.querySelectorAll(".memory tbody tr")].at(-1).lastElementChild.textContent, bytes(answersOf(program)[0].answer.total.live_bytes));
+    await quiet();
+  });
+
+  test(`notes are those of the report: ${program}`, async () => {
+    const { page, quiet } = await open(browser, `allocs-${program}.html`, { hash: "#tab=allocations&measure=bytes" });
+    const report = execFileSync(process.env.STACKGLASS, ["allocs", "--metric", "leaked-bytes", path.join(folder, `allocs-${program}.glass`)], { encoding: "utf8" });
+    const said = report.slice(report.indexOf("\nnote: ") + 1).split(/^note: /m).slice(1).map((note) => note.replace(/\s+/g, " ").trim());
+    const shown = () => page.locator(".column > .note").evaluateAll((all) => all.map(({ textContent }) => textContent));
+    const { allocations, remarks } = await page.evaluate(() => JSON.parse(document.getElementById("head").textContent));
+    // What is said of the whole recording is a fact, and is in that tab.
+    const expected = said.filter((note) => !remarks.includes(note)).map((note) => `${note[0].toUpperCase()}${note.slice(1)}.`);
+    assert.equal(expected.length, allocations.notes.length + allocations.leakNotes.length);
+    await becomes(page, () => document.querySelectorAll(".column > .note").length > 0 || document.querySelector(".list .row") !== null, true);
+    const without = (await shown()).filter((note) => !note.startsWith("In no total"));
+    await page.evaluate(() => { location.hash = "tab=allocations&measure=leaked-bytes"; });
+    await becomes(page, () => document.querySelector("header select").value, "leaked-bytes");
+    const all = (await shown()).filter((note) => !note.startsWith("In no total"));
+    assert.deepEqual(all.toSorted(), expected.toSorted());
+    assert.equal(without.length, allocations.notes.length);
     await quiet();
   });
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, open } from "../../flame/browser/pages.mjs";
-import { isAccessible } from "./checks.mjs";
+import { becomes, isAccessible } from "./checks.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -96,6 +96,16 @@ test("the flame graph tells of the box under the pointer, and zooms", async () =
   assert.match(tip, /^parse\nsrc\/main\.rs:11\n.*2\.00 s, 57\.1 % of the selection; own 2\.00 s/s);
   await page.mouse.dblclick(canvas.x + canvas.width * 0.2, canvas.y + canvas.height - 2.5 * 19);
   await page.getByRole("button", { name: /zoom: parse/ }).waitFor();
+  // Why stacks are incomplete, in the words of the reports: those of the half second of the other thread.
+  await page.keyboard.press("u");
+  await becomes(page, () => document.querySelector(".crumbs"), null);
+  await page.mouse.move(canvas.x + canvas.width * 0.2, canvas.y + canvas.height - 1.5 * 19);
+  const why = "14.3 % of it has incomplete stacks: in code of no known file: generated at run time, or in a library loaded just before (if the program generates code, have it keep frame pointers there)";
+  await becomes(page, () => document.querySelector(".tip strong").textContent, "serve");
+  await becomes(page, () => [...document.querySelectorAll(".tip div")].map((line) => line.textContent).find((line) => line.includes("incomplete")), why);
+  await page.mouse.click(canvas.x + canvas.width * 0.2, canvas.y + canvas.height - 1.5 * 19);
+  await page.keyboard.press("2");
+  await becomes(page, () => document.querySelector(".sandwich .note").textContent, why);
   await quiet();
 });
 

@@ -2,7 +2,8 @@
 //! `view-pages FOLDER`
 
 use stackglass_profile::{
-    Frame, Location, LocationId, Nanos, Process, ProcessIndex, Recording, Sample, State, Thread, ThreadNumber,
+    Cut, Frame, Location, LocationId, Nanos, Process, ProcessIndex, Recording, Sample, State, Thread,
+    ThreadNumber,
 };
 use stackglass_view::{Packed, Page};
 use std::error::Error;
@@ -28,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Four seconds of two threads. `one`: serve, then a second each in parse, sort, parse and asleep in sort. `two` runs serve for half a
-/// second, and is ready for the next half.
+/// second, with incomplete stacks, and is ready for the next half.
 fn known(names: [&str; 3]) -> Recording {
     let mut recording = Recording::default();
     recording.info.wall = Nanos(4000 * MS);
@@ -65,6 +66,7 @@ fn known(names: [&str; 3]) -> Recording {
         })
         .collect();
     let mut push = |thread, stack: &[usize], state, ends: std::ops::Range<u64>| {
+        let cut = (thread == 2 && state == State::Awake).then_some(Cut::NO_MODULE);
         let leaf_first: Vec<LocationId> = stack.iter().rev().map(|at| locations[*at]).collect();
         let stack = recording.stacks.intern(&leaf_first);
         for end in ends.map(|end| (end + 1) * MS) {
@@ -75,7 +77,7 @@ fn known(names: [&str; 3]) -> Recording {
                 task: 0,
                 clock,
                 state,
-                cut: None,
+                cut,
                 hits: 1,
                 time: Nanos(MS),
                 spread: Nanos(0),

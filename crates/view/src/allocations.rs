@@ -10,10 +10,10 @@ use serde::Serialize;
 use stackglass_profile::{
     AllocationCounts, AllocationKind, AllocationSampling, Recording, SliceChange, StackId, sanitize,
 };
-use stackglass_report::AllocationKey;
 use stackglass_report::allocation_queries::{
     AllocationOrigin, AllocationOrigins, AllocationSource, are_exact,
 };
+use stackglass_report::{AllocationKey, AllocationsText, Metric};
 use std::borrow::Cow;
 
 /// What is known of allocations before any column is read.
@@ -28,6 +28,10 @@ pub(crate) struct AllocationsHead {
     slices: usize,
     /// Index of each process with allocations, and how they were recorded.
     processes: Vec<(u32, Sampling)>,
+    /// What limits the numbers, in the words of `stackglass allocs`.
+    notes: Vec<String>,
+    /// The same of what leaked, beyond that.
+    leak_notes: Vec<String>,
 }
 
 /// How allocations were recorded.
@@ -95,6 +99,7 @@ impl Allocated {
             })
         };
         let allocations = &recording.allocations;
+        let of_all = notes(recording, Metric::Bytes);
         let head = AllocationsHead {
             exact: are_exact(allocations),
             kept: allocations.groups.iter().any(|group| group.counts.kept_count > 0),
@@ -104,6 +109,11 @@ impl Allocated {
                 .iter()
                 .map(|process| (process.process.0, process.sampling.into()))
                 .collect(),
+            leak_notes: notes(recording, Metric::LeakedBytes)
+                .into_iter()
+                .filter(|note| !of_all.contains(note))
+                .collect(),
+            notes: of_all,
         };
         let groups =
             allocations.groups.iter().map(|group| (number(group.into(), group.kind), group.counts)).collect();
@@ -241,6 +251,11 @@ impl Allocated {
         push("allocations.changes.freedBytes", |change| change.freed_bytes);
         push("allocations.changes.temporary", |change| change.temporary_count);
     }
+}
+
+/// The notes of the report. Remarks on the recording are facts.
+fn notes(recording: &Recording, metric: Metric) -> Vec<String> {
+    AllocationsText::new().metric(metric).closing(true).notes(recording)
 }
 
 fn json(texts: &[Cow<'_, str>]) -> String {

@@ -8,6 +8,7 @@ use crate::frames::Frames;
 use crate::heap::{self, Heap, HeapHead};
 use crate::lanes::{self, ProcessLane, ThreadLane};
 use crate::nodes::Nodes;
+use crate::samples::CutWords;
 use crate::sources::{self, Sources, SourcesHead};
 use crate::{TaskDump, samples, tasks};
 use serde::Serialize;
@@ -37,7 +38,10 @@ struct Head {
     processes: Vec<ProcessLane>,
     threads: Vec<ThreadLane>,
     nodes: usize,
+    /// Rows of samples; each stands for one hit, or more.
     samples: usize,
+    /// Why stacks are incomplete.
+    cuts: Vec<CutWords>,
     allocations: Option<AllocationsHead>,
     heap: Option<HeapHead>,
     tasks: Option<TasksHead>,
@@ -161,6 +165,7 @@ impl Packed {
         let mut files = sources::write_lines(&recording, &frames, &nodes, &mut columns);
         let samples = samples::sorted(&recording);
         samples::write(&recording, &samples, &nodes, &mut columns);
+        let cuts = samples::write_cuts(&recording, &samples, &mut columns);
         let sampled = tasks::write(&recording, &samples, &mut columns);
         let allocations = allocated.map(|allocated| allocated.write(&recording, &nodes, &mut columns));
         if let Some(tasks) = &beside.tasks {
@@ -195,6 +200,7 @@ impl Packed {
             threads: lanes::threads(&recording),
             nodes: nodes.count(),
             samples: recording.samples.len(),
+            cuts,
             allocations,
             heap,
             tasks: TasksHead::new(&recording, sampled, beside),

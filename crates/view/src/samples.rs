@@ -2,7 +2,11 @@
 
 use crate::columns::Columns;
 use crate::nodes::Nodes;
-use stackglass_profile::{Nanos, Recording, Sample};
+use foldhash::HashMap;
+use serde::Serialize;
+use stackglass_profile::{Cut, Nanos, Recording, Sample, StackId};
+use stackglass_report::{cut_meaning, why_incomplete};
+use std::collections::BTreeSet;
 
 /// Samples in order of time.
 pub(crate) fn sorted(recording: &Recording) -> Vec<&Sample> {
@@ -36,4 +40,30 @@ pub(crate) fn write(recording: &Recording, samples: &[&Sample], nodes: &Nodes, c
     columns.push("samples.hits", samples.iter().map(|sample| u64::from(sample.hits)));
     columns.push("samples.time", samples.iter().map(|sample| sample.time.0));
     columns.push("samples.spread", samples.iter().map(|sample| sample.spread.0));
+}
+
+/// Why stacks are incomplete, in the words of the reports.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(crate) struct CutWords {
+    number: u8,
+    meaning: &'static str,
+    remedy: &'static str,
+}
+
+/// Adds a column of the reasons why stacks are incomplete, 0 for those that are not, if there are any. Returns the reasons.
+pub(crate) fn write_cuts(recording: &Recording, samples: &[&Sample], columns: &mut Columns) -> Vec<CutWords> {
+    let mut known: HashMap<(StackId, Option<Cut>), Option<Cut>> = HashMap::default();
+    let mut why = |sample: &Sample| {
+        *known.entry((sample.stack, sample.cut)).or_insert_with(|| why_incomplete(recording, sample))
+    };
+    let cuts: Vec<Option<Cut>> = samples.iter().map(|sample| why(sample)).collect();
+    let reasons: BTreeSet<Cut> = cuts.iter().flatten().copied().collect();
+    if !reasons.is_empty() {
+        columns.push("samples.cut", cuts.iter().map(|cut| cut.map_or(0, |cut| cut.0.into())));
+    }
+    let words = |cut: Cut| {
+        let (meaning, remedy) = cut_meaning(cut);
+        CutWords { number: cut.0, meaning, remedy }
+    };
+    reasons.into_iter().map(words).collect()
 }

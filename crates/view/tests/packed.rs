@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use stackglass_profile::{
-    Frame, Location, LocationId, Nanos, Recording, Sample, StackId, State, ThreadNumber,
+    Cut, Frame, Location, LocationId, Nanos, Recording, Sample, StackId, State, ThreadNumber,
 };
+use stackglass_report::cut_meaning;
 use stackglass_view::{Packed, Page};
 use std::collections::HashMap;
 
@@ -129,6 +130,32 @@ fn time_without_a_stack_is_named() {
     let columns = columns(&packed);
     let path = &paths(&packed, &columns)[columns["samples.node"][0] as usize];
     assert_eq!(path, &["[fork, exec and exit]"]);
+}
+
+/// The page says why stacks are incomplete, in the words of the reports. Those that begin where programs start are complete.
+#[test]
+fn incomplete_stacks_have_their_reasons() {
+    let stacks = [vec![2], vec![0, 2], vec![4], vec![2, 4], vec![]];
+    let samples: Vec<_> = (1..).zip(stacks).map(|(number, stack)| (stack, 1000 * number, 500)).collect();
+    let mut recording = recording(&samples);
+    let cuts = [Some(Cut::NO_RULE), Some(Cut::NO_RULE), Some(Cut::DEPTH), None, Some(Cut::SHORT)];
+    for (sample, cut) in recording.samples.iter_mut().zip(cuts) {
+        sample.cut = cut;
+    }
+    let packed = Packed::new(recording.clone(), "test");
+    let [no_rule, depth, short] = [Cut::NO_RULE, Cut::DEPTH, Cut::SHORT].map(|cut| u64::from(cut.0));
+    assert_eq!(columns(&packed)["samples.cut"], [no_rule, 0, depth, 0, short]);
+    let head: serde_json::Value = serde_json::from_str(packed.head()).unwrap();
+    let reason = |cut: Cut| {
+        let (meaning, remedy) = cut_meaning(cut);
+        serde_json::json!({ "number": cut.0, "meaning": meaning, "remedy": remedy })
+    };
+    assert_eq!(
+        head["cuts"],
+        serde_json::json!([reason(Cut::DEPTH), reason(Cut::NO_RULE), reason(Cut::SHORT)])
+    );
+    recording.samples.iter_mut().for_each(|sample| sample.cut = None);
+    assert!(!columns(&Packed::new(recording, "test")).contains_key("samples.cut"));
 }
 
 /// Names cannot end a script or begin another one, and the policy allows only those of the page.

@@ -3,6 +3,7 @@
 use super::Flags;
 use crate::failure::Failure;
 use crate::info;
+use crate::info_samples::SampleTotals;
 use crate::input::{self, Input};
 use crate::source_files;
 use crate::view_beside::{self, Alone, SnapshotFile};
@@ -84,17 +85,17 @@ impl Contents {
             );
             return Err(Failure { status: 2, line });
         }
-        let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
+        let totals = SampleTotals::from_recording(&recording);
         let shown = match recording.is_timed() {
             true => {
-                let (threads, samples) = (recording.threads.len() as u64, recording.samples.len() as u64);
+                let threads = recording.threads.len() as u64;
                 format!(
-                    "{}, {}",
-                    counted(threads, "thread", "threads"),
-                    counted(samples, "sample", "samples")
+                    "{} in {}",
+                    counted(totals.on_cpu, "sample", "samples"),
+                    counted(threads, "thread", "threads")
                 )
             }
-            false => format!("{} without times", counted(hits, "sample", "samples")),
+            false => format!("{} without times", counted(totals.on_cpu + totals.others, "sample", "samples")),
         };
         let facts = info::facts(path, &recording)?;
         let name = path.to_string_lossy();

@@ -15,7 +15,7 @@ use std::{process, thread};
 
 /// The least time between two readings of a recording that grows.
 const BETWEEN: Duration = Duration::from_secs(1);
-/// Reading takes at most one in so many parts of the time.
+/// While the recording grows, reading takes at most one in so many parts of the time.
 const SHARE: u32 = 10;
 /// How often a recording is looked for that has just begun.
 const BEGIN: Duration = Duration::from_millis(100);
@@ -82,12 +82,8 @@ fn size(path: &Path) -> u64 {
 fn follow(path: &Path, first_size: u64, mut others: Others, flags: &Flags, page: &ServedPage) {
     let (mut seen, mut pause) = (first_size, BETWEEN);
     loop {
-        thread::sleep(pause);
-        let (begin, now) = (Instant::now(), size(path));
-        if now == seen {
-            continue;
-        }
-        seen = now;
+        seen = wait_for_more(path, seen, pause);
+        let begin = Instant::now();
         // A part that cannot be read is there the next time; the page that is shown stays.
         if let Ok((recording, is_complete)) = recording_file::read_growing(path) {
             // A heap snapshot is in the recording once it has ended.
@@ -102,5 +98,18 @@ fn follow(path: &Path, first_size: u64, mut others: Others, flags: &Flags, page:
             }
         }
         pause = BETWEEN.max(begin.elapsed() * SHARE);
+    }
+}
+
+/// Returns the size of a recording, once it is another one and the pause is over. Nothing waits for a recording that has stopped growing.
+fn wait_for_more(path: &Path, seen: u64, pause: Duration) -> u64 {
+    let (begin, mut before) = (Instant::now(), size(path));
+    loop {
+        thread::sleep(BETWEEN);
+        let now = size(path);
+        if now != seen && (begin.elapsed() >= pause || now == before) {
+            return now;
+        }
+        before = now;
     }
 }

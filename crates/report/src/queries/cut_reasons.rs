@@ -1,6 +1,7 @@
 //! Why stacks are incomplete, in words, and what helps.
 
-use stackglass_profile::Cut;
+use crate::kinds;
+use stackglass_profile::{Cut, Recording, Sample};
 
 /// Why a stack is incomplete or missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,6 +100,28 @@ pub(crate) const CUT_REASONS: &[CutReason] = &[
 /// The reason with this number; `None` for numbers of later versions.
 pub(crate) fn cut_reason(cut: Cut) -> Option<&'static CutReason> {
     CUT_REASONS.iter().find(|reason| reason.cut == cut)
+}
+
+/// What a reason means, as it follows a percentage, and what helps; empty if nothing is known to help.
+pub fn cut_meaning(cut: Cut) -> (&'static str, &'static str) {
+    let unknown = ("for a reason that this version does not know", "");
+    cut_reason(cut).map_or(unknown, |reason| (reason.meaning, reason.remedy))
+}
+
+/// Why the stack of a sample is incomplete or missing; `None` if it is complete.
+pub fn why_incomplete(recording: &Recording, sample: &Sample) -> Option<Cut> {
+    sample.cut.filter(|cut| *cut != Cut::NO_RULE || !is_complete(recording, sample))
+}
+
+/// Whether a stack that was followed without unwind tables is complete: it begins where threads begin, or in Go, which
+/// keeps frame pointers.
+pub(crate) fn is_complete(recording: &Recording, sample: &Sample) -> bool {
+    let (mut stack, mut outermost) = (sample.stack, None);
+    while let Some((caller, location)) = recording.stacks.frame(stack) {
+        (stack, outermost) = (caller, Some(location));
+    }
+    let frame = outermost.and_then(|location| recording.symbols.frames_of(location).last());
+    frame.is_some_and(|frame| kinds::is_start(frame, false) || frame.file.ends_with(".go"))
 }
 
 /// The name of time whose samples have no stack.

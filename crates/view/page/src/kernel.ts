@@ -6,12 +6,13 @@
 import { entries, numbers, signed } from "./decode.ts";
 import { Allocations, type Chosen } from "./kernel/allocations.ts";
 import { Lanes } from "./kernel/bins.ts";
+import { boxesAt } from "./kernel/cuts.ts";
 import type { Live } from "./kernel/live.ts";
 import { Calls, type Order } from "./kernel/order.ts";
 import { ownThreads } from "./kernel/own.ts";
 import { within } from "./kernel/part.ts";
 import { unchanged, type Shape } from "./kernel/transforms.ts";
-import { type AllocationKey, type AllocationRows, type Bins, type Counts, type Func, type Head, isMetric, type LaneOf, type Largest, type Selection, type ThreadTimes, type Time, type Tree } from "./model.ts";
+import { type AllocationKey, type AllocationRows, type Bins, type Counts, type Cuts, type Func, type Head, isMetric, type LaneOf, type Largest, type Place, type Selection, type ThreadTimes, type Time, timeMeasure, type Tree } from "./model.ts";
 
 // Numbers of states (crates/profile/src/recording.rs).
 const AWAKE = 1, ASLEEP = 2, TASK = 3, READY = 4;
@@ -41,6 +42,8 @@ export class Kernel {
   readonly thread: Int32Array;
   readonly state: Uint8Array;
   readonly hits: Float64Array;
+  // The number of why its stack is incomplete; 0: it is not.
+  private readonly cut: Uint8Array;
   // Made when they are first asked for.
   private made: Lanes | undefined;
   private allocated: Allocations | undefined;
@@ -132,6 +135,7 @@ export class Kernel {
     this.state = Uint8Array.from(column("samples.state", count));
     this.hits = column("samples.hits", count);
     this.time = column("samples.time", count);
+    this.cut = columns.has("samples.cut") ? Uint8Array.from(column("samples.cut", count)) : new Uint8Array(count);
     this.spread = columns.has("samples.spread") ? column("samples.spread", count) : new Float64Array(count);
   }
 
@@ -174,6 +178,22 @@ export class Kernel {
       if (from < clock && clock <= to) hits[box] += this.hits[i];
     }
     return { own, hits };
+  }
+
+  // The time at a place of a shape, and why stacks are incomplete there.
+  cuts(selection: Selection, place: Place, { map, tree }: Shape = this.whole): Cuts {
+    const is = boxesAt(tree, place), times = new Float64Array(256);
+    const [from, to] = selection.range ?? [-Infinity, Infinity];
+    const chosen = this.chosen(selection.threads), does = counts[timeMeasure(selection.measure)];
+    let total = 0;
+    for (let i = 0; i < this.clock.length; i++) {
+      const box = map[this.box[i]];
+      if (box < 0 || !is[box] || !does(this.state[i]) || !chosen[this.thread[i]]) continue;
+      const time = within(from, to, this.clock[i], this.time[i], this.spread[i]);
+      total += time;
+      if (this.cut[i]) times[this.cut[i]] += time;
+    }
+    return { total, times };
   }
 
   // The calls of a thread in order of time.

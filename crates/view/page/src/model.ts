@@ -28,6 +28,8 @@ export interface Head {
   untimed: boolean;
   categories: Category[]; processes: ProcessLane[]; threads: ThreadLane[];
   nodes: number; samples: number;
+  // Why stacks are incomplete, in the words of the reports: the meaning follows a percentage, the remedy may be empty.
+  cuts?: { number: number; meaning: string; remedy: string }[];
   allocations?: AllocationsHead | null;
   heap: HeapHead | null;
   // Labels and texts of `stackglass info`.
@@ -51,8 +53,8 @@ export function startsWithBytes({ samples, allocations }: Pick<Head, "samples" |
 export type Range = [number, number];
 
 // What is known of allocations. `exact`: every one was recorded. `kept`: a snapshot tells what something holds at the end. `processes`: by
-// index, how they were recorded.
-export interface AllocationsHead { exact: boolean; kept: boolean; slices: number; processes: [number, Sampling][] }
+// index, how they were recorded. `notes`: what limits the numbers; `leakNotes`: what limits those of leaks, too.
+export interface AllocationsHead { exact: boolean; kept: boolean; slices: number; processes: [number, Sampling][]; notes: string[]; leakNotes: string[] }
 
 // What counts: time on a CPU, asleep, ready (waiting for a CPU), or all of it; or what was allocated, in the words of `--metric`.
 export const TIMES = ["cpu", "asleep", "ready", "wall"] as const;
@@ -114,6 +116,12 @@ export interface Largest { func: number; state: "running" | "asleep" | "ready"; 
 // By number of thread, ns.
 export interface ThreadTimes { cpu: Float64Array; asleep: Float64Array; ready: Float64Array }
 
+// A function, or where it is in the tree: functions from below the root to it, which is at the bottom of stacks or at their top.
+export interface Place { func: number; way: number[] | null; direction: "down" | "up" }
+
+// The time at a place, and of it that of incomplete stacks by the number of the reason, ns.
+export interface Cuts { total: number; times: Float64Array }
+
 // Graphs that the worker keeps: what flame graph and call tree show, and both sides of a function.
 export type GraphSlot = "shown" | "callers" | "callees";
 
@@ -131,6 +139,7 @@ export type Question =
   | { kind: "bins"; lanes: LaneOf[]; range: [number, number]; parts: number; lit: number | null }
   | { kind: "largest"; threads: number[] | null; range: [number, number] }
   | { kind: "threadTimes"; range: [number, number] | null }
+  | { kind: "cuts"; selection: Selection; shape: number; place: Place }
   | { kind: "allocations"; selection: Selection; by: AllocationKey; shape: number }
   | { kind: "live" }
   | { kind: "heap" }
@@ -158,6 +167,7 @@ export interface Answers {
   bins: Bins;
   largest: Largest | null;
   threadTimes: ThreadTimes;
+  cuts: Cuts;
   allocations: AllocationRows;
   live: Live;
   heap: { heap: Heap };

@@ -60,6 +60,8 @@ export const INITIAL: State = {
   view: null, folded: [], heap: "types", type: "", tasks: "groups", group: 0, kind: "", by: "type", allocated: "", row: "", source: "",
 };
 
+export { redo, undo } from "./history.ts";
+
 export const state = signal<State>(INITIAL);
 // The names of threads, once they are known: addresses have numbers before.
 export const naming: { threads: ThreadNames | null } = { threads: null };

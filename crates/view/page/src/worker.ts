@@ -107,6 +107,7 @@ async function answerTo(question: Question): Promise<unknown> {
     case "order": return kernel.order(question.thread, question.measure, question.range, question.least, shapeOf(question.shape));
     case "bins": return kernel.bins(question.lanes, question.range, question.parts, question.lit);
     case "largest": return kernel.largest(question.threads, question.range);
+    case "cuts": return kernel.cuts(question.selection, question.place, shapeOf(question.shape));
     case "allocations": return kernel.allocationRows(question.selection, question.by, shapeOf(question.shape));
     case "live": return kernel.live();
     case "heap": return { heap: readHeap(columns) };

@@ -20,10 +20,11 @@ export function recording(seed, size) {
   grow([], 1);
   const threads = 3, categories = 2;
   let clock = 0;
-  const samples = Array.from({ length: size }, () => {
+  const samples = Array.from({ length: size }, (_, i) => {
     clock += below(1000);
     return {
       clock, time: below(3000), node: below(nodes.length + 1), thread: 1 + below(threads), state: 1 + below(4), hits: 1 + below(3),
+      cut: [0, 0, 3, 12][i % 4],
     };
   });
   let above = 0;
@@ -43,7 +44,7 @@ export function recording(seed, size) {
     "samples.clock": leb128(samples.map((sample) => { const passed = sample.clock - before; before = sample.clock; return passed; })),
     "samples.node": leb128(samples.map((sample) => sample.node)), "samples.thread": leb128(samples.map((sample) => sample.thread)),
     "samples.state": leb128(samples.map((sample) => sample.state)), "samples.hits": leb128(samples.map((sample) => sample.hits)),
-    "samples.time": leb128(samples.map((sample) => sample.time)),
+    "samples.time": leb128(samples.map((sample) => sample.time)), "samples.cut": leb128(samples.map((sample) => sample.cut)),
   }));
   const head = {
     nodes: nodes.length + 1, samples: size, wall: clock, threads: Array(threads).fill({}), categories: Array(categories).fill({}),

@@ -112,6 +112,12 @@ impl AllocationsText {
         self
     }
 
+    /// The notes below the table: what limits the numbers, and what to do about it.
+    pub fn notes(&self, recording: &Recording) -> Vec<String> {
+        let table = AllocationTable::new(recording, self.key.unwrap_or_default(), self.metric);
+        notes::texts(self, recording, &table)
+    }
+
     /// Writes the report.
     ///
     /// # Errors

@@ -19,12 +19,8 @@ const LATE: u64 = 100_000_000;
 /// Number of modules that a note names.
 const MODULES: usize = 3;
 
-/// The lines of each note.
-pub(super) fn lines(
-    text: &AllocationsText,
-    recording: &Recording,
-    table: &AllocationTable,
-) -> Vec<Vec<Line>> {
+/// All notes.
+pub(super) fn texts(text: &AllocationsText, recording: &Recording, table: &AllocationTable) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(unheld(recording, text, table));
     notes.extend(sampling(recording));
@@ -34,6 +30,15 @@ pub(super) fn lines(
     if !text.closing {
         notes.extend(recording.info.remarks.iter().map(|remark| sanitize(remark).into_owned()));
     }
+    notes
+}
+
+/// The lines of each note.
+pub(super) fn lines(
+    text: &AllocationsText,
+    recording: &Recording,
+    table: &AllocationTable,
+) -> Vec<Vec<Line>> {
     let lines_of = |note: &String| {
         let parts = wrap(note, text.cols.saturating_sub(6)).into_iter().enumerate();
         let line = |(index, part)| {
@@ -43,7 +48,7 @@ pub(super) fn lines(
         };
         parts.map(line).collect()
     };
-    notes.iter().map(lines_of).collect()
+    texts(text, recording, table).iter().map(lines_of).collect()
 }
 
 /// Whether it is known what holds the blocks that are alive at the end.

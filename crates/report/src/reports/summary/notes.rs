@@ -1,7 +1,7 @@
 //! The notes at the end: what limits the results, and what to do about it.
 
-use super::cut_reasons::cut_reason;
-use super::shares::{self, CONSIDERABLE, FROM_OUTSIDE, NOTICEABLE, is_complete};
+use super::cut_reasons::{cut_meaning, why_incomplete};
+use super::shares::{self, CONSIDERABLE, FROM_OUTSIDE, NOTICEABLE};
 use super::{Summary, few_samples, poor_names, run_time_code, short_lives};
 use crate::order;
 use crate::queries::cpu_tree::CpuTree;
@@ -149,9 +149,8 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
     // Generated code has a note of its own.
     let generating = run_time_code::processes(recording);
     for sample in awake(recording) {
-        let counts = |cut: &Cut| *cut != Cut::NO_RULE || !is_complete(recording, sample);
         let is_generated = run_time_code::is_cut_there(recording, sample, &generating);
-        if let Some(cut) = sample.cut.filter(|cut| counts(cut) && !is_generated) {
+        if let Some(cut) = why_incomplete(recording, sample).filter(|_| !is_generated) {
             *times.entry(cut).or_default() += sample.time.0;
             if cut == Cut::NO_RULE {
                 *compilers.entry(language(recording, sample)).or_default() += sample.time.0;
@@ -173,10 +172,7 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
     let without_rule = times.iter().find(|(cut, _)| *cut == Cut::NO_RULE).map_or(0, |(_, time)| *time);
     let is_large = |cut: Cut| cut == Cut::NO_RULE && without_rule as f64 >= cpu as f64 * LARGE;
     for (cut, time) in times.iter().copied().take(3) {
-        let (meaning, remedy) = match cut_reason(cut) {
-            Some(reason) => (reason.meaning, reason.remedy),
-            None => ("for a reason that this version does not know", ""),
-        };
+        let (meaning, remedy) = cut_meaning(cut);
         let flag = match compiler.filter(|_| cut == Cut::NO_RULE) {
             Some(Language::Rust) => "; compile with -C force-unwind-tables=yes",
             // musl's own build turns them off.

@@ -4,8 +4,9 @@
 //! Such code is not always generated at run time: a library that was loaded a moment before is not known either. It is
 //! attributed to a JIT compiler only if the process is known to have one.
 
+use super::cut_reasons::is_complete;
 use super::interpreters::{self, Runtime};
-use super::shares::{self, NOTICEABLE, is_complete};
+use super::shares::{self, NOTICEABLE};
 use crate::text::numbers::percent_text;
 use stackglass_profile::{Cut, ProcessIndex, Recording, Sample};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,6 @@
 //! From which share of the time on something is shown or noted, and what the shares refer to.
 
-use crate::kinds;
-use stackglass_profile::{Recording, Sample};
+use stackglass_profile::Recording;
 
 /// Branches below this share of CPU time are hidden.
 pub(super) const LEAST_SHOWN: f64 = 0.005;
@@ -24,15 +23,4 @@ pub(super) fn whole(recording: &Recording) -> &'static str {
 /// Whether samples have times. Converted ones have none, and no delay.
 pub(super) fn has_times(recording: &Recording) -> bool {
     recording.info.delay.0 > 0 || recording.samples.is_empty()
-}
-
-/// Whether a stack that was followed without unwind tables is complete: it begins where threads begin, or in Go, which
-/// keeps frame pointers.
-pub(super) fn is_complete(recording: &Recording, sample: &Sample) -> bool {
-    let (mut stack, mut outermost) = (sample.stack, None);
-    while let Some((caller, location)) = recording.stacks.frame(stack) {
-        (stack, outermost) = (caller, Some(location));
-    }
-    let frame = outermost.and_then(|location| recording.symbols.frames_of(location).last());
-    frame.is_some_and(|frame| kinds::is_start(frame, false) || frame.file.ends_with(".go"))
 }

@@ -91,7 +91,7 @@ function notes({ slices, mappings, why }: Compared): string[] {
   return [
     slices && `Counted from ${seconds(slices.range[0])} to ${seconds(slices.range[1])}, ${counted(slices.count, "slice of time", "slices of time")}`,
     mappings.count > 0 && `In no total: ${bytes(mappings.bytes)} in ${counted(mappings.count, "mapping", "mappings")} that programs requested from the kernel, ${bytes(mappings.liveBytes)} alive.`,
-    !why && !slices && !allocations!.kept && state.value.measure === "leaked-bytes" && "All blocks that are alive at the end count as leaked: record --allocs --heap-at exit finds out which of them something holds.",
+    ...[...(why ? [] : allocations!.notes), ...(why || slices || state.value.measure !== "leaked-bytes" ? [] : allocations!.leakNotes)].map((note) => `${note[0].toUpperCase()}${note.slice(1)}.`),
     before && !before.allocations && `${before.name} has no allocations to compare with.`,
   ].filter((note): note is string => Boolean(note));
 }

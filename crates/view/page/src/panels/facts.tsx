@@ -15,7 +15,7 @@ type Row = [string, string];
 // If nobody has said more: what the head knows.
 function ownRows(): Row[] {
   return [
-    ["command", head.value.command], ["wall time", time(head.value.wall)], ["samples", `${head.value.samples}, one each ${time(head.value.delay)} of CPU time`],
+    ["command", head.value.command], ["wall time", time(head.value.wall)], ["delay", time(head.value.delay)],
     ["processes", String(head.value.processes.length)], ["threads", String(head.value.threads.length)], ["machine", head.value.machine], ["written by", head.value.writer],
     ...head.value.remarks.map((remark): Row => ["remark", remark]),
   ];

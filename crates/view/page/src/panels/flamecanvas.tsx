@@ -6,6 +6,7 @@ import { inFrame, prepare, themed } from "../canvas.ts";
 import { difference, differenceColor } from "../compare.ts";
 import { layout, shortened, type Box } from "../layout.ts";
 import type { Mirror } from "../mirror.ts";
+import type { Place } from "../model.ts";
 import { found, head, loaded } from "../recording.ts";
 import { chosen, state } from "../state.ts";
 import { leastOf, nodeOf, select } from "../target.ts";
@@ -163,7 +164,7 @@ export function FlameCanvas({ graph, comes, zoomed, icicle, label, onZoom }: Pro
       <canvas ref={canvas} aria-hidden="true"
         onMouseMove={(event) => {
           const box = boxAt(event), shown = drawn.current;
-          hovered.value = box && shown ? { func: shown.func[box.node], x: event.clientX, y: event.clientY, figures: figures(shown, box.node) } : null;
+          hovered.value = box && shown ? { func: shown.func[box.node], x: event.clientX, y: event.clientY, figures: figures(shown, box.node), place: placeOf(shown, box.node) } : null;
         }}
         onMouseLeave={() => { hovered.value = null; }}
         onClick={(event) => selectNode(boxAt(event)?.node ?? 0)}
@@ -178,6 +179,11 @@ export function FlameCanvas({ graph, comes, zoomed, icicle, label, onZoom }: Pro
       <Tip />
     </div>
   );
+}
+
+// Where a node is, in a graph of all.
+function placeOf(graph: Mirror, node: number): Place | undefined {
+  return graph.func[0] === 0 && node > 0 ? { func: graph.func[node], way: graph.way(node), direction: graph.direction } : undefined;
 }
 
 // The box that an arrow key leads to. Keys follow the picture.

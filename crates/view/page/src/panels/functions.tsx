@@ -2,6 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import { difference, shareError } from "../compare.ts";
+import { cutText } from "../cuts.ts";
 import type { Mirror } from "../mirror.ts";
 import { mirrored } from "../mirrors.ts";
 import { amount } from "../measures.ts";
@@ -104,6 +105,7 @@ function Sandwich() {
   const func = down.func[0];
   const { funcs } = loaded.value;
   const whole = down.total[0];
+  const cut = cutText({ func, way: null, direction: "down" });
   const part = (key: number, value: number, name: string, to: number | null) => (
     <li key={key}>
       <button onClick={() => { if (to !== null) select({ func: to, way: null, direction: "down" }); }}>
@@ -125,6 +127,7 @@ function Sandwich() {
       )}
       <h2 class="of">{funcs[func].full || funcs[func].name}</h2>
       <p>{amount(down.counted, whole)} in all, {amount(counted.value, counted.value.funcOwn[func])} itself</p>
+      {cut && <p class="note">{cut}</p>}
       <h2>callees</h2>
       <ul>{list(down)}</ul>
       {down.children(0).length > 0 && (

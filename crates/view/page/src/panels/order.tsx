@@ -153,6 +153,7 @@ function Chart() {
           const call = callAt(event), all = shown.value;
           hovered.value = call < 0 || !all ? null : {
             func: all.counted.tree.func[all.order.box[call]], x: event.clientX, y: event.clientY,
+            place: { func: all.counted.tree.func[all.order.box[call]], way: way(all.counted.tree, all.order.box[call]), direction: "down" },
             figures: [`${time(all.order.end[call] - all.order.begin[call])} from ${time(all.order.begin[call])}`],
           };
         }}

@@ -2,13 +2,15 @@
 
 import { signal } from "@preact/signals";
 import { difference, shareError } from "../compare.ts";
+import { cutText } from "../cuts.ts";
 import { amount, hitsText } from "../measures.ts";
+import type { Place } from "../model.ts";
 import type { Nodes } from "../nodes.ts";
 import { head, loaded } from "../recording.ts";
 import { percent, points } from "../units.ts";
 
-// `note`: a line of its own.
-export interface Hovered { func: number; x: number; y: number; figures: string[]; note?: string }
+// `note`: a line of its own. `place`: where it is in the tree, if it is there.
+export interface Hovered { func: number; x: number; y: number; figures: string[]; note?: string; place?: Place }
 export const hovered = signal<Hovered | null>(null);
 
 // The figures of a node.
@@ -31,6 +33,7 @@ export function Tip() {
   const at = hovered.value;
   if (!at || !loaded.value) return null;
   const func = loaded.value.funcs[at.func];
+  const cut = at.place ? cutText(at.place) : "";
   const left = Math.max(4, Math.min(at.x + 14, innerWidth - 430));
   const below = at.y + 190 < innerHeight;
   return (
@@ -39,6 +42,7 @@ export function Tip() {
       {func.file && <div>{func.file}{func.line > 0 ? `:${func.line}` : ""}</div>}
       {(func.module || func.crate) && <div class="dim">{[func.crate && func.file ? `crate ${func.crate}` : "", func.module].filter((part) => part).join(", ")}</div>}
       {at.figures.map((line) => <div key={line}>{line}</div>)}
+      {cut && <div>{cut}</div>}
       {at.func !== 0 && <div class="dim">{head.value.categories[func.category].name}{at.note ? `; ${at.note}` : ""}</div>}
     </div>
   );
