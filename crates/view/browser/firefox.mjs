@@ -11,7 +11,10 @@ const { ws: WebSocket } = createRequire(path.join(path.resolve(process.env.BROWS
 // Starts it, and opens a page; `close()` ends it.
 export async function openFirefox(url, { width = 1280, height = 800 } = {}) {
   const profile = mkdtempSync(path.join(tmpdir(), "stackglass-firefox-"));
-  const firefox = spawn(process.env.FIREFOX, ["--headless", "--no-remote", "--profile", profile, "--remote-debugging-port=0", "about:blank"], { stdio: ["ignore", "ignore", "pipe"] });
+  const firefox = spawn(process.env.FIREFOX, ["--headless", "--no-remote", "--profile", profile, "--remote-debugging-port=0", "about:blank"], {
+    // As root, it refuses the home of somebody else.
+    env: { ...process.env, HOME: profile }, stdio: ["ignore", "ignore", "pipe"],
+  });
   const ended = new Promise((resolve) => { firefox.once("exit", resolve); });
   const close = async () => {
     firefox.kill();

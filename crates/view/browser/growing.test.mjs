@@ -54,7 +54,7 @@ async function openChromium(url) {
   return { complaints, evaluate: (of, ...values) => page.evaluate(`(${of})(...${JSON.stringify(values)})`), press: (key) => page.keyboard.press(key), close: () => context.close() };
 }
 
-const BROWSERS = { Chromium: openChromium, Firefox: openFirefox };
+const BROWSERS = { Chromium: openChromium, ...(process.env.FIREFOX && { Firefox: openFirefox }) };
 
 // What is on the screen, and must not move.
 const seen = () => {
