@@ -90,9 +90,9 @@ impl Contents {
             true => {
                 let threads = recording.threads.len() as u64;
                 format!(
-                    "{} in {}",
-                    counted(totals.on_cpu, "sample", "samples"),
-                    counted(threads, "thread", "threads")
+                    "{}, {}",
+                    counted(threads, "thread", "threads"),
+                    counted(totals.on_cpu, "sample", "samples")
                 )
             }
             false => format!("{} without times", counted(totals.on_cpu + totals.others, "sample", "samples")),
