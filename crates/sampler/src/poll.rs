@@ -55,8 +55,7 @@ pub(crate) fn poll(parts: &mut Parts, index: SlotIndex, now: u64, longest: PollI
     let now = if cpu == thread.time.account.cpu() { now } else { system::now() };
     let reading = Reading { now, cpu, passed: thread.time.account.update(now, cpu) };
     let mut seen = observe(parts, index, reading.passed);
-    // What a thread rests that has not run is assigned by `reuse`.
-    let mut is_settled = seen.last == LastStack::Sleeping && !seen.has_run;
+    let mut is_settled = false;
     loop {
         match seen.next_step() {
             Step::ReuseSleepingStack => {
@@ -96,7 +95,6 @@ fn observe(parts: &mut Parts, index: SlotIndex, passed: Passed) -> Observation {
     Observation {
         last,
         has_run,
-        has_long_rest: thread.time.has_long_rest(),
         // A signal that reaches a thread which has just gone to sleep may interrupt its call, unless the call can be put back.
         is_busy: has_run
             && last == LastStack::Running
@@ -111,10 +109,10 @@ fn observe(parts: &mut Parts, index: SlotIndex, passed: Passed) -> Observation {
 
 /// The thread did not run: its last stack gets the time, once that is long, and the next poll comes later.
 fn reuse(parts: &mut Parts, index: SlotIndex, now: u64, longest: PollInterval) {
-    let thread = parts.threads.get(index);
-    if thread.time.has_long_rest() {
-        thread.time.push_long_rest(&mut parts.events.of(&mut thread.header), now);
+    if parts.threads.get(index).time.has_long_rest() {
+        off_cpu::extend_sleeping(parts, index, now);
     }
+    let thread = parts.threads.get(index);
     thread.interval = thread.interval.lengthened(longest);
     let next = parts.schedule.tick + thread.interval.ticks();
     parts.threads.set_due(index, next);
@@ -154,13 +152,14 @@ fn act(parts: &mut Parts, index: SlotIndex, reading: Reading, step: Step) {
             thread.time.extend_running(&mut parts.events.of(&mut thread.header), now);
         }
         Step::ExtendAsWaiting => off_cpu::assign_without_cpu(parts, index, now, true),
-        Step::AwaitCpu => parts.threads.get(index).interval = PollInterval::EACH_TICK,
         Step::ExtendLastStack => off_cpu::extend_sleeping(parts, index, now),
-        // `poll` handles these, and the kernel samples no thread from inside.
+        // `poll` handles these, or asks for none of them: long rests are assigned without a look at the state, and the kernel samples no
+        // thread from inside.
         Step::ReadState
         | Step::CheckCpu
         | Step::ReuseSleepingStack
         | Step::AwaitStack { .. }
+        | Step::AwaitCpu
         | Step::LeaveToKernel => {}
     }
 }

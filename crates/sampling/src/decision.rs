@@ -30,7 +30,7 @@ pub struct Observation {
     pub has_run: bool,
     /// The thread has run nearly all the time: whether it sleeps need not be asked.
     pub is_busy: bool,
-    /// The time that it has not run since, and that no stack has, is worth an event.
+    /// The time that it has not run since, and that no stack has, is worth an event, and its state is to be read before.
     pub has_long_rest: bool,
     /// A stack was requested, and has not come yet.
     pub is_requested: bool,

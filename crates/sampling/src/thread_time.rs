@@ -7,9 +7,9 @@
 use crate::{CpuAccount, LastStack, hash};
 use stackglass_wire::{State, cut};
 
-/// The first rest of a thread that has not run is pushed when it reaches this, ns.
+/// A rest of a thread that has not run is pushed when it reaches this, ns. A recording that is read earlier may lack up to as much.
 const LONG_REST: u64 = 10_000_000;
-/// Each further one is twice as long, so often. A recording that is read earlier may lack up to the longest.
+/// Where the thread's state is read for that, each further one is twice as long, so often.
 const DOUBLINGS: u8 = 3;
 
 /// A stack that gets time.
@@ -47,7 +47,7 @@ pub struct ThreadTime {
     last: LastStack,
     /// Hash of the stack on which the thread sleeps.
     hash: u64,
-    /// How often a rest was pushed since the thread has run, at most [`DOUBLINGS`].
+    /// How often a rest was pushed after its state was read, since the thread has run; at most [`DOUBLINGS`].
     doublings: u8,
 }
 
@@ -105,13 +105,14 @@ impl ThreadTime {
     }
 
     /// Whether the rest of a thread that was seen asleep, and has not run since, is worth an event. Until then, it is kept. The thread
-    /// may have been woken and wait for a CPU, which the kernel counts only once it runs. So its state is read before a rest is
-    /// pushed, which costs a system call: the longer it sleeps, the rarer.
+    /// may have been woken and wait for a CPU, which the kernel counts only once it runs. What such a wait exceeds the rest by comes off
+    /// later ones.
     pub fn has_long_rest(&self) -> bool {
         self.account.rest(false) >= LONG_REST << self.doublings
     }
 
-    /// A thread that still sleeps, and has not run: the stack on which it sleeps gets the long rest.
+    /// A thread that still sleeps, as its state says, and has not run: the stack on which it sleeps gets the long rest. To read the
+    /// state costs a system call: the longer the thread sleeps, the rarer.
     pub fn push_long_rest(&mut self, sink: &mut impl SampleSink, at: u64) {
         self.extend_sleeping(sink, at);
         self.doublings = DOUBLINGS.min(self.doublings + 1);
