@@ -109,6 +109,44 @@ test("the flame graph tells of the box under the pointer, and zooms", async () =
   await quiet();
 });
 
+test("of many boxes under the pointer, the worker is asked one after the other for those that are still wanted", async () => {
+  const { page, quiet } = await open(browser, "view-known.html");
+  await counts(page, "3.50 s in 3500 samples");
+  // Questions wait until they are let go.
+  await page.evaluate(() => {
+    const { postMessage } = Worker.prototype, asked = window.asked = [], held = [];
+    Worker.prototype.postMessage = function(data, ...more) {
+      if (data.question?.kind !== "cuts") return postMessage.call(this, data, ...more);
+      asked.push(data.question.place.way.length);
+      held.push(() => postMessage.call(this, data, ...more));
+    };
+    window.letGo = () => held.shift()();
+  });
+  const canvas = await page.locator(".flame canvas").boundingBox();
+  const rows = { serve: [0.2, 1.5], parse: [0.2, 2.5], sort: [0.7, 2.5] };
+  const hover = async (name) => {
+    const [x, row] = rows[name];
+    await page.mouse.move(canvas.x + canvas.width * x, canvas.y + canvas.height - row * 19);
+    await becomes(page, () => document.querySelector(".tip strong").textContent, name);
+  };
+  const asked = () => page.evaluate(() => window.asked.length);
+  const why = () => [...document.querySelectorAll(".tip div")].some((line) => line.textContent.includes("incomplete"));
+  for (const name of ["serve", "parse", "sort", "parse", "sort", "parse", "serve"]) await hover(name);
+  assert.equal(await asked(), 1);
+  await page.evaluate(() => window.letGo());
+  await becomes(page, why, true);
+  // What waited last was the same.
+  assert.equal(await asked(), 1);
+  for (const name of ["parse", "sort", "parse", "sort"]) await hover(name);
+  assert.equal(await asked(), 2);
+  await page.evaluate(() => window.letGo());
+  await becomes(page, () => window.asked.length, 3);
+  await page.evaluate(() => window.letGo());
+  for (const name of ["parse", "sort", "serve", "parse", "sort"]) await hover(name);
+  assert.equal(await asked(), 3);
+  await quiet();
+});
+
 test("hostile names are text, and an empty recording is a page", async () => {
   const hostile = await open(browser, "view-hostile.html", { hash: "#tab=functions" });
   await counts(hostile.page, "3.50 s in 3500 samples");
