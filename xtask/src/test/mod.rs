@@ -11,6 +11,7 @@ mod fuzz;
 mod heap_readers;
 mod ignored;
 mod licences;
+mod lints;
 mod packages;
 mod page;
 mod programs;
@@ -61,16 +62,12 @@ const LONG_STEPS: [&str; 3] = ["heap-readers", "tokio-versions", "registry"];
 
 const STEPS: &[Step] = &[
     ("programs", |_| programs::check()),
-    ("format", |_| check(&["fmt", "--all", "--check"], None)),
+    ("format", |_| Ok(Tally::one(succeeds(&mut cargo(&["fmt", "--all", "--check"]))?))),
     ("ignored", |_| ignored::check()),
     ("documents", |_| documents::check()),
     ("licences", |_| licences::check()),
-    ("lints", |_| {
-        check(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"], None)
-    }),
-    ("docs", |_| {
-        check(&["doc", "--quiet", "--workspace", "--no-deps"], Some(("RUSTDOCFLAGS", "-D warnings")))
-    }),
+    ("lints", |_| lints::lints()),
+    ("docs", |_| lints::docs()),
     ("tests", suites::tests),
     ("doctests", |_| suites::doc_tests()),
     ("boundary", |_| boundary::check()),
@@ -124,9 +121,4 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
     eprintln!("\n{:.0} s in all", begin.elapsed().as_secs_f64());
     println!("{} passed, {} failed", sum.passed, sum.failed);
     Ok(sum.failed == 0)
-}
-
-/// A step that is one call of Cargo.
-fn check(arguments: &[&str], variable: Option<(&str, &str)>) -> Result<Tally> {
-    Ok(Tally::one(succeeds(cargo(arguments).envs(variable))?))
 }
