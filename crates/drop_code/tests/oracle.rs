@@ -1,5 +1,5 @@
 //! The processor is the oracle: random instructions are executed by it and by the interpreter, and the results compared.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "executes random instructions")]
 
 use iced_x86::{Decoder, DecoderOptions};
 use stackglass_drop_code::instructions::{Flow, execute};
