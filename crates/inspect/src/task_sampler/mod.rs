@@ -1,7 +1,7 @@
 //! Takes snapshots of all tasks of a process: await stacks, and the stacks of threads that poll.
 //!
 //! ```text
-//! snapshot: frozen copy -> lists of tasks -> await stacks, stacks of threads that poll -> names -> messages to the recording
+//! snapshot: process at one moment -> tasks -> await stacks, stacks of threads that poll -> names -> messages to the recording
 //! ```
 //!
 //! - `program`: whether a program's tasks can be read. `sampler`: the thread that takes snapshots. `rate`: when. `weights`: for how much
