@@ -109,12 +109,10 @@ fn passing(tree: &CpuTree<'_>) -> BTreeSet<u32> {
         node = next;
     }
     let innermost = functions.pop();
-    let count = |of: u32| functions.iter().filter(|function| **function == of).count();
-    functions
-        .iter()
-        .copied()
-        .filter(|function| Some(*function) != innermost && count(*function) == 1)
-        .collect()
+    functions.sort_unstable();
+    let calls_of_one = functions.chunk_by(|a, b| a == b);
+    let once = calls_of_one.filter_map(|calls| (calls.len() == 1).then_some(calls[0]));
+    once.filter(|function| Some(*function) != innermost).collect()
 }
 
 /// The command or the file, and the number of samples, which have no times.
