@@ -231,7 +231,7 @@ fn reason(
     Refusal::Forbidden { pid, name }
 }
 
-/// Whether this process may use process_vm_readv(2), tried on itself.
+/// Whether this process may read memory by `/proc/PID/mem`, tried on itself.
 pub fn is_own_memory_readable() -> bool {
     try_to_read(std::process::id()).is_ok()
 }
