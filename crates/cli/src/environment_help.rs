@@ -10,7 +10,8 @@ Output
   NO_COLOR     set to anything: no colours
   TERM         `dumb`: no colours and no status line
   JULIA_EDITOR, VISUAL, EDITOR   the editor that links to source lines open
-  BROWSER      the program that `flamegraph --open` starts
+  BROWSER      the program that opens pages
+  DISPLAY, WAYLAND_DISPLAY   one is set: there is a desktop to open pages on
 
 Names of functions and lines
   DEBUGINFOD_URLS        servers to ask for debug information that is missing
@@ -27,7 +28,20 @@ Peeks
 
 Files
   XDG_RUNTIME_DIR        a place for sessions, beside /dev/shm and /tmp
-  XDG_CACHE_HOME         folder of the unpacked preload library
+  XDG_CACHE_HOME         folder of the unpacked preload library, and of debug
+                         information that servers have sent
+  TMPDIR                 a place for snapshots and recordings on their way to
+                         stdout
+  HOME                   the folders of Cargo, of Rust and of caches lie there,
+                         if no variable above names them; `~` in a path
+
+Programs
+  PATH                   folders of programs without a path
+  CARGO                  the Cargo that `cargo stackglass` calls; `demo` shows
+                         commands for `cargo run` if it is set
+  CARGO_PROFILE_NAME_DEBUG  of a profile of Cargo: `cargo stackglass` adds line
+                         tables if nothing else is set
+  KUBERNETES_SERVICE_HOST   set: `doctor` speaks of a container
 
 Set for recorded programs, with `--sampler preload`, `--allocs` and `run`
   STACKGLASS_SESSION     the folder of the session; not for users
@@ -40,7 +54,7 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    /// Names of variables of this project in all sources.
+    /// Variables that sources read, and names of those of this project in all sources.
     #[test]
     fn no_variable_is_missing() {
         let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))];
@@ -63,6 +77,18 @@ mod tests {
 
     fn check(path: &Path) {
         let text = fs::read_to_string(path).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        let begins = ["var(\"", "var_os(\"", "set(\"", "folder(\"", "home(\""];
+        for (at, begin) in begins.iter().flat_map(|begin| code.match_indices(begin)) {
+            let name = code[at + begin.len()..].split('"').next().unwrap();
+            let is_name = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+            let is_of_tests = path.components().any(|part| part.as_os_str() == "replay");
+            assert!(
+                !is_name || is_of_tests || TEXT.contains(name),
+                "{name} of {} is not in the help",
+                path.display()
+            );
+        }
         for (at, _) in text.match_indices("\"STACKGLASS_") {
             let name = text[at + 1..].split('"').next().unwrap();
             // Those of tests, benchmarks and builds.
