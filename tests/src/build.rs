@@ -73,15 +73,19 @@ pub fn host_with(name: &str, language: Language, flags: &[&str]) -> PathBuf {
             ("rustc", "rs", &["--edition=2024", "-Copt-level=2", "-Cdebuginfo=line-tables-only"])
         }
     };
-    let hosts = Path::new(env!("CARGO_MANIFEST_DIR")).join("hosts");
-    let source = hosts.join(name).with_extension(extension);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("hosts").join(name).with_extension(extension);
+    compiled(compiler, &source, name, &[usual, flags].concat())
+}
+
+/// A program of a test, with the name that its process gets. All tests that compile the same file with the same flags share it.
+pub fn compiled(compiler: &str, source: &Path, name: &str, flags: &[&str]) -> PathBuf {
     // A folder for each content: files in it are never replaced, since another test may run them.
     let mut content = DefaultHasher::new();
-    for file in [&source, &hosts.join("work.h"), &hosts.join("asleep.h"), &hosts.join("asleep.rs")] {
-        let text = std::fs::read(file);
+    for file in std::iter::once(source.to_path_buf()).chain(included(source)) {
+        let text = std::fs::read(&file);
         text.unwrap_or_else(|error| panic!("{}: {error}", file.display())).hash(&mut content);
     }
-    flags.hash(&mut content);
+    (compiler, flags).hash(&mut content);
     let folder = target_folder().join("hosts").join(format!("{:016x}", content.finish()));
     std::fs::create_dir_all(&folder).expect("the target folder can be written");
     let program = folder.join(name);
@@ -90,11 +94,11 @@ pub fn host_with(name: &str, language: Language, flags: &[&str]) -> PathBuf {
     }
     // Tests run in parallel: compile in an own folder, as rustc has further files beside its output. The first finished test links
     // its program to the common name.
-    let own_folder = folder.join(format!("making.{}", std::process::id()));
+    let own_folder = folder.join(format!("making.{}.{:?}", std::process::id(), std::thread::current().id()));
     std::fs::create_dir_all(&own_folder).expect("the target folder can be written");
     let own = own_folder.join(name);
     let mut command = Command::new(compiler);
-    command.args(usual).arg(&source).arg("-o").arg(&own).args(flags);
+    command.arg(source).arg("-o").arg(&own).args(flags);
     let output = command.output().unwrap_or_else(|error| panic!("{compiler} cannot be started: {error}"));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{} does not compile:\n{said}", source.display());
@@ -103,4 +107,16 @@ pub fn host_with(name: &str, language: Language, flags: &[&str]) -> PathBuf {
     }
     std::fs::remove_dir_all(&own_folder).expect("an own folder can be removed");
     program
+}
+
+/// What a source may include: the headers beside it, and for Rust the other sources.
+fn included(source: &Path) -> Vec<PathBuf> {
+    let end = if source.extension().is_some_and(|end| end == "rs") { "rs" } else { "h" };
+    let beside =
+        std::fs::read_dir(source.parent().expect("a source lies in a folder")).expect("sources are there");
+    let paths = beside.map(|entry| entry.expect("a folder can be listed").path());
+    let mut files: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|its| its == end)).collect();
+    files.sort();
+    files
 }

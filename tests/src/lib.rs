@@ -12,7 +12,7 @@
 //! * [`allocations_below`] adds up the allocations of a function.
 //! * [`Background`] is any other program, until it is dropped.
 //! * [`BusyLoops`] keep the CPUs busy meanwhile.
-//! * [`host`] compiles a host once.
+//! * [`host`] compiles a host once, [`compiled`] any program of a test.
 //! * [`repetitions`] is the number of repetitions of the same assertion.
 //! * [`marked_lines`] knows the lines of the program `awaits`.
 
@@ -31,7 +31,7 @@ mod truth;
 
 pub use allocations::allocations_below;
 pub use background::Background;
-pub use build::{Language, awaits, host, host_with, stackglass, workloads};
+pub use build::{Language, awaits, compiled, host, host_with, stackglass, workloads};
 pub use busy_loops::BusyLoops;
 pub use compare::{Compare, Did, Equal};
 pub use folder::Folder;

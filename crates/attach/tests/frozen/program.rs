@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+use whole_programs::compiled;
 
 /// A running test program.
 pub struct Program {
@@ -11,14 +12,18 @@ pub struct Program {
     out: BufReader<ChildStdout>,
 }
 
-/// Compiles `tests/programs/NAME.c` once for each test process.
+/// `tests/programs/NAME.c`, compiled, with a name of its own.
 pub fn compile(name: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = folder.join(unique(name));
-    let status = Command::new("cc").args(["-O1", "-g", "-pthread", "-o"]).arg(&program).arg(source).status();
-    assert!(status.is_ok_and(|status| status.success()), "{name}.c does not compile");
-    program
+    renamed(&compiled("cc", &source, name, &["-O1", "-g", "-pthread"]))
+}
+
+/// A program under a name that no other process has.
+pub fn renamed(program: &Path) -> PathBuf {
+    let name = program.file_name().and_then(|name| name.to_str()).expect("the name of a program is text");
+    let other = Path::new(env!("CARGO_TARGET_TMPDIR")).join(unique(name));
+    std::fs::hard_link(program, &other).expect("the target folder can be written");
+    other
 }
 
 impl Program {

@@ -1,10 +1,11 @@
 //! A program does not notice that it is copied.
 
-use crate::program::{Program, compile, eventually, is_root, relatives, unique};
+use crate::program::{Program, compile, eventually, is_root, relatives, renamed, unique};
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, Options};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use whole_programs::{Language, host};
 
 fn take(pid: u32) -> FrozenProcess {
     FrozenProcess::copy(pid, &Options::default()).unwrap()
@@ -177,10 +178,7 @@ fn a_second_snapshot_waits_for_the_first() {
 /// Reads of random bytes and of a full pipe come back whole, however often the process is copied and stopped.
 #[test]
 fn no_call_comes_back_short() {
-    let host = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/hosts/bulk.c");
-    let bulk = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(unique("bulk"));
-    let compiled = Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(&bulk).arg(host).status();
-    assert!(compiled.is_ok_and(|status| status.success()), "bulk.c does not compile");
+    let bulk = renamed(&host("bulk", Language::C));
     let mut command = Command::new(&bulk);
     let program =
         command.args(["all", "0", "150"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

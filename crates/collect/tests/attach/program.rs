@@ -5,7 +5,7 @@ use stackglass_collect::attached::Attached;
 use stackglass_profile::{Recorder, Recording, RecordingInfo, Sample, State};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,14 +13,12 @@ use std::time::{Duration, Instant};
 /// A compiled one.
 pub struct Compiled {
     path: PathBuf,
-    folder: tempfile::TempDir,
 }
 
 /// One that runs.
 pub struct Program {
     child: Child,
     output: Arc<Mutex<String>>,
-    _folder: tempfile::TempDir,
 }
 
 impl Program {
@@ -31,13 +29,9 @@ impl Program {
 
     /// The same, with another name.
     pub fn compile_as(name: &str, flags: &[&str]) -> Compiled {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(name);
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/attached.c");
-        let mut command = Command::new("cc");
-        command.args(["-O2", "-g1", "-pthread", "-o"]).arg(&path).arg(source).args(flags);
-        assert!(command.status().unwrap().success());
-        Compiled { path, folder }
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/attached.c");
+        let flags = [&["-O2", "-g1", "-pthread"], flags].concat();
+        Compiled { path: whole_programs::compiled("cc", &source, name, &flags) }
     }
 
     pub fn pid(&self) -> u32 {
@@ -120,7 +114,7 @@ impl Compiled {
         while !path.ends_with(&name_of(child.id())) || !is_loaded(child.id(), path) {
             std::thread::yield_now();
         }
-        Program { child, output, _folder: self.folder }
+        Program { child, output }
     }
 }
 

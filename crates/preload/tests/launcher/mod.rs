@@ -279,21 +279,11 @@ pub fn library() -> PathBuf {
     }
 }
 
-/// Compiles `tests/programs/NAME.c` (once for each test process).
+/// `tests/programs/NAME.c`, compiled with these arguments.
 pub fn compile(name: &str, arguments: &[&str]) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
-    let program = folder.join(format!("{name}-{}-{}", std::process::id(), SESSIONS.fetch_add(1, Relaxed)));
-    let status = Command::new("cc")
-        .args(["-O2", "-g", "-fno-omit-frame-pointer", "-fomit-frame-pointer", "-Wall", "-pthread"])
-        .arg(&source)
-        .args(arguments)
-        .args(["-ldl", "-lm", "-o"])
-        .arg(&program)
-        .status()
-        .expect("a C compiler named cc");
-    assert!(status.success(), "{} does not compile", source.display());
-    program
+    let usual = ["-O2", "-g", "-fno-omit-frame-pointer", "-fomit-frame-pointer", "-Wall", "-pthread"];
+    whole_programs::compiled("cc", &source, name, &[&usual[..], arguments, &["-ldl", "-lm"]].concat())
 }
 
 /// Names of functions by address, from `nm`.
