@@ -60,11 +60,11 @@ int main(int argc, char **argv)
     usleep(pause);
     say();
     usleep(pause);
-    during(1000, first);
+    during(300, first);
     usleep(pause);
     say();
     usleep(pause);
-    during(1000, second);
+    during(300, second);
     usleep(pause);
     say();
     usleep(pause);
