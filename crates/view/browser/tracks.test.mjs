@@ -186,7 +186,7 @@ test("processes fold, and lanes are found and picked by keys", async () => {
   assert.deepEqual(await names(page), ["whole program", "server 10", "locker 11", "reader 12", "poller 13", "napper 14", "waiter 15", "client 20", "busy 21"]);
   await page.getByRole("button", { name: "Threads of server 10" }).click();
   assert.deepEqual(await names(page), ["whole program", "server 10", "client 20", "busy 21"]);
-  assert.deepEqual(await hash(page), { folded: "0" });
+  assert.deepEqual(await hash(page), { folded: "server" });
   await page.keyboard.press("u");
   await page.waitForFunction(() => document.querySelectorAll(".lane").length === 9);
   await page.getByRole("button", { name: /^whole program/ }).focus();

@@ -99,7 +99,8 @@ export function toHash(of: State): string {
   if (of.pinned) parts.set("pinned", of.pinned.map(Math.round).join("-"));
   if (of.alone) parts.set("alone", "1");
   if (of.view) parts.set("view", of.view.map(Math.round).join("-"));
-  if (of.folded.length) parts.set("folded", of.folded.join(","));
+  if (of.folded.length && !names) parts.set("folded", of.folded.join(","));
+  if (names) for (const index of of.folded) parts.append("folded", names.process(index));
   if (of.heap !== INITIAL.heap) parts.set("heap", of.heap);
   if (of.type) parts.set("type", of.type);
   if (of.tasks !== INITIAL.tasks) parts.set("tasks", of.tasks);
@@ -122,6 +123,10 @@ export function fromHash(hash: string): State {
     if (thread === null) gone.push(name);
     else threads.push(thread);
   }
+  const { threads: names } = naming;
+  const folded = names
+    ? parts.getAll("folded").flatMap((name) => names.processIndex(name) ?? [])
+    : parts.get("folded")?.split(",").map(Number).filter((index) => Number.isInteger(index) && index >= 0) ?? [];
   const one = <T extends string>(all: readonly T[], name: string, otherwise: T): T => all.find((word) => word === parts.get(name)) ?? otherwise;
   return {
     range,
@@ -138,7 +143,7 @@ export function fromHash(hash: string): State {
     pinned: rangeOf(parts.get("pinned")),
     alone: parts.get("alone") === "1",
     view: rangeOf(parts.get("view")),
-    folded: parts.get("folded")?.split(",").map(Number).filter((index) => Number.isInteger(index) && index >= 0) ?? [],
+    folded: folded.sort((a, b) => a - b),
     heap: one(HEAP_LISTS, "heap", INITIAL.heap),
     type: parts.get("type") ?? "",
     tasks: one(TASK_LISTS, "tasks", INITIAL.tasks),

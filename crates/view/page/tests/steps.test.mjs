@@ -121,6 +121,18 @@ test("the address has names of threads, and keeps those that are not here", asyn
   naming.threads = null;
 });
 
+test("the address has names of folded processes, and those are found in another recording", async () => {
+  const { ThreadNames } = await module("threads.ts");
+  const processes = (...names) => new ThreadNames({ processes: names.map((name) => ({ name })), threads: [] });
+  naming.threads = processes("sh", "server", "sh", "a,b");
+  const hash = toHash({ ...fromHash(""), folded: [1, 2, 3] });
+  assert.equal(hash, "folded=server&folded=sh%7E2&folded=a%2Cb");
+  assert.deepEqual(fromHash(hash).folded, [1, 2, 3]);
+  naming.threads = processes("a,b", "sh", "client", "server");
+  assert.deepEqual(fromHash(hash).folded, [0, 3]);
+  naming.threads = null;
+});
+
 const func = (name, crate, category = 0, whole = false) => ({ name, crate, category, whole, full: "", file: "", line: 0, module: "" });
 const FUNCS = [func("all", ""), func("main", "app"), func("new", "app"), func("new", "lib", 1), func("memcpy", "libc.so.6", 2), func("[app]", "app", 0, true)];
 const CATEGORIES = ["own code", "dependencies", "foreign code"];
