@@ -57,9 +57,9 @@ pub(crate) fn poll(process: &mut SampledProcess, index: usize, now: u64, longest
         };
     }
     let step = seen.next_step();
+    thread.ready_since = if step == Step::AwaitCpu { Some(thread.ready_since.unwrap_or(now)) } else { None };
     if step == Step::ReuseSleepingStack {
-        let still_sleeps = seen.state.is_some();
-        reuse(process, index, now, stat, longest, still_sleeps);
+        reuse(process, index, now, stat, longest, seen.has_long_rest);
         return true;
     }
     thread.interval = PollInterval::EACH_TICK;
@@ -93,21 +93,21 @@ fn is_alive(tid: u32) -> bool {
     Status::read(tid).is_some_and(|status| !status.has_ended())
 }
 
-/// The thread did not run: its last stack gets the time since then, once that is long, and it is known that the thread still sleeps.
+/// The thread did not run: its last stack gets the time since then, once that is long. Its state was read before.
 fn reuse(
     process: &mut SampledProcess,
     index: usize,
     now: u64,
     stat: SchedStat,
     longest: PollInterval,
-    still_sleeps: bool,
+    has_long_rest: bool,
 ) {
     process.events.count(Counter::Unmoved);
     let thread = &mut process.threads[index];
     thread.time.account.update_with(now, stat);
     thread.interval = thread.interval.lengthened(longest);
     thread.due = process.tick + thread.interval.ticks();
-    if still_sleeps && thread.time.has_long_rest() {
+    if has_long_rest {
         thread.time.push_long_rest(&mut process.events.of(thread.number), now);
     }
 }

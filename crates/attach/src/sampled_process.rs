@@ -62,7 +62,7 @@ impl SampledProcess {
     pub(crate) fn finish(&mut self, index: usize, now: u64, stat: SchedStat) {
         self.assign_waits(index, now, stat);
         let thread = &mut self.threads[index];
-        let wait = thread.time.unended_wait();
+        let wait = thread.time.unended_wait(thread.ready_since);
         if wait > 0 && thread.files.state() == ThreadState::Running {
             thread.time.push_waiting(&mut self.events.of(thread.number), now, wait);
         }

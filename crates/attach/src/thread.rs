@@ -27,6 +27,8 @@ pub(crate) struct Thread {
     pub(crate) put_back: Option<PutBack>,
     /// It makes a call again that a stop has cut short, and is not stopped until that call returns.
     pub(crate) repeated: Option<RepeatedCall>,
+    /// When its state first said that it was ready to run, if it has not run since.
+    pub(crate) ready_since: Option<u64>,
     /// It cannot be traced.
     pub(crate) is_refused: bool,
     pub(crate) sampling: Option<KernelSampling>,

@@ -51,6 +51,7 @@ fn track(process: &mut SampledProcess, tid: u32, now: u64) {
         stop: None,
         put_back: None,
         repeated: None,
+        ready_since: None,
         is_refused: false,
         sampling: None,
         deep: None,

@@ -23,16 +23,15 @@ pub(crate) fn assign_without_cpu(parts: &mut Parts, index: SlotIndex, now: u64, 
     }
 }
 
-/// The recording ends. Assigns what a thread waited for CPUs, also if it still waits. Reads nothing of threads that sleep.
+/// The recording ends. Assigns what a thread waited for CPUs, also if it still waits where it was preempted. Reads nothing of threads
+/// that sleep.
 pub(crate) fn assign_last_waits(parts: &mut Parts, index: SlotIndex, now: u64) {
-    if parts.threads.get(index).time.unended_wait() == 0 {
-        return;
-    }
-    push_waiting(parts, index, now, false);
-    let wait = parts.threads.get(index).time.unended_wait();
-    if wait > 0 && parts.state(index) == ThreadState::Running {
-        let thread = parts.threads.get(index);
-        thread.time.push_waiting(&mut parts.events.of(&mut thread.header), now, wait);
+    let is_unended = |parts: &mut Parts| parts.threads.get(index).time.unended_wait(None) > 0;
+    if is_unended(parts) {
+        push_waiting(parts, index, now, false);
+        if is_unended(parts) && parts.state(index) == ThreadState::Running {
+            push_waiting(parts, index, now, true);
+        }
     }
 }
 

@@ -143,13 +143,15 @@ impl ThreadTime {
     }
 
     /// How long a thread that is ready to run now has certainly waited for a CPU since, where the kernel has counted no wait yet: it
-    /// does once the wait has ended. All of the rest if the thread was last seen running. Otherwise, what exceeds a long rest: from
-    /// then on, its state was read.
-    pub fn unended_wait(&self) -> u64 {
+    /// does once the wait has ended. All of the rest if the thread was last seen running. Otherwise, the rest since `ready_since`,
+    /// the moment at which its state first said that it was ready, if that was read.
+    pub fn unended_wait(&self, ready_since: Option<u64>) -> u64 {
         let rest = self.account.rest(false);
         match self.last {
             LastStack::Running => rest,
-            LastStack::Sleeping => rest.saturating_sub(LONG_REST << self.doublings),
+            LastStack::Sleeping => {
+                ready_since.map_or(0, |since| self.account.until().saturating_sub(since)).min(rest)
+            }
             LastStack::NoStack | LastStack::Unsampled => 0,
         }
     }
@@ -311,21 +313,17 @@ mod tests {
     fn what_a_ready_thread_rests_is_a_wait() {
         let (mut time, mut sums) = (ThreadTime::new(CpuAccount::open(0, 0)), Sums::default());
         time.account.update(5 * MS, 0);
-        assert_eq!(time.unended_wait(), 0, "no stack");
+        assert_eq!(time.unended_wait(Some(2 * MS)), 0, "no stack");
         time.push_sleeping(&mut sums, 5 * MS, stack(&[1]));
-        time.account.update(14 * MS, 0);
-        assert_eq!(time.unended_wait(), 0, "it may have slept until now");
         time.account.update(25 * MS, 0);
-        assert_eq!(
-            time.unended_wait(),
-            10 * MS,
-            "it has slept 10 ms at most, or its state would have been read"
-        );
+        assert_eq!(time.unended_wait(None), 0, "it may have slept until now");
+        assert_eq!(time.unended_wait(Some(15 * MS)), 10 * MS, "it may have slept until its state was read");
+        assert_eq!(time.unended_wait(Some(2 * MS)), 20 * MS, "the time before is assigned");
         time.account.update(26 * MS, MS);
         time.push_running(&mut sums, 26 * MS, stack(&[2]));
         time.extend_sleeping(&mut sums, 26 * MS);
         time.account.update(30 * MS, MS);
-        assert_eq!(time.unended_wait(), 4 * MS, "it was preempted");
+        assert_eq!(time.unended_wait(None), 4 * MS, "it was preempted");
     }
 
     #[test]
