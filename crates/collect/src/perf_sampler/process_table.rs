@@ -349,7 +349,7 @@ impl ProcessTable {
         if !self.sampling {
             return;
         }
-        self.check_accounts();
+        self.check_accounts(until);
         let Settled { processes, threads, moved, mut settling } = self.settled();
         let mut one = |thread: &mut Thread| {
             if let Some(process) = processes.get_mut(&thread.pid)
@@ -408,7 +408,7 @@ impl ProcessTable {
         }
         self.end_unseen(now, recorder);
         if self.sampling {
-            self.check_accounts();
+            self.check_accounts(now);
         }
         let sampling = self.sampling;
         let Settled { processes, threads, mut settling, .. } = self.settled();

@@ -14,7 +14,7 @@ use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers};
 
 /// Walks the stack of a sleeping thread into the frames of `walking`, and says when it slept there. `None` if the thread does not
-/// sleep, or woke up meanwhile.
+/// sleep, or woke up meanwhile; its account counts if it was woken and has not run yet.
 pub(super) fn read(
     system: &System,
     process: &mut Process,
@@ -26,7 +26,15 @@ pub(super) fn read(
     let tid = thread.tid;
     let account = system.account(tid, &mut thread.files)?;
     let at = system.now();
-    let ThreadState::Asleep(sleep) = system.state(tid, &mut thread.files) else { return None };
+    let sleep = match system.state(tid, &mut thread.files) {
+        ThreadState::Asleep(sleep) => sleep,
+        ThreadState::Running => {
+            // It was woken, and mostly waits for a CPU. If it had one at that moment, the records say so.
+            thread.time.read(account, at, cost);
+            return None;
+        }
+        ThreadState::Unknown => return None,
+    };
     let Walking { scratch, frames, fetched } = walking;
     let registers = Registers::new(sleep.place.pc, sleep.place.sp, None);
     let mut read = |process: &mut Process| {

@@ -225,14 +225,21 @@ impl ThreadTime {
         if let Some(Reading { account: before, ran, preempted, switches }) = self.reading {
             let extra = account.ran.saturating_sub(before.ran) as i64 - (self.ran as i64 - ran as i64);
             self.extra += extra;
+            let waited = account.waited.saturating_sub(before.waited);
             if self.lost {
                 self.surplus += extra.saturating_sub_unsigned(self.unknown).max(0) as u64;
+                // All time that is not known as sleep may have been another wait.
+                let goes_on = match self.phase {
+                    Phase::Ready | Phase::Unknown => read_at.saturating_sub(self.since),
+                    Phase::Running | Phase::Asleep => 0,
+                };
+                let others = self.preempted - preempted + self.unknown + goes_on;
+                self.waited_after_sleep += waited.saturating_sub(others) as i64;
             } else {
                 let switches = self.switches - switches;
                 self.learned = Some((extra, switches));
                 self.switched_in_sleep += extra.min(switches.saturating_mul(MOST_PER_SWITCH) as i64);
-                let waited = account.waited.saturating_sub(before.waited) as i64;
-                self.waited_after_sleep += waited - (ended_waits as i64 - preempted as i64);
+                self.waited_after_sleep += waited as i64 - (ended_waits as i64 - preempted as i64);
             }
         }
         (self.lost, self.unknown) = (false, 0);
@@ -240,8 +247,9 @@ impl ThreadTime {
         self.reading = Some(Reading { account, ran, preempted, switches });
     }
 
-    /// Corrects the time of a running thread: it cannot have run longer than its whole account says.
-    pub(super) fn bound(&mut self, account: u64, cost: &SwitchCost) {
+    /// Corrects the time of a running thread up to `at`: it cannot have run longer than its whole account says, which was read later.
+    pub(super) fn bound(&mut self, account: u64, at: u64, cost: &SwitchCost) {
+        self.advance(at);
         let over = self.clock(cost).saturating_sub(account);
         if over > ACCOUNT_LAG {
             self.extra -= over as i64;
@@ -442,10 +450,9 @@ mod tests {
     #[test]
     fn a_switch_that_was_lost_is_noticed_by_the_account() {
         let (mut time, cost) = (ThreadTime::new(0, Phase::Running), SwitchCost::default());
-        time.advance(1_000_000_000);
-        time.bound(995_000_000, &cost);
+        time.bound(995_000_000, 1_000_000_000, &cost);
         assert_eq!(time.clock(&cost), 1_000_000_000, "it may lag behind");
-        time.bound(200_000_000, &cost);
+        time.bound(200_000_000, 1_000_000_000, &cost);
         assert_eq!(time.clock(&cost), 200_000_000);
         time.advance(1_100_000_000);
         assert_eq!(time.clock(&cost), 300_000_000);
@@ -493,6 +500,29 @@ mod tests {
         assert_eq!((time.awake_in_sleep(), time.slept()), (1_000_000, 3_000_000));
         time.shorten_sleep(1_000_000);
         assert_eq!((time.slept(), time.take_waited(true), time.clock(&cost)), (2_000_000, 0, 5_000_000));
+    }
+
+    #[test]
+    fn a_wait_after_a_sleep_is_no_sleep_although_records_were_lost() {
+        let (mut time, mut cost) = (ThreadTime::born(0), SwitchCost::default());
+        time.enter(Phase::Running, 0);
+        time.enter(Phase::Asleep, 1_000_000);
+        time.enter(Phase::Running, 11_000_000);
+        time.enter(Phase::Ready, 12_000_000);
+        // It has run from 13 to 14 ms, which no record says, and waits again.
+        time.note_loss();
+        time.read(SchedStat { ran: 3_000_000, waited: 9_000_000, turns: 3 }, 15_000_000, &mut cost);
+        time.advance(16_000_000);
+        // 8 ms after the sleep and one after the preemption. As far as is known, up to 3 ms were after that.
+        assert_eq!(time.waited_after_sleep, 6_000_000);
+        // Of 8 ms, up to 4 were while it was ready, and up to 3 while nothing is known of it.
+        time.enter(Phase::Running, 16_000_000);
+        time.enter(Phase::Asleep, 17_000_000);
+        time.doubt(17_000_000);
+        time.advance(20_000_000);
+        time.read(SchedStat { ran: 4_000_000, waited: 17_000_000, turns: 4 }, 20_000_000, &mut cost);
+        time.advance(20_000_000);
+        assert_eq!(time.waited_after_sleep, 6_000_000 + 1_000_000);
     }
 
     #[test]

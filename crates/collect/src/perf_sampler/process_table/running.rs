@@ -91,13 +91,13 @@ impl ProcessTable {
     }
 
     /// Compares threads with the kernel's account. That of a thread which waits for a CPU is exact. One that seems to run may have left
-    /// its CPU: the switch may be among lost records.
-    pub(super) fn check_accounts(&mut self) {
+    /// its CPU: the switch may be among lost records. Records are known up to `until`.
+    pub(super) fn check_accounts(&mut self, until: u64) {
         for cpu in 0..self.on_cpus.cpus() {
             let Some(tid) = self.on_cpus.thread_on(cpu) else { continue };
             let Some(thread) = self.threads.get_mut(&tid) else { continue };
             if let Some(stat) = self.system.account(tid, &mut thread.files) {
-                thread.time.bound(stat.ran, &self.cost);
+                thread.time.bound(stat.ran, until, &self.cost);
             }
         }
         for tid in some_of(&self.moved, self.drain) {
