@@ -80,6 +80,13 @@ struct traced {
     struct traced *next;
     size_t size;
 };
+// Statistics of SQLite: off, the size is passed on as it is.
+struct counting {
+    int is_on;
+    void *(*allocate)(int size);
+    int (*rounded)(int size);
+    int (*usable)(void *block);
+};
 
 static _Atomic size_t used;
 void *kept[64];
@@ -226,6 +233,32 @@ NOINLINE void *take_hooked_again(struct hooks *with, void *block, size_t old, si
     void *made = with->allocate(with->context, block, old, size);
     if (!made && size) fail(size);
     return made;
+}
+NOINLINE static void *allocate_counted(int size) {
+    void *block = malloc(size);
+    if (!block) fail(size);
+    return block;
+}
+NOINLINE static int rounded(int size) {
+    return (size + 7) & ~7;
+}
+NOINLINE static int usable(void *block) {
+    return (int)malloc_usable_size(block);
+}
+struct counting counting = {1, allocate_counted, rounded, usable};
+NOINLINE void *take_counting(size_t size) {
+    if (size - 1 > 1 << 30) return NULL;
+    if (!counting.is_on) return counting.allocate((int)size);
+    void *block = counting.allocate(counting.rounded((int)size));
+    if (block) used += counting.usable(block);
+    return block;
+}
+// A pointer that is called like that, but no path without more.
+NOINLINE void *object_counted(size_t size) {
+    int all = counting.rounded((int)size);
+    void *object = counting.allocate(all); // site: 2104
+    if (object) used += counting.usable(object);
+    return object;
 }
 
 // These make something.
@@ -374,6 +407,8 @@ NOINLINE static void use(int one) {
     kept[21] = take_hooked(&hooks, 1600 * one, 4); // site: 1600
     kept[22] = take_hooked_again(&hooks, NULL, 0, 1700 * one); // site: 1700
     kept[28] = take_some(1900 * one); // site: 1900
+    kept[29] = take_counting(2000 * one); // site: 2000
+    kept[30] = object_counted(2100 * one);
     bench_malloc(1200 * one);
     inlined_malloc(1800 * one);
     kept[23] = node_malloc();

@@ -4,11 +4,13 @@
 //! Or it copies what it was given, as `strdup` does. It returns what the allocator returned, or the address behind the header.
 //! It may remember the block in a list, as a pool does. A function that makes an object looks similar, but it is what an allocation
 //! is for: it asks for a size that it chooses, or it writes into the block.
+//! A function with a path on which it does no more than that is one, whatever it does on others.
 //! A function that stores the block where its caller says is part of a wrapper, if its caller is one.
 //!
 //! Where the code does not tell, nothing is said: what a call through a pointer does with its arguments is not known if the
 //! function that it reached has left the stack.
 
+mod bare_path;
 mod effects;
 mod names;
 mod pointers;
@@ -294,7 +296,10 @@ impl Module<'_, '_> {
             Reached::Allocator(allocator) => match passed_on(allocator.size, &arguments) {
                 Some(size) => Some(Asked::Passed(size)),
                 // Another function may be between.
-                None if self.is_through_pointer(target) && !is_chosen(allocator.size, &arguments) => None,
+                None if self.is_through_pointer(target) && !is_chosen(allocator.size, &arguments) => {
+                    let size = self.size_of_bare_path(&function, at, &state, allocator.size, &result_of)?;
+                    return Some(Verdict::Wrapper(Allocator { size, result }));
+                }
                 None => Some(Asked::Chosen),
             },
         };
