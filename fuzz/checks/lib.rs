@@ -14,4 +14,5 @@ pub mod memory;
 pub mod perf_script;
 pub mod stream;
 pub mod tasks;
+pub mod unwind_tables;
 pub mod waiting;

@@ -1,95 +1,12 @@
 //! Damaged and hostile unwind tables, stacks and registers: no panic, no endless loop, no read outside of the module, and
 //! never more frames than fit.
 
+use super::unwind_tables::{Bytes, CODE, CODE_SIZE, DATA, check, check_image};
 use crate::support::FileImage;
 use proptest::prelude::*;
-use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
-use stackglass_unwind::{CallSites, Module, ModuleMemory, Register, Registers, Scratch, StackMemory, Walker};
+use stackglass_unwind::Scratch;
 use std::cell::Cell;
-
-pub(super) const DATA: u64 = 0x10_0000;
-pub(super) const CODE: u64 = 0x20_0000;
-const CODE_SIZE: u64 = 0x1000;
-
-/// A readable segment with given bytes, and a segment of code that consists of `call` instructions.
-pub(super) struct Bytes {
-    pub data: Vec<u8>,
-    pub reads: Cell<u64>,
-}
-
-impl Bytes {
-    pub fn module(&self, header_size: u64) -> Module {
-        let size = self.data.len() as u64;
-        let headers = [
-            ProgramHeader { kind: 1, flags: 4, address: DATA, size },
-            ProgramHeader { kind: 1, flags: 5, address: CODE, size: CODE_SIZE },
-            ProgramHeader { kind: 0x6474_e550, flags: 4, address: DATA, size: header_size.min(size) },
-        ];
-        Module::from_program_headers(0, headers.into_iter(), |_, _| 0).expect("two segments")
-    }
-}
-
-impl ModuleMemory for Bytes {
-    fn read(&self, _: &Module, address: u64, into: &mut [u8]) -> usize {
-        self.reads.set(self.reads.get() + 1);
-        assert!(self.reads.get() < 5_000_000, "reads without end");
-        let data_end = DATA + self.data.len() as u64;
-        let last = address.checked_add(into.len() as u64).expect("no read beyond the last address");
-        if (DATA..data_end).contains(&address) {
-            assert!(last <= data_end, "a read of unwind data ends inside it");
-            let from = (address - DATA) as usize;
-            into.copy_from_slice(&self.data[from..from + into.len()]);
-            return into.len();
-        }
-        let code_end = CODE + CODE_SIZE;
-        assert!((CODE - 8..=code_end).contains(&address), "a read at {address:#x} is neither data nor code");
-        // A read may ask for more than there is: code ends where its segment does.
-        let len = last.min(code_end).saturating_sub(address) as usize;
-        into[..len].fill(0xe8);
-        len
-    }
-}
-
-/// Random memory, from a seed.
-struct Noise(u64);
-
-impl StackMemory for Noise {
-    fn read_u64(&mut self, address: u64) -> Option<u64> {
-        let mut x = (address ^ self.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        x ^= x >> 31;
-        match x % 4 {
-            0 => None,
-            1 => Some(x),
-            2 => Some(CODE + x % CODE_SIZE),
-            _ => Some(address.wrapping_add(x % 256)),
-        }
-    }
-}
-
-fn try_everything(image: &Bytes, header_size: u64, seed: u64) {
-    let module = image.module(header_size);
-    let mut scratch = Scratch::new();
-    for pc in [CODE, CODE + 1, CODE + CODE_SIZE / 2, CODE + CODE_SIZE - 1, 0, u64::MAX, DATA] {
-        let _ = scratch.row_at(&module, image, pc).is_some();
-        let _ = scratch.rule_at(&module, image, pc);
-        let _ = CallSites::of(image, &module, pc);
-    }
-    let mut list = OwnedModuleList::new().unwrap();
-    list.push(module, b"hostile");
-    list.finish(None);
-    for rbp in [None, Some(seed), Some(u64::MAX), Some(0)] {
-        let mut out = [0u64; 32];
-        let start =
-            Registers::new(CODE + seed % CODE_SIZE, seed.wrapping_mul(8), rbp).with(Register::R10, seed);
-        let walk = Walker { modules: &list, table: None, memory: image, scratch: &mut scratch }.walk(
-            &start,
-            &mut Noise(seed),
-            &mut out,
-        );
-        assert!(walk.len >= 1 && walk.len <= out.len());
-        assert!(walk.end.code() <= 7);
-    }
-}
+use std::path::Path;
 
 /// A header with a sorted table of one entry for all code, with CIE, FDE and the given instructions.
 fn table_with(cie_instructions: &[u8], instructions: &[u8], augmentation: &[u8]) -> Vec<u8> {
@@ -136,13 +53,13 @@ proptest! {
 
     #[test]
     fn random_bytes(data in proptest::collection::vec(any::<u8>(), 1..600), header in 0u64..64, seed: u64) {
-        try_everything(&Bytes { data, reads: Cell::new(0) }, header, seed);
+        check_image(&Bytes { data, reads: Cell::new(0) }, header, seed);
     }
 
     #[test]
     fn random_header_with_entries(mut data in proptest::collection::vec(any::<u8>(), 12..600), seed: u64) {
         data[..4].copy_from_slice(&[1, 0x1b, 0x03, 0x3b]);
-        try_everything(&Bytes { data, reads: Cell::new(0) }, 600, seed);
+        check_image(&Bytes { data, reads: Cell::new(0) }, 600, seed);
     }
 
     #[test]
@@ -153,7 +70,7 @@ proptest! {
         seed: u64,
     ) {
         let augmentation: &[u8] = if signal { b"zRS" } else { b"zR" };
-        try_everything(&Bytes { data: table_with(&cie, &fde, augmentation), reads: Cell::new(0) }, 20, seed);
+        check_image(&Bytes { data: table_with(&cie, &fde, augmentation), reads: Cell::new(0) }, 20, seed);
     }
 
     /// CFA by expression: random operations after the opcode and a length.
@@ -161,7 +78,7 @@ proptest! {
     fn random_expressions(operations in proptest::collection::vec(any::<u8>(), 1..100), seed: u64) {
         let mut cie = vec![0x90, 1, 0x0f, operations.len() as u8];
         cie.extend(&operations);
-        try_everything(&Bytes { data: table_with(&cie, &[], b"zR"), reads: Cell::new(0) }, 20, seed);
+        check_image(&Bytes { data: table_with(&cie, &[], b"zR"), reads: Cell::new(0) }, 20, seed);
     }
 }
 
@@ -189,4 +106,12 @@ fn real_tables_with_one_byte_changed() {
         }
         image.set(at, old);
     }
+}
+
+#[test]
+fn inputs_that_fuzzing_began_with_or_found() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/unwind_tables");
+    let files: Vec<_> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() > 1, "{} holds the corpus", folder.display());
+    files.iter().for_each(|path| check(&std::fs::read(path).unwrap()));
 }

@@ -1,39 +1,12 @@
 //! Tables of call sites: those of compilers, and damaged ones.
 
-use super::hostile_tables::{Bytes, CODE, DATA};
+use super::unwind_tables::{CODE, HEADER, with_call_sites};
 use proptest::prelude::*;
 use stackglass_unwind::{CallSites, LandingPad};
-use std::cell::Cell;
-
-/// Size of the header with a sorted table of one entry.
-const HEADER: u32 = 20;
-
-/// Unwind data of a function at the begin of the code, with this table of call sites.
-fn with_table(table: &[u8]) -> Bytes {
-    let relative = |to: u64, from: u64| (to.wrapping_sub(from) as u32).to_le_bytes();
-    let mut data = vec![1, 0x1b, 0x03, 0x3b];
-    data.extend((HEADER - 4).to_le_bytes());
-    data.extend(1u32.to_le_bytes());
-    data.extend(relative(CODE, DATA));
-    let cie = [0, 0, 0, 0, 1, b'z', b'L', b'R', 0, 1, 0x78, 16, 2, 0x1b, 0x1b];
-    let fde_at = HEADER + 4 + cie.len() as u32;
-    data.extend(fde_at.to_le_bytes());
-    data.extend((cie.len() as u32).to_le_bytes());
-    data.extend(cie);
-    data.extend(17u32.to_le_bytes());
-    data.extend((fde_at + 4 - HEADER).to_le_bytes());
-    data.extend(relative(CODE, DATA + data.len() as u64));
-    data.extend(0x80u32.to_le_bytes());
-    data.push(4);
-    let behind = DATA + data.len() as u64;
-    data.extend(relative(behind + 4, behind));
-    data.extend(table);
-    Bytes { data, reads: Cell::new(0) }
-}
 
 #[test]
 fn a_function_without_a_table() {
-    let mut image = with_table(&[]);
+    let mut image = with_call_sites(&[]);
     let pointer = image.data.len() - 4;
     image.data[pointer..].fill(0);
     let module = image.module(u64::from(HEADER));
@@ -43,7 +16,7 @@ fn a_function_without_a_table() {
 }
 
 fn pads<const N: usize>(table: &[u8], calls: [u64; N]) -> [LandingPad; N] {
-    let image = with_table(table);
+    let image = with_call_sites(table);
     let module = image.module(u64::from(HEADER));
     calls.map(|call| CallSites::of(&image, &module, CODE + call).pad)
 }
@@ -75,7 +48,7 @@ fn the_table_of_a_function_of_cpp() {
 fn an_entry_with_several_calls() {
     let table =
         [0xff, 0xff, 0x01, 0x0c, 0x00, 0x19, 0x00, 0x00, 0x19, 0x52, 0x70, 0x00, 0x6b, 0x14, 0x00, 0x00];
-    let image = with_table(&table);
+    let image = with_call_sites(&table);
     let module = image.module(u64::from(HEADER));
     let found = CallSites::of(&image, &module, CODE + 0x59);
     let function = CODE..CODE + 0x80;
