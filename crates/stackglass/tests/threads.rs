@@ -81,7 +81,8 @@ fn threads_have_their_names_ids_times_and_what_the_kernel_says_they_used() {
         assert!((thread.cpu.millis() - awake).abs() < 1e-3, "{thread:?}");
         let lived = (end - thread.start.0) as f64 * 1e-6;
         assert!((awake + rest - lived).abs() < 0.05 * lived, "{name}: {awake} + {rest} of {lived} ms");
-        assert_eq!(thread.blocked_signal, *name == "blocks", "{thread:?}");
+        let counters = || &recording.processes[0].counters;
+        assert_eq!(thread.blocked_signal, *name == "blocks", "{thread:?} {:?}", counters());
         let mut text = Vec::new();
         Report::new().group_by(GroupBy::Thread).write(&recording, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
