@@ -5,6 +5,7 @@ use crate::call_site;
 use crate::cursor::Source;
 use crate::memory::{ModuleMemory, StackMemory};
 use crate::prologue;
+use std::ops::Range;
 
 impl<M: ModuleMemory + ?Sized> Walker<'_, M> {
     /// `rbp` in the frame at `position`. If it is unknown, it is recovered from the prologue.
@@ -24,6 +25,11 @@ impl<M: ModuleMemory + ?Sized> Walker<'_, M> {
         }
         let body = interpreter.row.frame_pointer_set_at;
         if body == 0 || body > lookup {
+            return None;
+        }
+        // A damaged table may tell of a function that begins anywhere.
+        let is_in_code = |range: Range<u64>| range.contains(&body) && range.contains(&lookup);
+        if !source.module.executable().any(is_in_code) {
             return None;
         }
         let mut code = [0u8; prologue::LOOK];
