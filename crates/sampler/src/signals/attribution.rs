@@ -58,6 +58,11 @@ impl Attribution {
         self.held_back.push(holds_back);
     }
 
+    /// Whether the thread often blocks the signal. Its stacks are late by little more than that, so its timer's period must be short.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.held_back.is_usual()
+    }
+
     /// What the stack gets at a tick with this number. `holds_back` asks the kernel whether the thread blocks a signal that was sent to it.
     pub(crate) fn give(&mut self, stack: TimedStack, tick: u64, holds_back: impl FnOnce() -> bool) -> Given {
         let TimedStack { timer, is_at_end, lateness, count, pending, cpu } = stack;
@@ -150,6 +155,18 @@ mod tests {
             stacks.clear();
         }
         (own as f64 / assigned as f64, nobody as f64 / assigned as f64)
+    }
+
+    #[test]
+    fn a_thread_holds_the_signal_back_if_it_was_often_found_so() {
+        let mut attribution = Attribution::default();
+        assert!(!attribution.holds_back(), "nothing is known");
+        attribution.overdue(true);
+        assert!(attribution.holds_back());
+        (0..6).for_each(|_| attribution.overdue(false));
+        assert!(attribution.holds_back());
+        (0..6).for_each(|_| attribution.overdue(false));
+        assert!(!attribution.holds_back());
     }
 
     /// However rarely the sampler looks: each look may find a stack that has come just before.

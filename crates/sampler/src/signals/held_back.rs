@@ -75,7 +75,12 @@ impl HeldBack {
                 time
             }
         };
-        (self.waiting * USUAL > self.readings).then_some(time)
+        self.is_usual().then_some(time)
+    }
+
+    /// Whether the thread often holds the signal back, by what is known of it.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.waiting * USUAL > self.readings
     }
 
     /// A stack was or is late, and the kernel was asked whether a signal waits.

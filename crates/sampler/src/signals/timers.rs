@@ -172,14 +172,16 @@ pub(crate) fn heard(parts: &mut Parts, hit: &Hit) -> Lateness {
     let period = if timers.is_restless { delay.max(RESTLESS_PERIOD) } else { delay };
     // The rare timer alone has no period that is known: that of the kernel's ticks.
     let lateness = timers.attribution.heard(hit.cpu, timers.user.map(|_| period));
-    (timers.silent, timers.check_at) = (0, period * 2);
+    // Also of a restless thread, whose signals may all come where it restores its mask: nothing else shows that.
+    (timers.silent, timers.check_at) = (0, delay * 2);
     timers.seems_blocked = timers.is_blocked.then_some(0);
     timers.stacks += u32::from(hit.timer == HitTimer::User);
     set_pace(parts, index);
     lateness
 }
 
-/// Gives a thread's frequent timer another period now and then, and a long one if the thread gets CPUs often.
+/// Gives a thread's frequent timer another period now and then, and a long one if the thread gets CPUs often, unless it blocks the signal
+/// often: which stacks are late is known by a short one only.
 fn set_pace(parts: &mut Parts, index: SlotIndex) {
     let thread = parts.threads.get(index);
     let (cpu, delay) = (thread.time.account.cpu(), parts.schedule.delay);
@@ -192,8 +194,10 @@ fn set_pace(parts: &mut Parts, index: SlotIndex) {
         if timers.turns_at > 0 {
             let many = if is_restless { MANY_TURNS / 2 } else { MANY_TURNS };
             let turns = turns.saturating_sub(timers.turns).saturating_mul(delay) / ran;
-            is_restless = turns > many;
+            let holds_back = timers.attribution.holds_back();
+            is_restless = turns > many && !holds_back;
             if turns > MANY_TURNS * TOO_MANY
+                && !holds_back
                 && let Some(user) = timers.user.take()
             {
                 parts.shared.guest.timers.remove(user.number());
