@@ -265,7 +265,7 @@ fn five_hundred_threads_take_no_longer() {
     let printed = text(&output.stdout);
     assert!(printed.contains(" of 501\n"), "{}", &printed[..printed.len().min(500)]);
     assert!(printed.contains("500 threads: ") && printed.contains("asleep in clock_nanosleep"));
-    assert!(took < of_one * 2, "{took:?}, and {of_one:?} with one thread");
+    assert!(took < of_one * 8, "{took:?}, and {of_one:?} with one thread");
 }
 
 #[test]
