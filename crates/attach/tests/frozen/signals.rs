@@ -4,7 +4,6 @@ use crate::program::Program;
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, Options, OtherPages, WorkingSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use whole_programs::repetitions;
 
 fn are_allowed() -> bool {
     stackglass_perf::user_stop::are_allowed().is_ok()
@@ -20,7 +19,7 @@ fn end(mut program: Program) -> (u64, u64) {
 /// A call such as sigtimedwait(2) takes signals that wait, and no tracer sees them.
 #[test]
 fn threads_that_wait_for_signals_get_none_of_ours() {
-    look_at_threads_that_wait_for_signals(repetitions(30));
+    look_at_threads_that_wait_for_signals(30);
 }
 
 /// Here threads often wait for a CPU in such a call, which shows their signals as not blocked.
@@ -36,13 +35,13 @@ fn threads_that_wait_for_signals_get_none_of_ours_on_a_busy_machine() {
             });
         }
         // A panic must end them as well.
-        let result = std::panic::catch_unwind(|| look_at_threads_that_wait_for_signals(repetitions(40)));
+        let result = std::panic::catch_unwind(|| look_at_threads_that_wait_for_signals(40));
         over.store(true, Relaxed);
         result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
 }
 
-fn look_at_threads_that_wait_for_signals(least: usize) {
+fn look_at_threads_that_wait_for_signals(least: u32) {
     if !are_allowed() {
         return;
     }
@@ -52,9 +51,8 @@ fn look_at_threads_that_wait_for_signals(least: usize) {
     while looks < least {
         assert!(start.elapsed() < Duration::from_secs(100), "{looks} looks");
         for others in [OtherPages::Missing, OtherPages::Live, OtherPages::Stopped] {
-            looks += usize::from(
-                FrozenProcess::of_pages(program.pid(), &set, others, &Options::default()).is_ok(),
-            );
+            looks +=
+                u32::from(FrozenProcess::of_pages(program.pid(), &set, others, &Options::default()).is_ok());
         }
         std::thread::sleep(Duration::from_millis(3));
     }
