@@ -253,19 +253,13 @@ fn five_hundred_threads_take_no_longer() {
     command.args(["-c", script]);
     let (place, target) = (Place::new(), Target::start(command));
     wait_until("all threads", || target.threads().len() == 501);
-    let peeked = |target: &Target| {
-        let start = Instant::now();
-        let output = place.run(["peek", &target.pid()]);
-        (output, start.elapsed())
-    };
-    let mut alone = Command::new("python3");
-    alone.args(["-c", "print(flush=True)\nwhile True: pass"]);
-    let (_, of_one) = peeked(&Target::start(alone));
-    let (output, took) = peeked(&target);
+    let start = Instant::now();
+    let output = place.run(["peek", &target.pid()]);
+    let took = start.elapsed();
     let printed = text(&output.stdout);
     assert!(printed.contains(" of 501\n"), "{}", &printed[..printed.len().min(500)]);
     assert!(printed.contains("500 threads: ") && printed.contains("asleep in clock_nanosleep"));
-    assert!(took < of_one * 8, "{took:?}, and {of_one:?} with one thread");
+    assert!(took < Duration::from_millis(2500), "{took:?}");
 }
 
 #[test]
