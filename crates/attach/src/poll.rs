@@ -57,7 +57,7 @@ pub(crate) fn poll(process: &mut SampledProcess, index: usize, now: u64, longest
         };
     }
     let step = seen.next_step();
-    thread.ready_since = if step == Step::AwaitCpu { Some(thread.ready_since.unwrap_or(now)) } else { None };
+    thread.ready_since = (step == Step::AwaitCpu).then(|| thread.ready_since.unwrap_or(now));
     if step == Step::ReuseSleepingStack {
         reuse(process, index, now, stat, longest, seen.has_long_rest);
         return true;

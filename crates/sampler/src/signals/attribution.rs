@@ -53,7 +53,7 @@ impl Attribution {
         self.held_back.heard(cpu, period)
     }
 
-    /// A stack is overdue, and the kernel was asked whether the thread blocks a signal that was sent to it.
+    /// No stack has come for a while, and the kernel was asked whether the thread blocks a signal that was sent to it.
     pub(crate) fn overdue(&mut self, holds_back: bool) {
         self.held_back.push(holds_back);
     }

@@ -29,7 +29,7 @@ pub(crate) struct HeldBack {
     heard_at: u64,
     /// And at its last late one.
     late_at: u64,
-    /// How often the kernel was asked when a stack was or is late, and said that a signal waits.
+    /// How often the kernel was asked, and said that a signal waits.
     readings: u32,
     waiting: u32,
     /// The tick at which it was asked last.
@@ -83,7 +83,7 @@ impl HeldBack {
         self.waiting * USUAL > self.readings
     }
 
-    /// A stack was or is late, and the kernel was asked whether a signal waits.
+    /// A stack was late, or none has come for a while, and the kernel was asked whether a signal waits.
     pub(crate) fn push(&mut self, is_waiting: bool) {
         if self.readings >= MOST {
             (self.readings, self.waiting) = (self.readings / 2, self.waiting / 2);

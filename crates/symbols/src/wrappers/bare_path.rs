@@ -4,7 +4,6 @@
 //! `sqlite3Malloc` is one: it has its size rounded by a function that is reached through a pointer, and counts what it has allocated,
 //! unless statistics are off. A function that makes an object has no path on which it returns what an allocator returned as it is.
 
-use super::seen::Seen;
 use super::{Module, UNKNOWN, passed_on};
 use crate::block_flow::{
     AllocatingCall, AllocatorResult, Event, Function, Path, ResultOf, Root, Size, State, Target, Value,
@@ -38,16 +37,8 @@ impl Module<'_, '_> {
             }
         });
         let returns = |index: usize, before: &State| {
-            let mut seen = Seen::default();
             let call = AllocatingCall { at: index, allocator: UNKNOWN };
-            let is_whole = function.after(call, before, result_of, &mut |index, before, event| {
-                let is_static = function.instruction(index).is_ip_rel_memory_operand();
-                event.into_iter().for_each(|event| {
-                    seen.add(event, before.is_result_meant, is_static, &|target, arguments| {
-                        self.effect(target, arguments)
-                    });
-                });
-            });
+            let (seen, is_whole) = self.seen_after(function, call, before, result_of);
             is_whole && !seen.is_given_away() && seen.result() == Some(AllocatorResult::Returned)
         };
         let called = calls.iter().find(|(index, before, _)| returns(*index, before));

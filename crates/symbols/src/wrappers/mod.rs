@@ -17,7 +17,7 @@ mod pointers;
 mod seen;
 
 use crate::block_flow::{
-    AllocatingCall, Allocator, AllocatorResult, Event, Function, Place, Size, State, Target, Value,
+    AllocatingCall, Allocator, AllocatorResult, Event, Function, Place, ResultOf, Size, State, Target, Value,
 };
 use crate::module_code::ModuleCode;
 use foldhash::HashMap;
@@ -264,7 +264,6 @@ impl Module<'_, '_> {
             let by_name = self.code.name(target).and_then(|name| names::result_of(name, arguments));
             by_name.or_else(|| self.is_identity(target).then_some(arguments[0]))
         };
-        let effect = |target, arguments: &[Value; 6]| self.effect(target, arguments);
         let target = Target::of(function.instruction(at));
         let reached = self.reached(target, called);
         let state = function.before(at, &result_of)?;
@@ -272,18 +271,8 @@ impl Module<'_, '_> {
             Some(Reached::Allocator(known)) => known,
             Some(Reached::ThroughPointer) | None => UNKNOWN,
         };
-        let mut seen = Seen::default();
-        let is_whole = function.after(
-            AllocatingCall { at, allocator },
-            &state,
-            &result_of,
-            &mut |index, before, event| {
-                if let Some(event) = event {
-                    let is_static = function.instruction(index).is_ip_rel_memory_operand();
-                    seen.add(event, before.is_result_meant, is_static, &effect);
-                }
-            },
-        );
+        let call = AllocatingCall { at, allocator };
+        let (seen, is_whole) = self.seen_after(&function, call, &state, &result_of);
         let Some(result) = seen.result().filter(|_| is_whole) else {
             return is_whole.then_some(Verdict::Site);
         };
@@ -309,6 +298,25 @@ impl Module<'_, '_> {
             Asked::Passed(size) => Some(Verdict::Wrapper(Allocator { size, result })),
             Asked::Chosen => Some(Verdict::Site),
         }
+    }
+
+    /// What a function does with the block of a call, and whether all paths from there on are followed.
+    fn seen_after(
+        &self,
+        function: &Function,
+        call: AllocatingCall,
+        state: &State,
+        result_of: ResultOf<'_>,
+    ) -> (Seen, bool) {
+        let effect = |target, arguments: &[Value; 6]| self.effect(target, arguments);
+        let mut seen = Seen::default();
+        let is_whole = function.after(call, state, result_of, &mut |index, before, event| {
+            if let Some(event) = event {
+                let is_static = function.instruction(index).is_ip_rel_memory_operand();
+                seen.add(event, before.is_result_meant, is_static, &effect);
+            }
+        });
+        (seen, is_whole)
     }
 }
 
