@@ -37,41 +37,34 @@ fn an_alternate_stack_of_8_kib_with_a_handler_on_it() {
 #[test]
 fn time_in_long_handlers_on_small_alternate_stacks_goes_to_no_other_function() {
     let (run, process, symbols) = run("long-handlers");
-    assert_eq!(run.stdout.trim(), "300");
+    assert_eq!(run.stdout.trim(), "150");
     let main = &process.threads(&symbols)[&1];
+    // Hardly any time between 150 handlers of 4 ms, during which the sampling signal is blocked.
+    let held_back = main.stacks.get(&(String::new(), false)).copied().unwrap_or(0);
+    assert!(held_back * 10 > main.awake * 8, "{:?}\n{main:#?}", process.counters);
     assert_eq!(main.awake, main.cpu);
-    // Hardly any time between 300 handlers of 4 ms, during which the sampling signal is blocked. That is known from the moment at which
-    // the kernel first says so. How long that takes depends on how often the sampler gets a CPU: at most half of the program here.
-    let (before, held_back, shown) = around_the_first_blocked(&process);
-    let told = format!("{before} {held_back} {shown} {:?}\n{main:#?}", process.counters);
-    assert!(shown * 20 < held_back, "{told}");
-    assert!(before * 2 < main.awake, "{told}");
+    // Once the kernel has said that it is blocked, next to none.
+    let shown = shown_after_the_first_blocked(&process);
+    assert!(shown * 20 < held_back, "{shown} {:?}\n{main:#?}", process.counters);
 }
 
-/// CPU time of the main thread: before its first sample that says that the signal was blocked, and, from there on, in such
-/// samples and in all others.
-fn around_the_first_blocked(process: &Process) -> (u64, u64, u64) {
-    let (mut before, mut held_back, mut shown, mut is_blocked) = (0, 0, 0, false);
-    for event in &process.events {
-        let time = match event {
-            Told::Sample { thread: 1, time, state: State::Awake, cut, .. } => {
-                is_blocked = *cut == cut::BLOCKED;
-                time
-            }
-            Told::Sample { thread: 1, cut, .. } => {
-                is_blocked = *cut == cut::BLOCKED;
-                continue;
-            }
-            Told::Repeat { thread: 1, time, state: State::Awake, .. } => time,
-            _ => continue,
-        };
-        match is_blocked {
-            true => held_back += time,
-            false if held_back == 0 => before += time,
-            false => shown += time,
-        }
-    }
-    (before, held_back, shown)
+/// CPU time of the main thread that has stacks, from its first sample on that says that the signal was blocked.
+fn shown_after_the_first_blocked(process: &Process) -> u64 {
+    let of_main = process.events.iter().filter_map(|event| match *event {
+        Told::Sample { thread: 1, time, state, cut, .. } => Some((time, state, Some(cut))),
+        Told::Repeat { thread: 1, time, state, .. } => Some((time, state, None)),
+        _ => None,
+    });
+    let mut last = 0;
+    let samples = of_main.map(|(time, state, cut)| {
+        last = cut.unwrap_or(last);
+        (time, state, last)
+    });
+    let later = samples.skip_while(|(.., cut)| *cut != cut::BLOCKED);
+    later
+        .filter(|(_, state, cut)| *state == State::Awake && *cut != cut::BLOCKED)
+        .map(|(time, ..)| time)
+        .sum()
 }
 
 #[test]

@@ -77,7 +77,7 @@ int main(int argc, char **argv) {
     if (sigismember(&b.sa_mask, SIGURG)) return 1;
     if (!strcmp(kind, "long-handlers")) {
       long_handlers = 1;
-      for (int i = 0; i < 300; i++) raise(SIGUSR1);
+      for (int i = 0; i < 150; i++) raise(SIGUSR1);
     } else if (s.ss_size == 8192) for (int i = 0; i < 200; i++) { raise(SIGUSR1); work(0.001); }
     else work(0.3);
   } else if (!strcmp(kind, "fibres")) {
