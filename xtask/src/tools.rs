@@ -32,10 +32,9 @@ impl Tools {
         Tools::build(cargo(&["build", "--quiet"]).args(targets), "debug")
     }
 
-    /// An example, built together with all tests.
-    pub fn example(name: &str) -> Result<Command> {
-        Tools::with_tests()?;
-        Ok(Command::new(target_folder().join("debug/examples").join(name)))
+    /// An example, if it was built together with all tests.
+    pub fn example(&self, name: &str) -> Command {
+        Command::new(self.stackglass.with_file_name("examples").join(name))
     }
 
     fn build(build: &mut Command, profile: &str) -> Result<Tools> {

@@ -1,9 +1,8 @@
 // The page in a real browser, on a graph whose every figure is known (examples/pages.rs).
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { color, crumbs, found, launch, open, place, settled, text } from "./pages.mjs";
+import { color, crumbs, found, launch, open, place, saved, settled, text } from "./pages.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -55,20 +54,6 @@ test("search gives the share without counting a sample twice", async () => {
   assert.match(await found(page), /Unterminated|Invalid/);
   await page.fill("#query", "main.rs:2");
   assert.equal(await found(page), "40.0 % matched", "files and lines, too");
-  await quiet();
-});
-
-test("an expression that takes for ever does not hold up the page, also from a link", async () => {
-  const { page, quiet } = await open(browser, "hostile.html", { hash: "#regex=1&search=(long(::)%3F|long::long(::)%3F)*%24x" });
-  const frames = await page.evaluate(() => new Promise((resolve) => {
-    let count = 0;
-    const start = performance.now(), frame = (now) => (now - start > 500 ? resolve(count) : requestAnimationFrame(frame, count++));
-    requestAnimationFrame(frame);
-  }));
-  assert.ok(frames > 5, `${frames} frames in half a second`);
-  assert.match(await found(page), /takes more than 1.5 s/);
-  await page.fill("#query", "backw.rds");
-  assert.equal(await found(page), "100 % matched", "and the next one is searched");
   await quiet();
 });
 
@@ -376,9 +361,9 @@ test("what is shown can be saved as SVG", async () => {
   const { page, quiet } = await open(browser, "known.html");
   await page.mouse.click(...(await place(page, 2, 60)));
   await settled(page);
-  const [download] = await Promise.all([page.waitForEvent("download"), page.click("#save")]);
-  assert.equal(download.suggestedFilename(), "known.svg");
-  const svg = readFileSync(await download.path(), "utf8");
+  const [name, bytes] = await saved(page, () => page.click("#save"));
+  assert.equal(name, "known.svg");
+  const svg = String(bytes);
   const titles = await parsed(svg, (picture) => [...picture.querySelectorAll("path > title")].map((title) => title.textContent.split("\n")[0]));
   assert.deepEqual(titles, ["all", "app::main", "app::eval", "app::parse", "alloc::alloc::alloc"]);
   // Dashes of the dynamic call, a line of the allocation, both also in the legend; callers are drawn weaker.
@@ -392,8 +377,7 @@ test("what is shown can be saved as SVG", async () => {
 
 test("a comparison is saved with its colours", async () => {
   const { page, quiet } = await open(browser, "changed.html");
-  const [download] = await Promise.all([page.waitForEvent("download"), page.click("#save")]);
-  const svg = readFileSync(await download.path(), "utf8");
+  const svg = String((await saved(page, () => page.click("#save")))[1]);
   const fills = await parsed(svg, (picture) => Object.fromEntries([...picture.querySelectorAll("g > path")].filter((path) => path.querySelector("title"))
     .map((path) => [path.textContent.split("\n")[0], path.getAttribute("fill")])));
   const shown = await page.evaluate(() => [...document.querySelectorAll("#legend li")].map((item) => [item.textContent, item.querySelector("rect").getAttribute("fill")]));
@@ -416,8 +400,7 @@ test("names do nothing but name", async () => {
   assert.equal(await page.locator("img").count(), 0);
   assert.equal(await page.locator("#view option").count(), 7);
   assert.doesNotMatch(await page.content(), /[\u202e\u2066\u200b\u001b]/);
-  const [download] = await Promise.all([page.waitForEvent("download"), page.click("#save")]);
-  const svg = readFileSync(await download.path(), "utf8");
+  const svg = String((await saved(page, () => page.click("#save")))[1]);
   assert.equal(await parsed(svg, (picture) => picture.querySelector("parsererror, script, img")?.textContent ?? "fine"), "fine");
   await quiet();
 });
@@ -459,7 +442,7 @@ test("a hundred thousand levels", async () => {
   await settled(page);
   const canvas = await page.locator("#graph").boundingBox();
   await page.mouse.click(canvas.x + 1, canvas.y + 40);
-  await page.waitForTimeout(100);
+  await settled(page);
   // The inverted graph has five thousand million boxes; it is worked out as far as the reader goes.
   await page.keyboard.press("i");
   await page.waitForFunction(() => document.getElementById("busy").hidden && document.getElementById("inverted").ariaPressed === "true");

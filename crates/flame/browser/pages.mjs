@@ -1,22 +1,28 @@
 // What all browser tests share: Chromium, and a page opened from disk that must not complain nor ask for anything.
 
 import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 
 const folder = process.env.BROWSER_TESTS ?? ".";
 const { chromium } = createRequire(path.join(path.resolve(folder), "package.json"))("playwright-core");
 
-export const launch = () =>
-  chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
+const OPTIONS = {
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+};
+
+// One for all files (server.mjs), or one of its own.
+export const launch = () => (process.env.CHROMIUM_SERVER ? chromium.connect(process.env.CHROMIUM_SERVER) : chromium.launch(OPTIONS));
+export const launchServer = () => chromium.launchServer(OPTIONS);
 
 // Opens a page; `quiet()` at the end says that nothing went wrong in it.
 export async function open(browser, name, { hash = "", ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
+  await context.addInitScript(noteWaits);
   const page = await context.newPage(), complaints = [], requests = [];
   page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
   page.on("pageerror", (error) => complaints.push(String(error)));
@@ -47,8 +53,89 @@ export async function found(page) {
   return text(page, "found");
 }
 export const crumbs = (page) => page.locator("#path button").allTextContents();
-// Zooms end within so many milliseconds.
-export const settled = (page) => page.waitForTimeout(260);
+
+// Runs in a page before its scripts, and notes what the page waits for: frames, timers, answers of its worker.
+function noteWaits() {
+  // Messages that are shown for seconds are not waited for.
+  const LONGEST = 500;
+  const waits = new Set(), { requestAnimationFrame: nextFrame, Worker: Plain } = window;
+  for (const [begin, end] of [["requestAnimationFrame", "cancelAnimationFrame"], ["setTimeout", "clearTimeout"]]) {
+    const { [begin]: start, [end]: stop } = window;
+    window[begin] = (call, time = 0, ...more) => {
+      const id = start((...values) => {
+        try {
+          call(...values);
+        } finally {
+          waits.delete(`${begin} ${id}`);
+        }
+      }, time, ...more);
+      if (time <= LONGEST) waits.add(`${begin} ${id}`);
+      return id;
+    };
+    window[end] = (id) => {
+      waits.delete(`${begin} ${id}`);
+      stop(id);
+    };
+  }
+  window.Worker = class extends Plain {
+    asked = new Map();
+
+    constructor(...options) {
+      super(...options);
+      this.addEventListener("message", ({ data }) => this.forget(data.id));
+    }
+
+    forget(id) {
+      waits.delete(this.asked.get(id));
+      this.asked.delete(id);
+    }
+
+    postMessage(data, ...more) {
+      if (data.question) {
+        const wait = {};
+        this.asked.set(data.id, wait);
+        waits.add(wait);
+      }
+      super.postMessage(data, ...more);
+    }
+
+    terminate() {
+      for (const id of [...this.asked.keys()]) this.forget(id);
+      super.terminate();
+    }
+  };
+  window.settles = async () => {
+    for (let quiet = 0, end = performance.now() + 20_000; quiet < 3; quiet = waits.size ? 0 : quiet + 1) {
+      if (performance.now() > end) throw new Error(`the page still waits for ${[...waits].map(String)}`);
+      await new Promise((call) => { nextFrame(call); });
+    }
+  };
+}
+// Once all that was begun is done and drawn.
+export const settled = (page) => page.evaluate(() => window.settles());
+// Follows a link in the page, until it shows what it leads to.
+export async function follow(page, hash) {
+  await page.evaluate((hash) => new Promise((call) => {
+    const before = location.href;
+    addEventListener("hashchange", call, { once: true });
+    location.hash = hash;
+    if (location.href === before) call();
+  }), hash);
+  await settled(page);
+}
+
+// What some action saves: name of the file, and bytes.
+export async function saved(page, act) {
+  const [download] = await Promise.all([page.waitForEvent("download"), act()]);
+  const folder = mkdtempSync(path.join(tmpdir(), "stackglass-saved-")), file = path.join(folder, "file");
+  try {
+    // The browser may have been started by another program, which has the file.
+    await download.saveAs(file);
+    return [download.suggestedFilename(), readFileSync(file)];
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
 // The colour of a point of the picture.
 export const color = (page, x, y) =>
   page.evaluate(([x, y]) => [...document.getElementById("graph").getContext("2d").getImageData(x, y, 1, 1).data].slice(0, 3), [x, y]);

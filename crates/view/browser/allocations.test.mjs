@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { launch, open } from "../../flame/browser/pages.mjs";
+import { follow, launch, open } from "../../flame/browser/pages.mjs";
 import { becomes, isAccessible } from "./checks.mjs";
 
 const folder = path.resolve(process.env.BROWSER_TESTS ?? ".", "pages");
@@ -160,8 +160,7 @@ for (const colorScheme of ["light", "dark"]) {
     test(`nothing stands in the way of people with screen readers (${colorScheme}, ${width} pixels)`, async () => {
       const { page, quiet } = await open(browser, "allocs-rust.html", { colorScheme, bypassCSP: true, viewport: { width, height: 800 } });
       for (const hash of ["tab=allocations", "tab=allocations&by=site&measure=live-bytes", "tab=allocations&allocated=Node&measure=bytes", "tab=allocations&range=0-400000000", "tab=allocations&range=1-2", "tab=functions&measure=bytes", "measure=peak-bytes"]) {
-        await page.evaluate((hash) => { location.hash = hash; }, hash);
-        await page.waitForTimeout(200);
+        await follow(page, hash);
         await isAccessible(page, hash);
         assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${hash} fits`);
       }

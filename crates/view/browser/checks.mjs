@@ -21,6 +21,6 @@ export async function becomes(page, read, expected, message) {
 // Checks the page with axe-core, once it is there. `what`: the name of what is shown.
 export async function isAccessible(page, what) {
   if (!await page.evaluate(() => "axe" in window)) await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => window.axe.run(document));
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
   assert.deepEqual(violations.map(({ id, nodes }) => [what, id, ...nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary}`)]), []);
 }

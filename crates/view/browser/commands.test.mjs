@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { launch, open } from "../../flame/browser/pages.mjs";
+import { launch, open, saved } from "../../flame/browser/pages.mjs";
 
 // Two processes compute, read a pipe and sleep.
 const PROGRAM = `
@@ -40,8 +40,8 @@ async function both(hash) {
   const { page, quiet } = await open(browser, path.join(folder, "page.html"), { hash });
   await page.waitForFunction(() => document.querySelector(".sum").textContent !== "");
   const command = await page.locator(".tabs code").textContent();
-  const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption(".save", "what is shown as JSON")]);
-  const shown = JSON.parse(readFileSync(await download.path(), "utf8"));
+  const [, bytes] = await saved(page, () => page.selectOption(".save", "what is shown as JSON"));
+  const shown = JSON.parse(String(bytes));
   await quiet();
   return { command, shown };
 }

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { launch, open } from "../../flame/browser/pages.mjs";
+import { follow, launch, open } from "../../flame/browser/pages.mjs";
 import { becomes, isAccessible } from "./checks.mjs";
 
 const folder = path.resolve(process.env.BROWSER_TESTS ?? ".");
@@ -116,8 +116,7 @@ for (const colorScheme of ["light", "dark"]) {
     test(`nothing stands in the way of people with screen readers (${colorScheme}, ${width} pixels)`, async () => {
       const { page, quiet } = await open(browser, "view-heap.html", { colorScheme, bypassCSP: true, viewport: { width, height: 800 } });
       for (const hash of ["", "type=[Event]", "heap=holders&type=Request", "heap=tree", "heap=leaks&type=Request", "tab=facts", "type=gone"]) {
-        await page.evaluate((hash) => { location.hash = hash; }, hash);
-        await page.waitForTimeout(200);
+        await follow(page, hash);
         await isAccessible(page, hash);
         assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${hash} fits`);
       }

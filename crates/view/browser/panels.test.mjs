@@ -2,10 +2,8 @@
 // Every figure of the recording is known (crates/view/examples/view-pages.rs).
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import path from "node:path";
 import { after, before, test } from "node:test";
-import { launch, open } from "../../flame/browser/pages.mjs";
+import { follow, launch, open, saved } from "../../flame/browser/pages.mjs";
 import { becomes, isAccessible } from "./checks.mjs";
 
 
@@ -131,24 +129,6 @@ test("a search is counted, and Enter makes it a step", async () => {
   await quiet();
 });
 
-test("a hostile expression is stopped, and the page answers meanwhile", async () => {
-  const { page, quiet } = await open(browser, "view-calls.html", { hash: "#tab=functions" });
-  await sum(page, "6.00 s in 6000 samples");
-  const start = Date.now();
-  await page.locator("header input").fill("(a+)+$");
-  await becomes(page, () => document.querySelector(".found").textContent, "searching …");
-  await page.selectOption("select", "wall");
-  await sum(page, "6.00 s in 6000 samples");
-  await page.locator(".headings button", { hasText: "total" }).click();
-  await becomes(page, () => document.querySelector(".list .row").children[4].textContent, "calls::main");
-  await page.waitForFunction(() => document.querySelector(".found").textContent.startsWith("stopped"));
-  assert.ok(Date.now() - start < 8000, "stopped in time");
-  // The next one is searched.
-  await page.locator("header input").fill("walk");
-  await becomes(page, () => document.querySelector(".found").textContent, "1 function, 2.00 s, 33.3 %");
-  await quiet();
-});
-
 test("menu, commands and keys do what they say", async () => {
   const { page, quiet } = await open(browser, "view-calls.html", { hash: "#tab=functions" });
   await becomes(page, () => document.querySelectorAll(".list .row").length, 5);
@@ -236,19 +216,16 @@ test("two ranges are compared", async () => {
 test("what is shown goes out of the page", async () => {
   const { page, quiet } = await open(browser, "view-calls.html", { hash: "#threads=1&do=drop%7Cmemcpy" });
   await sum(page, "1.00 s in 1000 samples");
-  const saved = async (choice) => {
-    const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption(".save", choice)]);
-    return [download.suggestedFilename(), readFileSync(await download.path())];
-  };
-  const [name, folded] = await saved("stacks as folded text");
+  const save = (choice) => saved(page, () => page.selectOption(".save", choice));
+  const [name, folded] = await save("stacks as folded text");
   assert.equal(name, "calls.folded");
   assert.equal(String(folded), "calls::main;calls::walk;calls::walk;calls::walk;json::parse 1000000000\n");
-  const [, svg] = await saved("flame graph as SVG");
+  const [, svg] = await save("flame graph as SVG");
   assert.match(String(svg), /^<svg [^]*<title>json::parse: 1\.00 s, 100\.0 %<\/title>[^]*<\/svg>\n$/);
-  const [, json] = await saved("what is shown as JSON");
+  const [, json] = await save("what is shown as JSON");
   const { total_ns, selection, functions } = JSON.parse(String(json));
   assert.deepEqual([total_ns, selection.transforms, functions.length], [1e9, ["without memcpy"], 3]);
-  const [, png] = await saved("flame graph as PNG");
+  const [, png] = await save("flame graph as PNG");
   // Its width, in twice the pixels.
   assert.deepEqual([String(png.subarray(1, 4)), png.readUInt32BE(16)], ["PNG", 2400]);
   assert.equal(await page.locator(".tabs code").textContent(), "stackglass flamegraph --threads 1");
@@ -309,8 +286,7 @@ for (const colorScheme of ["light", "dark"]) {
     const check = (what) => isAccessible(page, what);
     for (const hash of ["", "tab=functions&func=json::parse", "tab=tree&do=focus|gone", "tab=order", "tab=facts", "tab=tree&inverted=1",
       "tab=functions&pinned=0-1000000000&range=1000000000-3000000000", "pinned=0-1000000000", "zoom=calls::main&zoom=calls::walk&icicle=1"]) {
-      await page.evaluate((hash) => { location.hash = hash; }, hash);
-      await page.waitForTimeout(200);
+      await follow(page, hash);
       await check(hash);
     }
     await page.keyboard.press("?");

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { launch, open } from "../../flame/browser/pages.mjs";
+import { follow, launch, open, saved } from "../../flame/browser/pages.mjs";
 import { becomes, isAccessible } from "./checks.mjs";
 
 let browser;
@@ -17,10 +17,9 @@ const heading = () => document.querySelector('[role="grid"]')?.getAttribute("ari
 const activeRow = (label) => `[...document.querySelectorAll('[aria-label^="${label}"] .row[aria-selected="true"] [role="gridcell"]')].map((cell) => cell.textContent)`;
 
 // What is shown, as it is saved.
-async function saved(page) {
-  const download = page.waitForEvent("download");
-  await page.selectOption(".save", { label: "what is shown as JSON" });
-  return JSON.parse(readFileSync(await (await download).path(), "utf8"));
+async function asSaved(page) {
+  const [, bytes] = await saved(page, () => page.selectOption(".save", { label: "what is shown as JSON" }));
+  return JSON.parse(String(bytes));
 }
 
 test("each line of each file has the times of annotate, to the nanosecond, for parts of the time and all kinds of it", async () => {
@@ -32,7 +31,7 @@ test("each line of each file has the times of annotate, to the nanosecond, for p
       for (const { file, lines } of files) {
         await page.evaluate((hash) => { location.hash = hash; }, `tab=source&measure=${measure}${range}&source=${encodeURIComponent(file)}`);
         let shown;
-        for (const end = Date.now() + 8000; Date.now() < end && !(shown?.source?.file === file && shown.selection.measure === measure && !shown.selection.range_ns === !range);) shown = await saved(page);
+        for (const end = Date.now() + 8000; Date.now() < end && !(shown?.source?.file === file && shown.selection.measure === measure && !shown.selection.range_ns === !range);) shown = await asSaved(page);
         const of = (lines, own, total) => lines.filter((line) => line[total] > 0 || line.own_samples > 0 || line.total_samples > 0)
           .map((line) => [line.line, line[own], line[total], line.own_samples, line.total_samples]);
         assert.deepEqual(of(shown.source.lines, "own_ns", "total_ns"), of(lines, "own", "total"), `${file} ${part} ${measure}`);
@@ -49,7 +48,7 @@ test("the hottest line and its hottest instruction: one action", async () => {
   await page.getByRole("tab", { name: "Source" }).click();
   await becomes(page, heading, "Lines of /home/me/app/src/sum.rs");
   await becomes(page, `${activeRow("Lines of")}[4]`, String(hottest.line));
-  const { instructions } = await saved(page);
+  const { instructions } = await asSaved(page);
   const of = instructions.filter(({ line }) => line === hottest.line);
   const most = (of.length ? of : instructions).reduce((best, one) => (one.own_ns > best.own_ns ? one : best));
   await becomes(page, `${activeRow("Instructions of")}.slice(2)`, [most.address.toString(16), most.instruction]);
@@ -81,10 +80,10 @@ test("a function that is chosen anywhere is shown at its hottest line", async ()
 test("threads and transforms say which stacks count", async () => {
   const { page, quiet } = await open(browser, "view-sources.html", { hash: "#tab=source&do=drop%7Cmemcpy" });
   await becomes(page, heading, "Lines of /home/me/app/src/sum.rs");
-  const without = await saved(page);
+  const without = await asSaved(page);
   await page.evaluate(() => { location.hash = "tab=source"; });
   let all = without;
-  for (const end = Date.now() + 8000; Date.now() < end && all.total_ns === without.total_ns;) all = await saved(page);
+  for (const end = Date.now() + 8000; Date.now() < end && all.total_ns === without.total_ns;) all = await asSaved(page);
   assert.ok(without.total_ns < all.total_ns);
   // All of sum.rs is below none of memcpy; main.rs calls it.
   assert.deepEqual(without.source, all.source);
@@ -111,8 +110,7 @@ for (const colorScheme of ["light", "dark"]) {
     test(`nothing stands in the way of people with screen readers (${colorScheme}, ${width} pixels)`, async () => {
       const { page, quiet } = await open(browser, "view-sources.html", { colorScheme, bypassCSP: true, viewport: { width, height: 800 } });
       for (const hash of ["", "&source=%2Fhome%2Fme%2Fapp%2Fsrc%2Fmain.rs", "&func=memcpy"]) {
-        await page.evaluate((hash) => { location.hash = `tab=source${hash}`; }, hash);
-        await page.waitForTimeout(300);
+        await follow(page, `tab=source${hash}`);
         await isAccessible(page, hash);
         assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${hash} fits`);
       }

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { launch, open } from "../../flame/browser/pages.mjs";
+import { follow, launch, open } from "../../flame/browser/pages.mjs";
 import { becomes, isAccessible } from "./checks.mjs";
 
 
@@ -89,8 +89,7 @@ for (const colorScheme of ["light", "dark"]) {
     test(`nothing stands in the way of people with screen readers (${colorScheme}, ${width} pixels)`, async () => {
       const { page, quiet } = await open(browser, "view-tasks.html", { colorScheme, bypassCSP: true, viewport: { width, height: 800 } });
       for (const hash of ["", "&group=5", "&group=4", "&tasks=locks", "&tasks=names&kind=price", "&tasks=lines"]) {
-        await page.evaluate((hash) => { location.hash = `tab=tasks${hash}`; }, hash);
-        await page.waitForTimeout(200);
+        await follow(page, `tab=tasks${hash}`);
         await isAccessible(page, hash);
         assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${hash} fits`);
       }

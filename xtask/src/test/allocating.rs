@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 
 const PYTHON: &str = "
 import json, time
@@ -39,10 +40,15 @@ pub(super) fn record(tools: &Tools, folder: &Path) -> Result<()> {
     python.args(["-c", PYTHON]);
     let mut git = Command::new("git");
     git.args(["--no-pager", "log", "--stat", "-n", "200"]);
-    for (name, program) in [("c", c), ("rust", rust), ("python", python), ("git", git)] {
-        recorded(tools, folder, name, &program).with_context(|| format!("recording {name}"))?;
-    }
-    Ok(())
+    thread::scope(|scope| {
+        let programs = [("c", c), ("rust", rust), ("python", python), ("git", git)];
+        let each = programs.map(|(name, program)| {
+            scope.spawn(move || {
+                recorded(tools, folder, name, &program).with_context(|| format!("recording {name}"))
+            })
+        });
+        each.into_iter().try_for_each(|one| one.join().expect("recording does not panic"))
+    })
 }
 
 fn recorded(tools: &Tools, folder: &Path, name: &str, program: &Command) -> Result<()> {

@@ -7,36 +7,60 @@ use crate::run::{on_path, root, shown_and_returned, succeeds, target_folder};
 use crate::tools::Tools;
 use anyhow::{Context, Result, bail};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
 
 const TESTS: &str = "crates/flame/browser";
-const VIEW: [&str; 9] = [
-    "crates/view/browser/view.test.mjs",
-    "crates/view/browser/tracks.test.mjs",
-    "crates/view/browser/panels.test.mjs",
-    "crates/view/browser/heap.test.mjs",
-    "crates/view/browser/tasks.test.mjs",
-    "crates/view/browser/allocations.test.mjs",
-    "crates/view/browser/source.test.mjs",
-    "crates/view/browser/commands.test.mjs",
-    "crates/view/browser/growing.test.mjs",
-];
+const VIEW: &str = "crates/view/browser";
 
-/// A browser: its package in Debian, the names of its program, and the variable that may name one.
+/// Files of tests that run beside each other: none measures time. Longest first.
+const TOGETHER: [(&str, &str); 12] = [
+    (VIEW, "panels"),
+    (TESTS, "page"),
+    (VIEW, "allocations"),
+    (VIEW, "tracks"),
+    (VIEW, "source"),
+    (VIEW, "heap"),
+    (VIEW, "tasks"),
+    (VIEW, "growing"),
+    (VIEW, "commands"),
+    (VIEW, "view"),
+    (TESTS, "model"),
+    (TESTS, "still"),
+];
+/// Files of tests that measure frames or times: one after the other.
+const ALONE: [(&str, &str); 2] = [(TESTS, "busy"), (VIEW, "busy")];
+/// The same, only in a full run.
+const SPEED: (&str, &str) = (TESTS, "speed");
+
+/// What writes pages for the tests.
+const EXAMPLES: [&str; 6] =
+    ["pages", "view-pages", "view-growing", "view-lanes", "view-beside", "view-sources"];
+
+/// A browser.
 struct Browser {
+    /// Package in Debian, and program, without windows: it opens pages several times faster.
+    fast: Option<&'static str>,
     package: &'static str,
     programs: &'static [&'static str],
+    /// The variable that may name one.
     variable: &'static str,
 }
 
 const CHROMIUM: Browser = Browser {
+    fast: Some("chromium-headless-shell"),
     package: "chromium",
     programs: &["chromium", "chromium-browser", "google-chrome"],
     variable: "CHROMIUM",
 };
-const FIREFOX: Browser =
-    Browser { package: "firefox-esr", programs: &["firefox-esr", "firefox"], variable: "FIREFOX" };
+const FIREFOX: Browser = Browser {
+    fast: None,
+    package: "firefox-esr",
+    programs: &["firefox-esr", "firefox"],
+    variable: "FIREFOX",
+};
 
 /// All browser tests; those of speed only in a full run.
 pub fn run(extent: Extent) -> Result<Tally> {
@@ -44,41 +68,38 @@ pub fn run(extent: Extent) -> Result<Tally> {
     // Ubuntu, for one, has no package of it.
     let firefox =
         FIREFOX.found_or_installed().inspect_err(|error| eprintln!("not tested in Firefox: {error:#}"));
-    let browsers = [Some(chromium), firefox.ok()];
     let folder = target_folder().join("browser");
     packages::install(TESTS, &folder)?;
-    for example in ["pages", "view-pages", "view-growing", "view-lanes", "view-beside", "view-sources"] {
-        if !succeeds(Tools::example(example)?.arg(folder.join("pages")))? {
-            bail!("the pages to be tested could not be written");
-        }
-    }
     let tools = Tools::with_tests()?;
-    allocating::record(&tools, &folder.join("pages"))?;
-    // Some bounds are on times, and a neighbour may have had the machine for a while.
-    let first = tests(&folder, &browsers, &tools.stackglass, extent)?;
-    if first.failed == 0 {
-        return Ok(first);
+    let pages = folder.join("pages");
+    thread::scope(|scope| {
+        let recorded = scope.spawn(|| allocating::record(&tools, &pages));
+        for example in EXAMPLES {
+            if !succeeds(tools.example(example).arg(&pages))? {
+                bail!("the pages to be tested could not be written");
+            }
+        }
+        recorded.join().expect("recording does not panic")
+    })?;
+    let mut node = Vec::from([("BROWSER_TESTS", folder.clone()), ("STACKGLASS", tools.stackglass)]);
+    node.extend(firefox.ok().map(|firefox| (FIREFOX.variable, firefox)));
+    node.push((CHROMIUM.variable, chromium));
+    let server = Server::start(&node)?;
+    node.push(("CHROMIUM_SERVER", PathBuf::from(&server.address)));
+    let mut tally = tests(&node, &TOGETHER, 2)?;
+    tally.add(tests(&node, &ALONE, 1)?);
+    if extent == Extent::Full {
+        tally.add(tests(&node, &[SPEED], 1)?);
     }
-    eprintln!("browser: {} tests failed: second try", first.failed);
-    tests(&folder, &browsers, &tools.stackglass, extent)
+    Ok(tally)
 }
 
-fn tests(
-    folder: &Path,
-    [chromium, firefox]: &[Option<PathBuf>; 2],
-    stackglass: &Path,
-    extent: Extent,
-) -> Result<Tally> {
+/// Runs some files of tests, so many at a time.
+fn tests(variables: &[(&str, PathBuf)], files: &[(&str, &str)], at_a_time: u32) -> Result<Tally> {
     let mut node = Command::new("node");
-    node.args(["--test", "--test-reporter=tap", "--test-concurrency=1"]).current_dir(root());
-    let speed = (extent == Extent::Full).then_some("speed");
-    let names = ["model", "page", "still"].into_iter().chain(speed);
-    node.args(names.map(|test| format!("{TESTS}/{test}.test.mjs"))).args(VIEW);
-    node.env("BROWSER_TESTS", folder).env("STACKGLASS", stackglass);
-    for (browser, path) in [(CHROMIUM, chromium), (FIREFOX, firefox)] {
-        node.envs(path.iter().map(|path| (browser.variable, path)));
-    }
-    let (succeeded, text) = shown_and_returned(&mut node, true)?;
+    node.args(["--test", "--test-reporter=tap", &format!("--test-concurrency={at_a_time}")]);
+    node.args(files.iter().map(|(folder, name)| format!("{folder}/{name}.test.mjs"))).current_dir(root());
+    let (succeeded, text) = shown_and_returned(node.envs(variables.iter().cloned()), true)?;
     let count = |what: &str| -> Option<u64> {
         text.lines().rev().find_map(|line| line.strip_prefix(what)?.trim().parse().ok())
     };
@@ -90,33 +111,87 @@ fn tests(
     Ok(tally)
 }
 
+/// One Chromium for all files: to start it takes as long as a test.
+struct Server {
+    node: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(variables: &[(&str, PathBuf)]) -> Result<Server> {
+        let mut node = Command::new("node");
+        node.arg(format!("{TESTS}/server.mjs")).current_dir(root()).envs(variables.iter().cloned());
+        let mut node =
+            node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start node")?;
+        let mut address = String::new();
+        BufReader::new(node.stdout.take().expect("stdout is piped")).read_line(&mut address)?;
+        let server = Server { node, address: address.trim().to_owned() };
+        if server.address.is_empty() {
+            bail!("the browser does not start");
+        }
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.node.stdin.take());
+        // It has nothing to say any more.
+        let _ = self.node.wait();
+    }
+}
+
 impl Browser {
-    /// The program, installed if necessary and possible.
+    /// The program, installed if necessary and possible; the fast one if possible.
     fn found_or_installed(&self) -> Result<PathBuf> {
-        let found = || self.programs.iter().find(|name| on_path(name)).map(PathBuf::from);
-        let asked = std::env::var_os(self.variable).map(PathBuf::from);
-        if let Some(browser) = asked.or_else(found) {
+        if let Some(browser) = std::env::var_os(self.variable).map(PathBuf::from) {
             return Ok(which(browser));
         }
-        let package = self.package;
-        let is_root =
-            fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0);
-        if is_root && on_path("apt-get") {
-            eprintln!("installing {package} (once)");
-            let apt = |arguments: &[&str]| {
-                let mut apt = Command::new("apt-get");
-                succeeds(apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
-            };
-            let install = ["install", "-y", "-qq", "--no-install-recommends", package, "fonts-dejavu-core"];
-            if !apt(&install)? {
-                let _ = apt(&["update", "-qq"])? && apt(&install)?;
+        let found = || self.fast.iter().chain(self.programs).find(|name| on_path(name)).copied();
+        match (found(), self.fast) {
+            // Enough is there: no lists of packages are fetched for it.
+            (Some(other), Some(fast)) if other != fast => _ = install(fast)?,
+            (Some(_), _) => {}
+            (None, fast) => {
+                let packages: Vec<&str> = fast.into_iter().chain([self.package]).collect();
+                if !install_one(&packages)? && apt(&["update", "-qq"])? {
+                    install_one(&packages)?;
+                }
             }
         }
-        found().map(which).with_context(|| {
-            let variable = self.variable;
+        found().map(PathBuf::from).map(which).with_context(|| {
+            let (package, variable) = (self.package, self.variable);
             format!("there is no {package}: install it with `apt-get install -y {package}`, or name one in {variable}")
         })
     }
+}
+
+/// The first one that can be installed.
+fn install_one(packages: &[&str]) -> Result<bool> {
+    for package in packages {
+        if install(package)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// False if that fails, or nobody may.
+fn install(package: &str) -> Result<bool> {
+    if may_install() {
+        eprintln!("installing {package} (once)");
+    }
+    apt(&["install", "-y", "-qq", "--no-install-recommends", package, "fonts-dejavu-core"])
+}
+
+fn apt(arguments: &[&str]) -> Result<bool> {
+    let mut apt = Command::new("apt-get");
+    Ok(may_install() && succeeds(apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))?)
+}
+
+fn may_install() -> bool {
+    let is_root = fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0);
+    is_root && on_path("apt-get")
 }
 
 /// Playwright requires a full path.

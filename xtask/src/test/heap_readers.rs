@@ -23,7 +23,7 @@ pub fn run() -> Result<Tally> {
         return Ok(Tally::default());
     }
     let snapshots = folder.join("snapshots");
-    if !succeeds(Tools::example("heap_files")?.arg(&snapshots))? {
+    if !succeeds(Tools::with_tests()?.example("heap_files").arg(&snapshots))? {
         bail!("the snapshots could not be written");
     }
     let mut node = Command::new("node");
