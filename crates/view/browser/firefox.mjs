@@ -8,8 +8,8 @@ import path from "node:path";
 
 const { ws: WebSocket } = createRequire(path.join(path.resolve(process.env.BROWSER_TESTS ?? "."), "package.json"))("playwright-core/lib/utilsBundle");
 
-// Starts it, and opens a page; `close()` ends it.
-export async function openFirefox(url, { width = 1280, height = 800 } = {}) {
+// Starts it, and opens a page; `close()` ends it. `preload`: a function that runs in the page before its scripts. `wait`: for what.
+export async function openFirefox(url, { width = 1280, height = 800, preload, wait = "complete" } = {}) {
   const profile = mkdtempSync(path.join(tmpdir(), "stackglass-firefox-"));
   const firefox = spawn(process.env.FIREFOX, ["--headless", "--no-remote", "--profile", profile, "--remote-debugging-port=0", "about:blank"], {
     // As root, it refuses the home of somebody else.
@@ -22,14 +22,14 @@ export async function openFirefox(url, { width = 1280, height = 800 } = {}) {
     rmSync(profile, { recursive: true, force: true });
   };
   try {
-    return { ...await connect(firefox, url, { width, height }), close };
+    return { ...await connect(firefox, url, { width, height }, preload, wait), close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-async function connect(firefox, url, viewport) {
+async function connect(firefox, url, viewport, preload, wait) {
   const address = await new Promise((resolve, reject) => {
     let text = "";
     firefox.stderr.on("data", (part) => {
@@ -62,7 +62,8 @@ async function connect(firefox, url, viewport) {
   await send("session.subscribe", { events: ["log.entryAdded"] });
   const { contexts: [{ context }] } = await send("browsingContext.getTree", {});
   await send("browsingContext.setViewport", { context, viewport });
-  await send("browsingContext.navigate", { context, url, wait: "complete" });
+  if (preload) await send("script.addPreloadScript", { functionDeclaration: String(preload) });
+  await send("browsingContext.navigate", { context, url, wait });
   return {
     complaints,
     // The value of a function in the page.

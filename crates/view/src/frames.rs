@@ -42,8 +42,8 @@ impl Frames {
         })
     }
 
-    /// Adds the columns of frames, and their strings.
-    pub(crate) fn write(&self, recording: &Recording, rust: bool, columns: &mut Columns) {
+    /// What the page has of each frame.
+    pub(crate) fn table(&self, recording: &Recording, rust: bool) -> FrameTable {
         let mut strings = Strings::default();
         let mut categories = Category::of_frames(&self.frames, rust);
         for (category, frame) in categories.iter_mut().zip(&self.frames) {
@@ -62,18 +62,62 @@ impl Frames {
             self.frames.iter().map(|frame| strings.intern(&file(recording, frame))).collect();
         let modules: Vec<u64> =
             self.frames.iter().map(|frame| strings.intern(&sanitize(&frame.module))).collect();
-        columns.push("frames.name", names);
-        columns.push("frames.full", full);
-        columns.push("frames.file", files);
-        columns.push("frames.module", modules);
         let crates: Vec<u64> =
             self.frames.iter().map(|frame| strings.intern(&sanitize(&frame.krate))).collect();
-        columns.push("frames.crate", crates);
-        columns.push("frames.line", self.frames.iter().map(|frame| zigzag(frame.line)));
-        columns.push("frames.inlined", self.frames.iter().map(|frame| frame.inlined.into()));
-        columns.push("frames.category", categories.iter().map(|category| *category as u64));
-        columns.push_text("strings", &strings.json());
+        FrameTable {
+            names,
+            full,
+            files,
+            modules,
+            crates,
+            lines: self.frames.iter().map(|frame| frame.line).collect(),
+            inlined: self.frames.iter().map(|frame| frame.inlined).collect(),
+            categories: categories.iter().map(|category| *category as u64).collect(),
+            strings: strings.into_list(),
+        }
     }
+}
+
+/// Frames by number; their names, files, modules and crates are numbers of strings.
+pub(crate) struct FrameTable {
+    pub(crate) names: Vec<u64>,
+    pub(crate) full: Vec<u64>,
+    pub(crate) files: Vec<u64>,
+    pub(crate) modules: Vec<u64>,
+    pub(crate) crates: Vec<u64>,
+    pub(crate) lines: Vec<i64>,
+    inlined: Vec<bool>,
+    pub(crate) categories: Vec<u64>,
+    pub(crate) strings: Vec<String>,
+}
+
+impl FrameTable {
+    /// How many frames there are.
+    pub(crate) fn count(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Adds the columns of frames, and their strings.
+    pub(crate) fn write(&self, columns: &mut Columns) {
+        let texts = [
+            ("frames.name", &self.names),
+            ("frames.full", &self.full),
+            ("frames.file", &self.files),
+            ("frames.module", &self.modules),
+            ("frames.crate", &self.crates),
+        ];
+        for (name, numbers) in texts {
+            columns.push(name, numbers.iter().copied());
+        }
+        columns.push("frames.line", self.lines.iter().map(|line| zigzag(*line)));
+        columns.push("frames.inlined", self.inlined.iter().map(|inlined| u64::from(*inlined)));
+        columns.push("frames.category", self.categories.iter().copied());
+        columns.push_text("strings", &strings_json(&self.strings));
+    }
+}
+
+fn strings_json(strings: &[String]) -> String {
+    serde_json::to_string(strings).expect("strings are JSON")
 }
 
 /// The source file as reports show it.
@@ -116,6 +160,6 @@ impl Strings {
     }
 
     pub(crate) fn json(&self) -> String {
-        serde_json::to_string(&self.strings).expect("strings are JSON")
+        strings_json(&self.strings)
     }
 }

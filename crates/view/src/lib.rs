@@ -10,6 +10,7 @@ mod allocations;
 mod assembly;
 pub mod columns;
 mod compared;
+mod first;
 mod frames;
 pub mod heap;
 mod lanes;

@@ -4,6 +4,7 @@ use crate::allocations::{Allocated, AllocationsHead};
 use crate::assembly::{self, CodeHead};
 use crate::columns::Columns;
 use crate::compared::{self, Before};
+use crate::first::First;
 use crate::frames::Frames;
 use crate::heap::{self, Heap, HeapHead};
 use crate::lanes::{self, ProcessLane, ThreadLane};
@@ -136,6 +137,7 @@ pub struct Packed {
     title: String,
     source_texts: usize,
     code: usize,
+    first: Option<First>,
     columns: Columns,
 }
 
@@ -160,7 +162,8 @@ impl Packed {
         let allocated_at = allocated.iter().flat_map(Allocated::stacks);
         let nodes = Nodes::new(&recording, rust, &mut frames, allocated_at);
         let mut columns = Columns::default();
-        frames.write(&recording, rust, &mut columns);
+        let table = frames.table(&recording, rust);
+        table.write(&mut columns);
         nodes.write(&mut columns);
         let mut files = sources::write_lines(&recording, &frames, &nodes, &mut columns);
         let samples = samples::sorted(&recording);
@@ -180,6 +183,10 @@ impl Packed {
         let heap = beside.heap.map(|heap| heap::write(&heap, &mut columns));
         let last = recording.samples.iter().map(|sample| sample.clock.0).max().unwrap_or(0);
         let info = &recording.info;
+        let wall = info.wall.0.max(last.saturating_sub(info.start.0));
+        // Two recordings are compared at first, and what has no samples is drawn at once.
+        let has_first = before.is_none() && !samples.is_empty();
+        let first = has_first.then(|| First::new(&recording, &samples, &nodes, &table, wall));
         let text = |text: &str| sanitize(text).into_owned();
         let head = Head {
             title: text(title),
@@ -188,7 +195,7 @@ impl Packed {
             machine: text(&info.machine),
             writer: text(&info.writer),
             remarks: info.remarks.iter().map(|remark| text(remark)).collect(),
-            wall: info.wall.0.max(last.saturating_sub(info.start.0)),
+            wall,
             delay: info.delay.0,
             walltime: recording.is_walltime(),
             untimed,
@@ -216,6 +223,7 @@ impl Packed {
             title: text(title),
             source_texts: sources.texts(),
             code: code.map_or(0, |code| code.functions()),
+            first,
             columns,
         }
     }
@@ -233,6 +241,11 @@ impl Packed {
     /// JSON with all but the columns.
     pub fn head(&self) -> &str {
         &self.head
+    }
+
+    /// What is drawn before the columns have come, as JSON of at most 200 000 bytes; `None` if that is not possible.
+    pub fn first_picture(&self) -> Option<String> {
+        self.first.as_ref().and_then(First::json)
     }
 
     /// The title.

@@ -1,7 +1,8 @@
 //! The page as one file: no server, no network, no other file.
 //!
-//! The viewer in `page/dist/` is embedded unchanged. The head of the recording is JSON; its columns are gzip in base64, which the page
-//! expands after it has drawn the head. A content security policy allows these scripts only, by hash, and no request.
+//! The viewer in `page/dist/` is embedded unchanged. It comes before the columns, and draws [the first picture](Packed::first_picture) while
+//! they are still read. They are gzip in base64, in elements that the page passes on to its worker one by one. A content security policy
+//! allows these scripts only, by hash, and no request.
 
 use crate::Packed;
 use base64::Engine as _;
@@ -13,6 +14,8 @@ use std::io::{self, Write};
 
 const SCRIPT: &str = include_str!("../page/dist/page.js");
 const STYLE: &str = include_str!("../page/dist/page.css");
+/// Bytes in an element of columns.
+const PART: usize = 3 << 16;
 
 /// A page with a recording.
 ///
@@ -73,15 +76,23 @@ impl<'a> Page<'a> {
             "<script type=\"application/json\" id=\"head\">{}</script>",
             in_script(self.packed.head())
         )?;
-        write!(out, "<script type=\"text/plain\" id=\"columns\">")?;
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        gzip.write_all(self.packed.columns().bytes())?;
-        // Parts of a multiple of three bytes need no padding in between.
-        for part in gzip.finish()?.chunks(3 << 14) {
-            out.write_all(BASE64.encode(part).as_bytes())?;
+        // A served page is read from this machine's memory, and made again as the recording grows.
+        if let Some(first) = self.packed.first_picture().filter(|_| self.served.is_none()) {
+            writeln!(out, "<script type=\"application/json\" id=\"first\">{}</script>", in_script(&first))?;
         }
-        write!(out, "</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n")
+        writeln!(out, "<script>{SCRIPT}</script>")?;
+        for part in gzip_base64(self.packed.columns().bytes()) {
+            writeln!(out, "<script type=\"text/plain\" class=\"columns\">{part}</script>")?;
+        }
+        write!(out, "</body>\n</html>\n")
     }
+}
+
+/// Bytes as gzip in base64. Each part is base64 of its own.
+pub(crate) fn gzip_base64(bytes: &[u8]) -> Vec<String> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    let packed = gzip.write_all(bytes).and_then(|()| gzip.finish()).expect("memory can be written to");
+    packed.chunks(PART).map(|part| BASE64.encode(part)).collect()
 }
 
 /// Text in markup.

@@ -168,8 +168,12 @@ fn names_are_no_markup() {
     let mut page = Vec::new();
     Page::new(&packed).write_to(&mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
-    assert_eq!(page.matches("<script").count(), 3, "the head, the columns, and the script of the page");
-    assert_eq!(page.matches("</script>").count(), 3);
+    assert_eq!(
+        page.matches("<script").count(),
+        4,
+        "the head, the first picture, the script of the page, and the columns"
+    );
+    assert_eq!(page.matches("</script>").count(), 4);
     assert!(!page.contains("alert(2)</script>"));
     let policy =
         page.split("Content-Security-Policy\" content=\"").nth(1).unwrap().split('"').next().unwrap();

@@ -16,12 +16,13 @@ const TESTS: &str = "crates/flame/browser";
 const VIEW: &str = "crates/view/browser";
 
 /// Files of tests that run beside each other: none measures time. Longest first.
-const TOGETHER: [(&str, &str); 12] = [
+const TOGETHER: [(&str, &str); 13] = [
     (VIEW, "panels"),
     (TESTS, "page"),
     (VIEW, "allocations"),
     (VIEW, "tracks"),
     (VIEW, "source"),
+    (VIEW, "first"),
     (VIEW, "heap"),
     (VIEW, "tasks"),
     (VIEW, "growing"),

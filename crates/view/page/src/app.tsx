@@ -19,7 +19,7 @@ import { TimeOrder } from "./panels/order.tsx";
 import { Source } from "./panels/source.tsx";
 import { Tasks } from "./panels/tasks.tsx";
 import { CallTree } from "./panels/tree.tsx";
-import { counted, failure, found, head, loaded } from "./recording.ts";
+import { counted, failure, found, head, isRead, loaded } from "./recording.ts";
 import { ended } from "./served.ts";
 import { addStep, change, query, state, type Tab } from "./state.ts";
 import { alone, shownTabs, shownTab } from "./tabs.ts";
@@ -46,7 +46,9 @@ export function App() {
   }, []);
   const { measure } = state.value;
   const tab = shownTab.value;
-  const Panel = PANELS[tab];
+  // What else can be drawn at first needs no columns.
+  const Panel = isRead.value || tab === "flame" || tab === "facts" ? PANELS[tab] : Reading;
+  const isReading = !isRead.value && !failure.value;
   const searched = (event: KeyboardEvent) => {
     if (event.key !== "Enter" || query.value === "" || isList(tab)) return;
     addStep({ kind: "with", of: [query.value] });
@@ -61,7 +63,7 @@ export function App() {
           {measuresOf(head.value).map((word) => <option key={word} value={word}>{nameOf(word, head.value)}</option>)}
         </select>}
         <strong class="sum" aria-live="polite">{counted.value && !alone.value ? wholeText(counted.value) : ""}</strong>
-        <span class="found" aria-live="polite">{isList(tab) ? "" : matched.value}</span>
+        <span class={isReading ? "found reading" : "found"} aria-live="polite">{isReading ? "reading the recording …" : isList(tab) ? "" : matched.value}</span>
         <input ref={search} type="search" aria-label={tab === "heap" ? "Search types" : tab === "tasks" ? "Search tasks" : tab === "allocations" ? "Search rows" : "Search functions"} placeholder="search: /"
           title={isList(tab) ? "Words that names have" : "A text or a regular expression; Enter counts only stacks with a match"}
           value={query.value} onInput={(event) => { query.value = event.currentTarget.value; }} onKeyDown={searched} />
@@ -83,7 +85,7 @@ export function App() {
             <label><input type="checkbox" checked={state.value.icicle} onChange={(event) => change({ icicle: event.currentTarget.checked })} /> root at the top</label>
             <label><input type="checkbox" checked={state.value.order === "size"} onChange={(event) => change({ order: event.currentTarget.checked ? "size" : "name" })} /> largest first</label>
           </>}
-          {alone.value || <select class="save" aria-label="Save or copy" value="" onChange={(event) => {
+          {alone.value || <select class="save" aria-label="Save or copy" aria-disabled={isReading} value="" onChange={(event) => {
             saves[event.currentTarget.value]?.();
             event.currentTarget.value = "";
           }}>
@@ -95,7 +97,7 @@ export function App() {
           <span role="status" class="said">{said.value}</span>
         </div>
         {alone.value || <div class="bar above"><Chips /><Legend /></div>}
-        <div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
+        <div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`} aria-busy={isReading}>
           <Panel />
         </div>
         <Menu />
@@ -103,6 +105,10 @@ export function App() {
       <Dialogs />
     </>
   );
+}
+
+function Reading() {
+  return <p class="wait">reading the recording …</p>;
 }
 
 // Tabs with lists of their own: a search shows the rows that match.
@@ -139,8 +145,8 @@ function Legend() {
     );
   }
   const { funcs } = loaded.value;
-  const own = new Float64Array(head.value.categories.length);
-  counted.value.funcOwn.forEach((value, func) => { own[funcs[func].category] += value; });
+  const own = counted.value.first?.categories ?? new Float64Array(head.value.categories.length);
+  if (!counted.value.first) counted.value.funcOwn.forEach((value, func) => { own[funcs[func].category] += value; });
   return (
     <ul class="legend">
       {head.value.categories.map((category, i) => own[i] > 0 && (

@@ -6,12 +6,15 @@ declare const WORKER: string;
 
 type Pending = { resolve: (answer: never) => void; reject: (error: Error) => void };
 
+type Known = <Q extends Question>(question: Q) => Answers[Q["kind"]] | null;
+
 export class Client {
   private readonly worker = new Worker(URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" })));
   private readonly pending = new Map<number, Pending>();
   private next = 0;
-  // What waits to be asked.
+  // What waits to be asked, and what is known meanwhile.
   private waiting: (() => void)[] | null = null;
+  private known: Known = () => null;
 
   constructor() {
     this.worker.onmessage = ({ data }) => {
@@ -32,21 +35,25 @@ export class Client {
     this.pending.clear();
   }
 
-  ask<Q extends Question>(question: Q): Promise<Answers[Q["kind"]]> {
+  // `ahead`: of those that wait.
+  ask<Q extends Question>(question: Q, ahead = false): Promise<Answers[Q["kind"]]> {
+    const known = this.waiting && this.known(question);
+    if (known) return Promise.resolve(known);
     const id = this.next++;
     return new Promise((resolve, reject) => {
       const post = () => {
         this.pending.set(id, { resolve, reject });
         this.worker.postMessage({ id, question });
       };
-      if (this.waiting) this.waiting.push(post);
+      if (this.waiting && !ahead) this.waiting.push(post);
       else post();
     });
   }
 
-  // Questions wait until the returned function is called.
-  hold(): () => void {
+  // Questions wait until the returned function is called, if their answers are not known.
+  hold(known: Known = () => null): () => void {
     const waiting = this.waiting = [] as (() => void)[];
+    this.known = known;
     return () => {
       this.waiting = null;
       for (const post of waiting) post();

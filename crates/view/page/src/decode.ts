@@ -2,17 +2,45 @@
 
 import type { Head } from "./model.ts";
 
-// gzip in base64, as bytes.
-export async function expand(base64: string): Promise<Uint8Array> {
+// gzip in base64, in parts that come one by one.
+export class Expanding {
+  private readonly stream = new DecompressionStream("gzip");
+  private readonly writer = this.stream.writable.getWriter();
+  private readonly bytes = new Response(this.stream.readable).arrayBuffer();
+
+  constructor() {
+    // Whoever waits for the end learns of it.
+    this.bytes.catch(() => {});
+  }
+
+  add(base64: string): void {
+    this.writer.write(bytesOf(base64)).catch(() => {});
+  }
+
+  async end(): Promise<Uint8Array> {
+    this.writer.close().catch(() => {});
+    return new Uint8Array(await this.bytes);
+  }
+}
+
+// The browser's own way takes a tenth of the time; browsers before 2025 have none.
+function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  if ("fromBase64" in (Uint8Array as object)) return Uint8Array.fromBase64(base64);
   const text = atob(base64);
-  const packed = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
+// gzip in base64, as bytes.
+export function expand(parts: Iterable<string>): Promise<Uint8Array> {
+  const expanding = new Expanding();
+  for (const part of parts) expanding.add(part);
+  return expanding.end();
 }
 
 // The bytes of each column.
-export function split(head: Head, bytes: Uint8Array): Map<string, Uint8Array> {
+export function split(head: Pick<Head, "columns">, bytes: Uint8Array): Map<string, Uint8Array> {
   const columns = new Map<string, Uint8Array>();
   let at = 0;
   for (const [name, size] of head.columns) {

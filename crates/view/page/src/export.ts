@@ -9,7 +9,7 @@ import { boxColor, ROW } from "./panels/flamecanvas.tsx";
 import { amount, hitsText, nameOf, unitOf } from "./measures.ts";
 import { isMetric } from "./model.ts";
 import { isAgainstBefore } from "./other.ts";
-import { counted, head, loaded, steps } from "./recording.ts";
+import { counted, head, isRead, loaded, steps } from "./recording.ts";
 import { source, sourceFiles } from "./source.ts";
 import { state, type State, type Tab } from "./state.ts";
 import { words } from "./steps.ts";
@@ -25,6 +25,12 @@ function say(text: string): void {
   said.value = text;
   clearTimeout(timer);
   timer = setTimeout(() => { said.value = ""; }, 6000) as unknown as number;
+}
+
+// Only what is known is saved.
+function isKnown(): boolean {
+  if (!isRead.value) say("the recording is still being read");
+  return isRead.value;
 }
 
 function save(name: string, content: Blob): void {
@@ -81,12 +87,12 @@ export async function svgOf(shown: Mirror): Promise<string> {
 }
 
 export async function exportSvg(): Promise<void> {
-  if (graph.value) save(fileName("svg"), new Blob([await svgOf(graph.value)], { type: "image/svg+xml" }));
+  if (isKnown() && graph.value) save(fileName("svg"), new Blob([await svgOf(graph.value)], { type: "image/svg+xml" }));
 }
 
 // Twice the pixels of the page.
 export async function exportPng(): Promise<void> {
-  if (!graph.value) return;
+  if (!isKnown() || !graph.value) return;
   const { height, title, boxes } = await picture(graph.value, 1200);
   const canvas = document.createElement("canvas");
   canvas.width = 2400;
@@ -123,11 +129,11 @@ export function folded(): string {
 }
 
 export function exportFolded(): void {
-  if (counted.value) save(fileName("folded"), new Blob([folded()], { type: "text/plain" }));
+  if (isKnown() && counted.value) save(fileName("folded"), new Blob([folded()], { type: "text/plain" }));
 }
 
 export function exportJson(): void {
-  if (!counted.value || !loaded.value) return;
+  if (!isKnown() || !counted.value || !loaded.value) return;
   const { funcOwn, funcTotal, funcHits, total, hits, other } = counted.value;
   const unit = unitOf(counted.value.measure);
   const functions = loaded.value.funcs.flatMap(({ name, file, line, module, crate }, func) => (func > 0 && (funcTotal[func] > 0 || (other?.funcTotal[func] ?? 0) > 0) ? [{

@@ -16,8 +16,9 @@ export async function showNewer(): Promise<number> {
   return number;
 }
 
-// What crates/view/src/page.rs writes: no part of it can contain what ends it. The script of the page has these texts as well, and comes last.
-function partsOf(html: string): { number: number; next: Head; columns: string } {
+// What crates/view/src/page.rs writes: no part of it can contain what ends it. The script of the page has these texts as well; the number and
+// the head come before it, and only columns are nothing but base64.
+function partsOf(html: string): { number: number; next: Head; columns: string[] } {
   const after = (begin: string, end: string) => {
     const from = html.indexOf(begin) + begin.length, to = html.indexOf(end, from);
     if (from < begin.length || to < 0) throw new Error(`the page has no ${begin}`);
@@ -25,7 +26,7 @@ function partsOf(html: string): { number: number; next: Head; columns: string } 
   };
   return {
     number: Number(after('data-page="', '"')), next: JSON.parse(after('type="application/json" id="head">', "</script>")),
-    columns: after('type="text/plain" id="columns">', "</script>"),
+    columns: html.slice(html.indexOf("</script>", html.indexOf('id="head">'))).match(/(?<=>)[\w+/=]+(?=<\/script>)/g) ?? [],
   };
 }
 

@@ -126,8 +126,9 @@ export interface Cuts { total: number; times: Float64Array }
 export type GraphSlot = "shown" | "callers" | "callees";
 
 export type Question =
-  // Reads a recording, or what it has become.
-  | { kind: "load"; head: Head; columns: string }
+  // A part of the columns of a recording, or of what it has become. Then they are read.
+  | { kind: "part"; columns: string }
+  | { kind: "load"; head: Head }
   // Transforms for the questions with this number. The two last ones are kept.
   | { kind: "shape"; shape: number; transforms: Transform[] }
   | { kind: "count"; selection: Selection; shape?: number }
@@ -157,6 +158,7 @@ export type Question =
   | { kind: "search"; text: string };
 
 export interface Answers {
+  part: Record<string, never>;
   load: { tree: Tree; funcs: Func[]; times: ThreadTimes };
   shape: { tree: Tree };
   count: Counts;

@@ -81,6 +81,12 @@ export function selected(): Selection {
   return { ...selection(state.value), range: dragged.value ?? state.value.range };
 }
 
+// Whether the whole recording is counted, and all of it is shown.
+export function isWhole(of: State): boolean {
+  const { tab, icicle, order, view, folded } = of;
+  return toHash(of) === toHash({ ...INITIAL, tab, icicle, order, view, folded });
+}
+
 export function toHash(of: State): string {
   const parts = new URLSearchParams();
   if (of.range) parts.set("range", of.range.map(Math.round).join("-"));

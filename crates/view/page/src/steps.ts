@@ -44,7 +44,8 @@ export function stepOf(text: string): Step | null {
 export class Names {
   private readonly known = new Map<string, number[]>();
 
-  constructor(readonly funcs: Func[]) {
+  // `isPart`: there are other functions, whose names are not known yet.
+  constructor(readonly funcs: Func[], private readonly isPart = false) {
     funcs.forEach(({ name }, func) => {
       const same = this.known.get(name);
       if (same) same.push(func);
@@ -55,7 +56,7 @@ export class Names {
   // The name of a function, with its crate if there are others of this name.
   of(func: number): string[] {
     const { name, crate } = this.funcs[func];
-    return (this.known.get(name)?.length ?? 0) > 1 ? [name, crate] : [name];
+    return this.isPart || (this.known.get(name)?.length ?? 0) > 1 ? [name, crate] : [name];
   }
 
   // The functions of a name, in the crate if there are any.

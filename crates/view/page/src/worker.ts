@@ -1,6 +1,6 @@
 // The worker: expands the columns and counts, so that the page never waits.
 
-import { expand, split } from "./decode.ts";
+import { Expanding, split } from "./decode.ts";
 import { childrenOf, Graph, type Counted } from "./graph.ts";
 import { counts, Kernel } from "./kernel.ts";
 import { readHeap } from "./kernel/heap.ts";
@@ -12,6 +12,7 @@ import { taskNames, TaskSamples } from "./kernel/tasks.ts";
 import { transformed, type Shape, type Transform } from "./kernel/transforms.ts";
 import { type Counts, type Head, type Question, timeMeasure, type Tree } from "./model.ts";
 
+let expanding: Expanding | undefined;
 let kernel: Kernel | undefined;
 let head: Head | undefined;
 let columns: Map<string, Uint8Array>;
@@ -55,8 +56,14 @@ function keep(number: number, counts: Counts, other: Counts | null, tree: Tree) 
 }
 
 async function answerTo(question: Question): Promise<unknown> {
+  if (question.kind === "part") {
+    (expanding ??= new Expanding()).add(question.columns);
+    return {};
+  }
   if (question.kind === "load") {
-    const expanded = split(question.head, await expand(question.columns));
+    const bytes = (expanding ?? new Expanding()).end();
+    expanding = undefined;
+    const expanded = split(question.head, await bytes);
     // The recording may have grown: what has a number keeps it.
     const made = new Kernel(question.head, expanded, kernel?.funcs);
     [head, columns, kernel] = [question.head, expanded, made];

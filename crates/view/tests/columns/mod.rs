@@ -4,6 +4,7 @@ use stackglass_view::Packed;
 use std::collections::HashMap;
 
 /// The columns by name.
+#[allow(dead_code, reason = "not all tests use it")]
 pub fn columns(packed: &Packed) -> HashMap<&'static str, Vec<u8>> {
     let mut bytes = packed.columns().bytes();
     let mut all = HashMap::new();

@@ -23,7 +23,8 @@ export function Memory({ width }: { width: number }) {
     if (loaded.value && head.value.allocations?.slices) void client.ask({ kind: "live" }).then((answer) => { live.value = answer; });
   });
   const of = live.value;
-  if (!of) return null;
+  // It takes its place before it is known.
+  if (!of) return head.value.allocations?.slices ? <div class="memory" /> : null;
   const { most, at } = largest(of);
   const last = of.bytes[of.bytes.length - 1];
   return (

@@ -4,13 +4,14 @@ import { signal, useSignalEffect } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { ownThreads } from "../kernel/own.ts";
 import type { ThreadTimes } from "../model.ts";
-import { head } from "../recording.ts";
+import { head, isRead } from "../recording.ts";
 import { state } from "../state.ts";
 import { percent, time } from "../units.ts";
 import { type Lane, sum } from "./lanes.ts";
 import { lanes, times } from "./view.ts";
 
-// Rows are many, and change last, some at a time: nothing waits for them.
+// Rows are many, and change last, some at a time: nothing waits for them. To lay them out takes longer than all else that is drawn, and would
+// hold up the browser while it reads the columns.
 const LATER = 300, BETWEEN = 40, ROWS = 50;
 const range = signal<[number, number] | null>(null);
 
@@ -33,6 +34,7 @@ export function LaneTable() {
 function Block({ block }: { block: number }) {
   const [shown, show] = useState<{ part: Lane[]; known: ThreadTimes } | null>(null);
   useSignalEffect(() => {
+    if (!isRead.value) return;
     const [known, part] = [times.value, lanes.value.slice(block * ROWS, (block + 1) * ROWS)];
     const timer = setTimeout(() => show(known && { part, known }), LATER + block * BETWEEN);
     return () => clearTimeout(timer);
