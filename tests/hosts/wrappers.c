@@ -2,6 +2,7 @@
 // of each site has its bytes, and the type that the source says, if it says one.
 #include <malloc.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,17 @@ struct buffer {
     size_t length;
     char *data;
 };
+// All objects of an interpreter begin alike.
+struct object {
+    struct object *next;
+    char kind;
+};
+struct string {
+    struct object *next;
+    char kind;
+    int hash;
+    char bytes[1];
+};
 struct user {
     int id;
     char name[20];
@@ -106,6 +118,7 @@ struct large larges[4];
 struct pool pool = {larges, 0};
 struct buffer buffer;
 struct traced *traced;
+struct object *objects;
 // Ends with the call of `realloc`, so that it is not on the stack.
 function ends_with_realloc;
 __asm__(".text\n"
@@ -346,6 +359,46 @@ NOINLINE void store_others(int count) {
     shapes->marks = both;
 }
 
+// Only a jump through a table leads to the call.
+NOINLINE void by_kind(int kind, size_t count, struct shape *into) {
+    switch (kind) {
+    case 1: used += 1; break;
+    case 2: kept[35] = into; break;
+    case 3: into->count--; break;
+    case 4: used ^= count; break;
+    case 5: before = first; break;
+    case 6: kept[36] = kept[35]; break;
+    default: return;
+    }
+    into->marks = malloc(count * sizeof(long)); // site: 56 long int[]
+}
+
+// What makes objects of all kinds is converted by its callers. The block may end before the end of the struct.
+NOINLINE struct object *object_new(int kind, size_t size) {
+    struct object *made = take(size); // site: 47 string
+    made->kind = kind;
+    made->next = objects;
+    objects = made;
+    return made;
+}
+NOINLINE struct string *string_new(const char *text) {
+    struct object *made = object_new(2, offsetof(struct string, bytes) + strlen(text) + 1);
+    struct string *string = (struct string *)made;
+    strcpy(string->bytes, text);
+    return string;
+}
+// One of some kinds is a string.
+NOINLINE struct object *object_of(int kind, size_t size) {
+    struct object *made = take(size); // site: 30
+    if (kind == 2) {
+        struct string *string = (struct string *)made;
+        string->hash = 0;
+        kept[33] = string;
+    }
+    made->kind = kind;
+    return made;
+}
+
 // These have the names of wrappers.
 NOINLINE void bench_malloc(int size) {
     kept[15] = malloc(size); // site: 1200
@@ -417,6 +470,12 @@ NOINLINE static void use(int one) {
     kept[25] = user_strdup(&user);
     kept[26] = joined_strdup("first", "other" + one - 1);
     buffer_malloc(&buffer, 1300 * one);
+    struct shape other = {0};
+    by_kind(3 * one, 7 * one, &other);
+    kept[37] = other.marks;
+    kept[31] = string_new("ab" + one - 1);
+    kept[32] = string_new("abcdefghijk" + one - 1);
+    kept[34] = object_of(one, 30 * one);
 }
 
 int main(int argc, char **argv) {

@@ -87,6 +87,6 @@ impl<'data> ModuleCode<'data> {
             return None;
         }
         let bytes = self.elf.bytes_at(range.start)?.get(..(range.end - range.start) as usize)?;
-        Some(Function::decode(bytes, range.start))
+        Some(Function::decode(bytes, range.start, |address| self.elf.bytes_at(address)))
     }
 }

@@ -4,6 +4,7 @@
 //! allocator has failed there is no block, so such paths end.
 
 mod callees;
+mod jump_tables;
 mod state;
 mod step;
 mod value;
@@ -13,6 +14,7 @@ pub(crate) use state::{PRESERVED, Place, State};
 pub(crate) use value::{ARGUMENTS, Index, Path, Root, Size, Value};
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
+use jump_tables::JumpTables;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -53,6 +55,7 @@ pub(crate) enum Rest {
 pub(crate) struct Function {
     code: Vec<Instruction>,
     range: Range<u64>,
+    jump_tables: JumpTables,
     /// What is known on all paths from its start.
     states: OnceCell<Option<States>>,
 }
@@ -79,13 +82,17 @@ pub(crate) enum Event {
 }
 
 impl Function {
-    /// Decodes the code of a function, without its parts elsewhere.
-    pub fn decode(bytes: &[u8], start: u64) -> Function {
-        Function {
-            code: Decoder::with_ip(64, bytes, start, DecoderOptions::NONE).into_iter().collect(),
-            range: start..start + bytes.len() as u64,
-            states: OnceCell::new(),
-        }
+    /// Decodes the code of a function, without its parts elsewhere. `bytes_at` gives the module's bytes from an address on.
+    pub fn decode<'data>(
+        bytes: &[u8],
+        start: u64,
+        bytes_at: impl Fn(u64) -> Option<&'data [u8]>,
+    ) -> Function {
+        let code: Vec<Instruction> =
+            Decoder::with_ip(64, bytes, start, DecoderOptions::NONE).into_iter().collect();
+        let range = start..start + bytes.len() as u64;
+        let jump_tables = JumpTables::read(&code, &range, bytes_at);
+        Function { code, range, jump_tables, states: OnceCell::new() }
     }
 
     /// The addresses of its code.
@@ -100,6 +107,13 @@ impl Function {
 
     pub fn instruction(&self, index: usize) -> &Instruction {
         &self.code[index]
+    }
+
+    /// The addresses of the instructions that follow one in its block.
+    pub fn straight_behind(&self, index: usize) -> Range<u64> {
+        let last =
+            (index + 1..self.code.len()).find(|at| self.ends_block(*at)).unwrap_or(self.code.len() - 1);
+        self.code[index].next_ip()..self.code[last].next_ip()
     }
 
     fn at(&self, address: u64) -> Option<usize> {
@@ -260,8 +274,18 @@ impl<'a> Walk<'a> {
                     }
                     return Some(());
                 }
-                FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => {
+                FlowControl::UnconditionalBranch => {
                     self.jump(index, state, each, next);
+                    return Some(());
+                }
+                FlowControl::IndirectBranch => {
+                    match self.function.jump_tables.targets(code, &state) {
+                        [] => self.jump(index, state, each, next),
+                        targets => {
+                            let inside = targets.iter().filter_map(|target| self.function.at(*target));
+                            next.extend(inside.map(|target| (target, state.clone())));
+                        }
+                    }
                     return Some(());
                 }
                 FlowControl::Return => {

@@ -23,6 +23,11 @@ pub(super) fn decide(received: &Received, blocks: &Blocks) -> Option<Decision> {
     let is_larger = |candidate: &Candidate| {
         sizes.iter().all(|(count, bytes)| candidate.size.saturating_mul(*count) <= *bytes)
     };
+    // A block may end in the first element of the tail, or before it: it has as many elements as fit.
+    let reaches_tail = |candidate: &Candidate| {
+        let reaches = |tail: u64| sizes.iter().all(|(count, bytes)| tail.saturating_mul(*count) <= *bytes);
+        candidate.tail.is_some_and(reaches)
+    };
     let is_of_elements = |candidate: &Candidate| match received.size {
         _ if received.made_by_new == Some(New::Array) => true,
         SizeKind::Multiple(of, rest)
@@ -73,7 +78,9 @@ pub(super) fn decide(received: &Received, blocks: &Blocks) -> Option<Decision> {
         let is_several =
             is_of_elements(first) && types.iter().any(|other| other.name != first.name && is_array(other));
         return Some(match agree && !is_several {
-            true if is_of_elements(first) && !first.has_tail => Decision::Type(format!("{}[]", named(first))),
+            true if is_of_elements(first) && first.tail.is_none() => {
+                Decision::Type(format!("{}[]", named(first)))
+            }
             true => Decision::Type(named(first)),
             false => Decision::Ambiguous,
         });
@@ -84,14 +91,21 @@ pub(super) fn decide(received: &Received, blocks: &Blocks) -> Option<Decision> {
     let own: Vec<&Candidate> = types.iter().copied().filter(|candidate| !candidate.inlined).collect();
     let best = if own.is_empty() { types } else { own };
     if let Some(first) = best.first() {
-        if best.iter().any(|other| other.name != first.name) {
-            return Some(Decision::Ambiguous);
+        if best.iter().all(|other| other.name == first.name) {
+            return match () {
+                () if reaches_tail(first) => Some(Decision::Type(named(first))),
+                () if is_array(first) => Some(Decision::Type(format!("{}[]", named(first)))),
+                () => None,
+            };
         }
-        return match () {
-            () if first.has_tail && is_larger(first) => Some(Decision::Type(named(first))),
-            () if is_array(first) => Some(Decision::Type(format!("{}[]", named(first)))),
-            () => None,
+        // The result of a function that makes objects is a pointer to what all kinds begin with. Its callers convert it at once.
+        let is_whole = |whole: &&&Candidate| {
+            let is_part =
+                |part: &&Candidate| part.entry == whole.entry || whole.extends.contains(&part.entry);
+            whole.at_once && reaches_tail(whole) && best.iter().all(is_part)
         };
+        let whole = best.iter().find(is_whole).map(|whole| Decision::Type(named(whole)));
+        return Some(whole.unwrap_or(Decision::Ambiguous));
     }
     bytes.first().map(|first| Decision::Bytes(format!("{}[]", named(first))))
 }
@@ -113,10 +127,12 @@ mod tests {
         Candidate {
             name: name.to_owned(),
             size,
-            has_tail: false,
+            tail: None,
             is_scalar: false,
             is_polymorphic: false,
             inlined: false,
+            at_once: false,
+            extends: Vec::new(),
             entry: UnitOffset(0),
         }
     }
@@ -142,6 +158,34 @@ mod tests {
         assert_eq!(name(&nodes, &[(1, 240)]).as_deref(), Some("node[]"));
         let two = of(SizeKind::Constant, vec![candidate("node", 24), candidate("edge", 24)]);
         assert_eq!(name(&two, &[(1, 24)]).as_deref(), Some("several"));
+    }
+
+    #[test]
+    fn a_block_may_end_in_the_first_element_of_a_tail() {
+        let text = Candidate { tail: Some(17), ..candidate("text", 24) };
+        let received = Received { candidates: vec![text], ..Received::default() };
+        assert_eq!(name(&received, &[(2, 40)]).as_deref(), Some("text"));
+        assert_eq!(name(&received, &[(1, 17)]).as_deref(), Some("text"));
+        assert_eq!(name(&received, &[(1, 16)]), None);
+    }
+
+    #[test]
+    fn what_a_pointer_is_converted_to_at_once_is_the_type() {
+        let part = Candidate { entry: UnitOffset(1), at_once: true, ..candidate("object", 16) };
+        let whole = |at_once| Candidate {
+            entry: UnitOffset(2),
+            tail: Some(24),
+            at_once,
+            extends: vec![UnitOffset(1)],
+            ..candidate("closure", 32)
+        };
+        let of = |candidates| Received { candidates, ..Received::default() };
+        let sizes = [(2, 2 * 32), (2, 2 * 40)];
+        assert_eq!(name(&of(vec![part.clone(), whole(true)]), &sizes).as_deref(), Some("closure"));
+        assert_eq!(name(&of(vec![part.clone(), whole(true)]), &[(1, 23)]).as_deref(), Some("several"));
+        assert_eq!(name(&of(vec![part.clone(), whole(false)]), &sizes).as_deref(), Some("several"));
+        let other = Candidate { entry: UnitOffset(3), ..candidate("other", 8) };
+        assert_eq!(name(&of(vec![part, whole(true), other]), &sizes).as_deref(), Some("several"));
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub(super) enum New {
 pub(super) struct Uses {
     /// Addresses of the function.
     pub function: std::ops::Range<u64>,
+    /// Addresses of the code behind the call that always follows it.
+    pub at_once: std::ops::Range<u64>,
     pub held: Vec<Held>,
     pub kept: Vec<Kept>,
     pub stores: Vec<Store>,
@@ -105,7 +107,13 @@ pub(super) fn of_call(
         Some("_Znam" | "_ZnamRKSt9nothrow_t") => Some(New::Array),
         _ => None,
     };
-    let mut uses = Uses { function: function.range(), size, made_by_new, ..Uses::default() };
+    let mut uses = Uses {
+        function: function.range(),
+        at_once: function.straight_behind(at),
+        size,
+        made_by_new,
+        ..Uses::default()
+    };
     let block = Value::Block(offset);
     function.after(AllocatingCall { at, allocator }, &state, &result_of, &mut |index, state, event| {
         uses.add(function, index, state, block);

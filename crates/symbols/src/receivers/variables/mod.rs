@@ -31,14 +31,18 @@ const DWARF_NUMBERS: [u16; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 
 pub(super) struct Candidate {
     pub name: String,
     pub size: u64,
-    /// Its last field is an array that may be longer.
-    pub has_tail: bool,
+    /// Bytes before the last field, if that is an array that may be longer or shorter than its declaration says.
+    pub tail: Option<u64>,
     /// It is a number, or a pointer.
     pub is_scalar: bool,
     /// It has virtual functions, so the value may be of a class that is derived from it.
     pub is_polymorphic: bool,
     /// It is that of a variable of a function that is inlined, or of a parameter of one that is called.
     pub inlined: bool,
+    /// A variable has the pointer before the code behind the call branches.
+    pub at_once: bool,
+    /// Other candidates with which its values begin: a struct may repeat the fields of another one.
+    pub extends: Vec<UnitOffset>,
     /// The entry of the type behind its names.
     pub entry: UnitOffset,
 }
@@ -175,12 +179,21 @@ impl<'a, 'data, 'code> UnitVariables<'a, 'data, 'code> {
         let parts: Vec<bool> = found.iter().map(is_part).collect();
         let mut parts = parts.into_iter();
         found.retain(|_| !parts.next().unwrap_or(false));
+        let at_once: Vec<UnitOffset> =
+            found.iter().filter(|candidate| candidate.at_once).map(|candidate| candidate.entry).collect();
         let mut entries = Vec::new();
-        found.retain(|candidate| {
+        found.retain_mut(|candidate| {
+            candidate.at_once = at_once.contains(&candidate.entry);
             let is_new = candidate.is_scalar || !entries.contains(&candidate.entry);
             entries.push(candidate.entry);
             is_new
         });
+        for candidate in &mut found {
+            entries.dedup();
+            let is_part =
+                |part: &&UnitOffset| **part != candidate.entry && self.extends(candidate.entry, **part);
+            candidate.extends = entries.iter().filter(is_part).copied().collect();
+        }
         Some(found)
     }
 
@@ -198,7 +211,7 @@ impl<'a, 'data, 'code> UnitVariables<'a, 'data, 'code> {
         let (variables, frame_base) = known;
         let mut found = Vec::new();
         for variable in variables {
-            let mut fields = Vec::new();
+            let (mut fields, mut at_once) = (Vec::new(), false);
             let parts = |pc: u64, stack: StackRegisters| {
                 let parts = self.places(variable, frame_base, pc, stack).into_iter();
                 parts.filter(|part| part.added == added)
@@ -209,6 +222,7 @@ impl<'a, 'data, 'code> UnitVariables<'a, 'data, 'code> {
                         && held.registers & 1 << number != 0
                     {
                         fields.push(part.offset);
+                        at_once |= uses.at_once.contains(&held.pc);
                     }
                 }
             }
@@ -218,13 +232,15 @@ impl<'a, 'data, 'code> UnitVariables<'a, 'data, 'code> {
                         part.place.word().and_then(|start| u64::try_from(word.checked_sub(start)?).ok());
                     let inside = distance.filter(|distance| *distance < part.size);
                     fields.extend(inside.map(|distance| part.offset + distance));
+                    at_once |= inside.is_some() && uses.at_once.contains(pc);
                 }
             }
             fields.sort_unstable();
             fields.dedup();
             for field in fields {
                 let pointee = self.member(variable.type_at, field as i64, 0).and_then(|at| self.pointee(at));
-                found.extend(pointee.and_then(|at| self.candidate(at, variable.inlined)));
+                let candidate = pointee.and_then(|at| self.candidate(at, variable.inlined));
+                found.extend(candidate.map(|candidate| Candidate { at_once, ..candidate }));
             }
         }
         found

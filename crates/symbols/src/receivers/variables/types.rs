@@ -37,6 +37,46 @@ impl<'data> UnitVariables<'_, 'data, '_> {
         false
     }
 
+    /// Whether a struct begins with another one, or has all its fields at their places, by name and type, and more.
+    pub(super) fn extends(&self, whole: UnitOffset, part: UnitOffset) -> bool {
+        let part_fields = self.fields(part);
+        let mut at = whole;
+        for _ in 0..DEEPEST {
+            let fields = self.fields(at);
+            let repeats = |field| fields.contains(field);
+            if !part_fields.is_empty() && part_fields.len() < fields.len() && part_fields.iter().all(repeats)
+            {
+                return true;
+            }
+            match fields.iter().find(|(start, ..)| *start == 0) {
+                Some((.., first)) if *first == part => return true,
+                Some((.., first)) => at = *first,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// Offset, name and type of each field of a struct. Empty if not all are known.
+    fn fields(&self, at: UnitOffset) -> Vec<(u64, String, UnitOffset)> {
+        let field = |member: &Entry<'data>| {
+            let start = member.attr_value(gimli::DW_AT_data_member_location)?.udata_value()?;
+            let name = self.unit.attr_string(member.attr_value(gimli::DW_AT_name)?).ok()?;
+            let type_at = self.unqualified(self.type_of(member)?, true)?.offset();
+            Some((start, name.to_string_lossy().into_owned(), type_at))
+        };
+        let (mut fields, mut is_complete) = (Vec::new(), true);
+        self.find_child(at, |member| {
+            if is_field(member) {
+                let field = field(member);
+                is_complete &= field.is_some();
+                fields.extend(field);
+            }
+            None::<()>
+        });
+        if is_complete { fields } else { Vec::new() }
+    }
+
     /// The type of the member at the start of a struct that is as large as the struct.
     pub(super) fn first_member(&self, at: UnitOffset, size: u64) -> Option<UnitOffset> {
         self.find_child(at, |member| {
@@ -245,22 +285,21 @@ impl<'data> UnitVariables<'_, 'data, '_> {
         Some(count)
     }
 
-    /// Whether the last field of a struct is an array whose length its declaration does not say.
-    pub(super) fn has_tail(&self, at: UnitOffset) -> bool {
-        let last = || {
-            let mut last = None;
-            self.find_child(self.unqualified(at, true)?.offset(), |member| {
-                if member.tag() == gimli::DW_TAG_member {
-                    last = self.type_of(member);
-                }
-                None::<()>
-            });
-            self.unqualified(last?, true)
-        };
-        last().is_some_and(|last| {
-            last.tag() == gimli::DW_TAG_array_type
-                && self.elements(last.offset()).is_none_or(|count| count <= 1)
-        })
+    /// The offset of the last field of a struct, if that is an array whose length its declaration does not say.
+    pub(super) fn tail(&self, at: UnitOffset) -> Option<u64> {
+        let mut last = None;
+        self.find_child(self.unqualified(at, true)?.offset(), |member| {
+            if member.tag() == gimli::DW_TAG_member {
+                let start = member.attr_value(gimli::DW_AT_data_member_location);
+                last = start.and_then(|start| start.udata_value()).zip(self.type_of(member));
+            }
+            None::<()>
+        });
+        let (start, type_at) = last?;
+        let last = self.unqualified(type_at, true)?;
+        let is_open = last.tag() == gimli::DW_TAG_array_type
+            && self.elements(last.offset()).is_none_or(|count| count <= 1);
+        is_open.then_some(start)
     }
 
     /// Whether a class has a vtable, by itself or by one that it is derived from.
@@ -281,10 +320,12 @@ impl<'data> UnitVariables<'_, 'data, '_> {
         Some(Candidate {
             name: self.name(at, 0)?,
             size: self.size(at, 0).filter(|size| *size > 0)?,
-            has_tail: self.has_tail(at),
+            tail: self.tail(at),
             is_scalar: self.is_scalar(at, 0),
             is_polymorphic: self.is_polymorphic(at, 0),
             inlined,
+            at_once: false,
+            extends: Vec::new(),
             entry: self.unqualified(at, true)?.offset(),
         })
     }
