@@ -90,7 +90,7 @@ pub(super) struct ProcessTable {
     alike: BTreeMap<Vec<u8>, Alike>,
     lost_samples: u64,
     lost: u64,
-    /// Times that threads went to sleep.
+    /// Times that threads went to sleep while they were sampled.
     switches: u64,
     /// Records were lost in this drain.
     lost_now: bool,
@@ -296,7 +296,7 @@ impl ProcessTable {
         if new {
             self.moved.push(tid);
         }
-        self.switches += u64::from(falls_asleep);
+        self.switches += u64::from(falls_asleep && self.sampling);
         if phase == Phase::Asleep && self.sleepers.last() != Some(&tid) {
             self.sleepers.push(tid);
         }
