@@ -228,6 +228,11 @@ impl<'a> Walk<'a, '_> {
                 }
             }
             Shape::Enum { .. } => {
+                if services::is_oneshot(&layout.name)
+                    && let Some(service) = self.not_ready(value)
+                {
+                    return self.waits_for_service(value, service, place, out);
+                }
                 let Some((_, variant)) = values.active(value) else {
                     self.open(place);
                     return;

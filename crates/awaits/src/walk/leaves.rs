@@ -5,13 +5,17 @@ use crate::futures::{Form, Part, form};
 use crate::needs::{Content, Kind};
 use crate::values::{Value, Values};
 use crate::walker::is_box;
-use crate::{ends, join_set, names, opaque_futures, wrapper};
+use crate::{ends, join_set, joins, names, opaque_futures, wrapper};
 use stackglass_layouts::{Shape, Variant};
-use stackglass_profile::runtimes::{OTHER_MUTEXES, RECEIVING, SENDING, is_generic, tokio};
+use stackglass_profile::runtimes::{
+    HTTP2_CONNECTION, IDLE_CONNECTIONS, OTHER_MUTEXES, RECEIVING, SENDING, futures, is_generic, tokio,
+};
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, WaitTarget};
 
 /// Deepest nesting of a mutex in a future that waits for it.
 const DEEPEST: u32 = 8;
+/// Deepest nesting of combinators.
+const DEEPEST_COMBINATOR: u32 = 32;
 
 impl Walk<'_, '_> {
     /// A future without the pointers and wrappers around it, and whether one of the pointers only borrows it.
@@ -66,12 +70,43 @@ impl Walk<'_, '_> {
                 self.needs.borrow_mut().add(place.node, Kind::Open, content);
             }
         }
-        let function = self.walker.name(value.type_id);
+        let function = self.walker.name(self.innermost(value).type_id);
         let is_hidden = self.walker.types.lead_to(Part::Hidden, value.type_id);
         let why =
             is_hidden.then(|| opaque_futures::place(values, self.walker.types, value.type_id)).flatten();
         let point = why.map_or(AwaitPoint::Leaf, AwaitPoint::Lost);
         AwaitFrame { function, point, children: Vec::new(), is_race: false }
+    }
+
+    /// The future in combinators that only change its result, as `Map`: it says more than they do. So does the connection in one that
+    /// may be of several versions of HTTP.
+    fn innermost(&self, future: Value) -> Value {
+        let values = self.values();
+        if IDLE_CONNECTIONS.contains(&names::without_arguments(values.name(future))) {
+            let http2 = ends::find(values, future, DEEPEST, &|name| is_generic(name, HTTP2_CONNECTION));
+            return http2.unwrap_or(future);
+        }
+        let mut inner = future;
+        for _ in 0..DEEPEST_COMBINATOR {
+            let layout = values.layout(inner.type_id);
+            let is_passed = layout.name.starts_with(futures::FUTURE) && joins::kind(&layout.name).is_none();
+            let fields = match &layout.shape {
+                Shape::Struct(fields) if is_passed => fields,
+                Shape::Enum { .. } if is_passed => match values.active(inner) {
+                    Some((_, variant)) => &variant.fields,
+                    None => break,
+                },
+                _ => break,
+            };
+            let next = fields.iter().find(|field| matches!(&*field.name, "inner" | "future"));
+            let next = next.and_then(|field| inner.part(field));
+            let Some(next) = next.and_then(|next| self.unfinished(next)) else { break };
+            inner = next;
+        }
+        // What several own, or a list, is no future.
+        const NO_FUTURES: [&str; 5] = ["alloc::", "core::", "std::", "(", "&"];
+        let is_future = NO_FUTURES.iter().all(|begin| !values.name(inner).starts_with(begin));
+        if is_future { inner } else { future }
     }
 
     /// Notes what is waited for. `permits` of a lock: all, and those that are assigned.

@@ -1,8 +1,9 @@
 //! Services of `tower` that are not ready: which limit a request waits for before its handler is called.
 //!
-//! A service is no future, but `Oneshot` polls it until it is ready. Only services that are known to ask the one inside first are
-//! followed. `ConcurrencyLimit` waits for its semaphore if it has no permit, but has a future that gets one. It makes this future at
-//! the first poll that finds no free permit; without it, nothing is known.
+//! A service is no future, but `Oneshot` polls it until it is ready. Services are in each other, by value, in boxes and in enums.
+//! `ConcurrencyLimit` waits for its semaphore if it has no permit, but has a future that gets one: it makes this future when it is
+//! asked and finds no free permit, and a copy of it has none. So the one limit in this state is what the request waits for, whichever
+//! services are around it. If several are, nothing is known.
 
 use super::Walk;
 use super::{Place, lost};
@@ -14,17 +15,20 @@ use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint, SharedKind, WaitTarg
 
 /// Deepest nesting of services.
 const DEEPEST: u32 = 64;
+/// Most values that are looked into.
+const MOST: u32 = 2000;
 
 /// Whether this is the future that waits for a service, and then for its response.
 pub(super) fn is_oneshot(name: &str) -> bool {
-    is_generic(name, tower::ONESHOT)
+    tower::ONESHOTS.iter().any(|path| is_generic(name, path))
 }
 
 impl Walk<'_, '_> {
     /// The service for which a `Oneshot` waits, if it was not called yet.
     pub(super) fn not_ready(&self, oneshot: Value) -> Option<Value> {
         let values = self.values();
-        let state = values.field(oneshot, "state")?;
+        // That of `hyper-util` is its own state.
+        let state = values.field(oneshot, "state").unwrap_or(oneshot);
         let (_, variant) = values.active(state).filter(|(_, variant)| &*variant.name == "NotReady")?;
         state.part(variant.fields.iter().find(|field| &*field.name == "svc")?)
     }
@@ -39,29 +43,16 @@ impl Walk<'_, '_> {
     ) {
         self.open(place);
         let mut frame = self.service_frame(oneshot);
-        let mut service = service;
-        for _ in 0..DEEPEST {
-            let name = self.values().name(service);
-            if is_generic(name, tower::CONCURRENCY_LIMIT) {
-                match self.limit(service) {
-                    Limit::Semaphore(address) => {
-                        let kind = SharedKind::Semaphore;
-                        self.waits.borrow_mut().push(WaitTarget::Shared { kind, address });
-                        frame.children.push(self.service_frame(service));
-                        break;
-                    }
-                    Limit::Passed => {}
-                    Limit::Unknown => break,
-                }
+        let mut found = Limits { waiting: Vec::new(), unknown: None, left: MOST };
+        self.limits(service, DEEPEST, &mut found);
+        match (&found.waiting[..], found.unknown) {
+            ([(limit, address)], _) => {
+                let kind = SharedKind::Semaphore;
+                self.waits.borrow_mut().push(WaitTarget::Shared { kind, address: *address });
+                frame.children.push(self.service_frame(*limit));
             }
-            match self.inner_service(service) {
-                Some(Ok(inner)) => service = inner,
-                Some(Err(name)) => {
-                    frame.children.push(lost(name, "its type is not in the debug information"));
-                    break;
-                }
-                None => break,
-            }
+            ([], Some(name)) => frame.children.push(lost(name, "its type is not in the debug information")),
+            _ => {}
         }
         out.push(frame);
     }
@@ -71,44 +62,58 @@ impl Walk<'_, '_> {
         AwaitFrame { function, point: AwaitPoint::Leaf, children: Vec::new(), is_race: false }
     }
 
-    /// The service that this one asks first whether it is ready. The name of a `dyn` type if that is not known.
-    fn inner_service(&self, service: Value) -> Option<Result<Value, &str>> {
+    /// The limits in a service that wait.
+    fn limits<'v>(&'v self, value: Value, depth: u32, found: &mut Limits<'v>) {
+        let Some((depth, left)) = depth.checked_sub(1).zip(found.left.checked_sub(1)) else { return };
+        found.left = left;
         let values = self.values();
-        let layout = values.layout(service.type_id);
+        let layout = values.layout(value.type_id);
         let name = &*layout.name;
-        let Shape::Struct(fields) = &layout.shape else { return None };
-        if tower::BOXED.iter().any(|path| is_generic(name, path)) {
-            return service.part(fields.iter().find(|field| values.layout(field.type_id).size > 0)?).map(Ok);
+        if is_generic(name, tower::CONCURRENCY_LIMIT) {
+            found.waiting.extend(self.semaphore_of(value).map(|semaphore| (value, semaphore)));
         }
         if name.starts_with("alloc::boxed::Box<dyn ") || name.starts_with("alloc::boxed::Box<(dyn ") {
-            return Some(self.walker.dynamic(service).ok_or(name));
+            return match self.walker.dynamic(value) {
+                Some(inner) => self.limits(inner, depth, found),
+                None if name.contains("Service<") => found.unknown = found.unknown.or(Some(name)),
+                None => {}
+            };
         }
-        let asks = tower::ASKING.iter().any(|path| is_generic(name, path));
-        values.field(service, "inner").filter(|_| asks).map(Ok)
+        let fields = match &layout.shape {
+            Shape::Struct(fields) => fields,
+            Shape::Enum { .. } => match values.active(value) {
+                Some((_, variant)) => &variant.fields,
+                None => return,
+            },
+            Shape::Pointer { .. } if name.starts_with("alloc::boxed::Box<") => {
+                return if let Some(inner) = values.target(value) {
+                    self.limits(inner, depth, found)
+                };
+            }
+            _ => return,
+        };
+        fields.iter().filter_map(|field| value.part(field)).for_each(|part| self.limits(part, depth, found));
     }
 
-    /// What a concurrency limit waits for.
-    fn limit(&self, service: Value) -> Limit {
+    /// The semaphore for which a concurrency limit waits.
+    fn semaphore_of(&self, limit: Value) -> Option<u64> {
         let values = self.values();
         let variant = |value: Option<Value>| Some(&*values.active(value?)?.1.name);
-        let future = values.path(service, &["semaphore", "permit_fut"]);
-        match (variant(values.field(service, "permit")), variant(future)) {
-            (Some("Some"), _) => Limit::Passed,
-            (Some("None"), Some("Some")) => {
-                let block = values.path(service, &["semaphore", "semaphore"]);
-                let semaphore = block.and_then(|arc| values.path(values.target(arc)?, &["data", "ll_sem"]));
-                semaphore.map_or(Limit::Unknown, |semaphore| Limit::Semaphore(semaphore.address))
-            }
-            _ => Limit::Unknown,
+        let future = values.path(limit, &["semaphore", "permit_fut"]);
+        if (variant(values.field(limit, "permit")), variant(future)) != (Some("None"), Some("Some")) {
+            return None;
         }
+        let block = values.target(values.path(limit, &["semaphore", "semaphore"])?)?;
+        Some(values.path(block, &["data", "ll_sem"])?.address)
     }
 }
 
-/// What a concurrency limit waits for.
-enum Limit {
-    /// The semaphore at this address.
-    Semaphore(u64),
-    /// It has its permit, and asks the service inside.
-    Passed,
-    Unknown,
+/// The limits in a service.
+struct Limits<'v> {
+    /// Those that wait, with the addresses of their semaphores.
+    waiting: Vec<(Value, u64)>,
+    /// A service whose type is not known.
+    unknown: Option<&'v str>,
+    /// Values that may still be looked into.
+    left: u32,
 }

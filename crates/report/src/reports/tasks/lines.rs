@@ -4,7 +4,7 @@ use super::TasksText;
 use crate::text::columns::{cut_left, cut_right, pad_right, width, wrap};
 use crate::text::short::{broken_name, short_function};
 use crate::text::style::{Line, Paint};
-use stackglass_profile::runtimes::IDLE_CONNECTIONS;
+use stackglass_profile::runtimes::{HTTP2_CONNECTION, IDLE_CONNECTIONS};
 use stackglass_profile::sanitize;
 use stackglass_profile::task_dump::{AwaitFrame, AwaitPoint};
 use std::io::{self, Write};
@@ -118,6 +118,10 @@ impl ShownFrame<'_> {
 
 /// What a future of a library stands for, where its name does not say it.
 fn leaf_note(function: &str) -> String {
-    let is_idle = IDLE_CONNECTIONS.contains(&function);
-    if is_idle { " (no request is handled)" } else { "" }.to_owned()
+    match function {
+        HTTP2_CONNECTION => " (its requests are tasks of their own)",
+        _ if IDLE_CONNECTIONS.contains(&function) => " (no request is handled)",
+        _ => "",
+    }
+    .to_owned()
 }
