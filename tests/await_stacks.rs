@@ -501,6 +501,41 @@ fn the_other_ends_are_named() {
     assert!(words.contains(", which nothing else has"), "{words}");
 }
 
+/// Each function `waits.X` on a thread names the task `has.X`, and no other. Nobody is named who may have what `open` waits for.
+#[test]
+fn functions_that_wait_for_channels_name_the_other_ends() {
+    let host = Host::start(&["thread-ends"]);
+    let ids = |list: &Value| -> Vec<u64> {
+        list.as_array().expect("a list").iter().filter_map(Value::as_u64).collect()
+    };
+    let is_of = |lock: &Value, name: &str| {
+        host.expected.iter().any(|task| task.name == name && ids(&lock["waiters"]).contains(&task.id))
+    };
+    let waiting = ["waits.empty", "waits.shared", "waits.function", "open"];
+    // The functions have begun some time after the tasks.
+    let end = Instant::now() + Duration::from_secs(60);
+    let tasks = loop {
+        let tasks = host.tasks();
+        let locks = tasks["locks"].as_array().expect("locks");
+        if waiting.iter().all(|name| locks.iter().any(|lock| is_of(lock, name))) {
+            break tasks;
+        }
+        assert!(Instant::now() < end, "{tasks}");
+    };
+    let locks = tasks["locks"].as_array().expect("locks");
+    for name in waiting {
+        let lock = locks.iter().find(|lock| is_of(lock, name)).expect("it waits");
+        assert_eq!(lock["kind"], "empty channel", "{name}: {lock}");
+        assert_eq!(ids(&lock["waiters"]).len(), 1, "{name}: {lock}");
+        let has = name.strip_prefix("waits.").map(|name| format!("has.{name}"));
+        let expected = host.expected.iter().filter(|task| has.as_ref() == Some(&task.name));
+        let expected: Vec<u64> = expected.map(|task| task.id).collect();
+        let holders = lock["holders"].as_array().expect("holders").iter();
+        let found: Vec<u64> = holders.filter_map(|holder| holder["task"].as_u64()).collect();
+        assert_eq!(found, expected, "{name}: {lock} {:#?}", host.text(&["--all"]));
+    }
+}
+
 /// All of these tasks look the same at any two moments.
 #[test]
 fn tasks_that_nothing_polls_are_told_from_those_that_wait_in_the_same_place_again() {
@@ -576,18 +611,35 @@ fn requests_wait_for_limits_and_locks_of_their_services() {
     };
     let semaphore = |holders| ("Semaphore".to_owned(), holders);
     assert_eq!(lock_of(&expected("limited")), semaphore(expected("handled")), "{tasks}");
-    // The same in a server: its tasks are those of the connections.
+    // The same in servers, of which one is limited as a whole: their tasks are those of the connections.
     let groups = tasks["groups"].as_array().expect("groups");
     let line = marked_lines()["sv_route"].to_string();
     let is_in_route = |group: &&Value| stack_text(&group["stack"]).contains(&line);
-    let route = groups.iter().find(is_in_route).unwrap_or_else(|| panic!("{tasks}"));
-    let limited = groups.iter().find(|group| {
+    let in_route: Vec<u64> = groups.iter().filter(is_in_route).flat_map(|group| ids(&group["ids"])).collect();
+    assert_eq!(in_route.len(), 2, "{tasks}");
+    let mut limited = Vec::new();
+    for group in groups {
         let stack = group["stack"].to_string();
-        stack.contains("ConcurrencyLimit") && stack.contains("handle_connection")
-    });
-    let limited = ids(&limited.unwrap_or_else(|| panic!("{tasks}"))["ids"]);
-    assert_eq!((ids(&route["ids"]).len(), limited.len()), (1, 2), "{tasks}");
-    assert_eq!(lock_of(&limited), semaphore(ids(&route["ids"])), "{tasks}");
+        if !stack.contains("handle_connection") {
+            continue;
+        }
+        // All three connections of each server have a request.
+        assert!(!stack.contains("no request"), "{group}");
+        if stack.contains("ConcurrencyLimit") {
+            limited.push(ids(&group["ids"]));
+        }
+    }
+    assert_eq!(limited.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2], "{tasks}");
+    let mut of_limits: Vec<u64> = Vec::new();
+    for waiters in limited {
+        let (kind, holders) = lock_of(&waiters);
+        assert_eq!((&*kind, holders.len()), ("Semaphore", 1), "{tasks}");
+        of_limits.extend(holders);
+    }
+    of_limits.sort_unstable();
+    let mut in_route = in_route;
+    in_route.sort_unstable();
+    assert_eq!(of_limits, in_route, "{tasks}");
 }
 
 #[test]

@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 /// Deepest nesting of an end in a future of a channel, and of a counter in its block.
 const DEEPEST: u32 = 10;
-/// Fields that count senders, by library: tokio's channels, its `watch`, its `broadcast`, others.
-const SENDER_COUNTS: [&str; 4] = ["tx_count", "ref_count_tx", "num_tx", "sender_count"];
+/// Fields that count senders, by library: tokio's channels, its `watch`, its `broadcast`, others; crossbeam's and those of std.
+const SENDER_COUNTS: [&str; 5] = ["tx_count", "ref_count_tx", "num_tx", "sender_count", "senders"];
 /// Fields that count receivers.
-const RECEIVER_COUNTS: [&str; 2] = ["ref_count_rx", "receiver_count"];
+const RECEIVER_COUNTS: [&str; 3] = ["ref_count_rx", "receiver_count", "receivers"];
 
 /// What an end does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -85,7 +85,7 @@ fn read(
     if cells.is_empty() {
         polls.extend(root_names::add(process, &values, frames, &mut found));
     }
-    blocked_polls::add(process, frames, &polls, words, &mut found.dump);
+    blocked_polls::add(process, &walker, frames, (&polls, words), &mut found);
     wrapped::add(process.wrapped, &walker, &mut found);
     remarks::add(layouts, &cells, version.as_deref(), &mut found.dump);
     let drops = Drops::new(&values.pages, layouts, modules);

@@ -7,6 +7,7 @@ use foldhash::HashMap;
 use stackglass_debug_info::functions;
 use stackglass_debug_info::locate::Files;
 use stackglass_debug_info::naming::name_of_symbol;
+use stackglass_profile::runtimes::{BLOCKING_CHANNELS, BLOCKING_RECEIVE, BLOCKING_SEND};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -82,6 +83,8 @@ pub struct KnownFunctions {
     pub parks: Vec<Range<u64>>,
     /// Addresses in the file of the functions of `std::sync` in which a thread waits for a mutex (true), or for a `RwLock`.
     pub contended: Vec<(Range<u64>, bool)>,
+    /// Addresses in the file of the functions in which a thread waits for a message of a channel (true), or for room in it.
+    pub channels: Vec<(Range<u64>, bool)>,
     /// Functions that poll tasks of tokio: address in the file, and name with type arguments, which only the newer mangling of Rust
     /// (v0) has.
     pub polls: Vec<(u64, Option<Arc<str>>)>,
@@ -102,6 +105,8 @@ pub(super) fn find(files: &Files) -> KnownFunctions {
         } else if let Some(is_mutex) = is_contended(name) {
             found.functions.insert(addresses.start, KnownFunction::Lock);
             found.contended.push((addresses, is_mutex));
+        } else if let Some(receives) = is_channel_wait(name) {
+            found.channels.push((addresses, receives));
         } else if name.contains("5tokio7runtime4task3raw4poll") {
             let with_types = name_of_symbol(name).spec.filter(|_| name.starts_with("_R"));
             found.polls.push((addresses.start, with_types));
@@ -125,6 +130,22 @@ fn is_contended(symbol: &str) -> Option<bool> {
     match () {
         () if is("5Mutex14lock_contended") => Some(true),
         () if is("6RwLock14read_contended") || is("6RwLock15write_contended") => Some(false),
+        () => None,
+    }
+}
+
+/// Whether a function waits for a message of a channel of threads, or for room in it.
+fn is_channel_wait(symbol: &str) -> Option<bool> {
+    const PARTS: [&str; 4] = ["17crossbeam_channel", "4sync4mpsc", "4sync4mpmc", "5flume"];
+    if !PARTS.iter().any(|part| symbol.contains(part)) {
+        return None;
+    }
+    let name = name_of_symbol(symbol).func;
+    let (_, method) = name.rsplit_once("::")?;
+    match () {
+        () if !BLOCKING_CHANNELS.iter().any(|begin| name.starts_with(begin)) => None,
+        () if BLOCKING_RECEIVE.contains(&method) => Some(true),
+        () if BLOCKING_SEND.contains(&method) => Some(false),
         () => None,
     }
 }
@@ -190,6 +211,10 @@ mod tests {
             ["_Unwind_Resume", aborts].map(function),
             [KnownFunction::Resume, KnownFunction::NoReturn].map(Some)
         );
+        let receives = "_ZN17crossbeam_channel7flavors4list16Channel$LT$T$GT$4recv17h0123456789abcdefE";
+        let sends = "_ZN3std4sync4mpmc5array16Channel$LT$T$GT$4send17h0123456789abcdefE";
+        let other = "_ZN17crossbeam_channel7channel17Receiver$LT$T$GT$8try_recv17h0123456789abcdefE";
+        assert_eq!([receives, sends, other].map(is_channel_wait), [Some(true), Some(false), None]);
         let contended = "_ZN3std3sys4sync5mutex5futex5Mutex14lock_contended17h0123456789abcdefE";
         assert_eq!([contended, "lock_contended"].map(is_contended), [Some(true), None]);
     }

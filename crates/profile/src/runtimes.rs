@@ -109,39 +109,15 @@ pub mod tokio {
     pub const STREAM_NEXT: &str = "tokio_stream::stream_ext::next::Next";
 }
 
-/// The crate `tower`, and services of others that work with it.
+/// The crate `tower`.
 ///
-/// Sources: `tower/src/util/`, `tower/src/limit/` of 0.5; `axum/src/util.rs` of 0.8; `tower-http/src/` of 0.6.
+/// Sources: `tower/src/util/`, `tower/src/limit/` of 0.5; `hyper-util/src/service/` of 0.1.
 pub mod tower {
-    /// The future that waits for a service to be ready, and then for its response.
-    pub const ONESHOT: &str = "tower::util::oneshot::Oneshot";
+    /// Futures that wait for a service to be ready, and then for its response.
+    pub const ONESHOTS: [&str; 2] =
+        ["tower::util::oneshot::Oneshot", "hyper_util::service::oneshot::Oneshot"];
     /// A service that waits for a permit.
     pub const CONCURRENCY_LIMIT: &str = "tower::limit::concurrency::service::ConcurrencyLimit";
-    /// Services in a box, which is their only field that is not empty.
-    pub const BOXED: [&str; 6] = [
-        "tower::util::boxed::sync::BoxService",
-        "tower::util::boxed::unsync::UnsyncBoxService",
-        "tower::util::boxed_clone::BoxCloneService",
-        "tower::util::boxed_clone_sync::BoxCloneSyncService",
-        "sync_wrapper::SyncWrapper",
-        "axum::routing::route::Route",
-    ];
-    /// Services whose field `inner` is asked first whether it is ready.
-    pub const ASKING: [&str; 13] = [
-        CONCURRENCY_LIMIT,
-        "tower::util::and_then::AndThen",
-        "tower::util::map_err::MapErr",
-        "tower::util::map_future::MapFuture",
-        "tower::util::map_request::MapRequest",
-        "tower::util::map_response::MapResponse",
-        "tower::util::map_result::MapResult",
-        "tower::util::then::Then",
-        "tower::timeout::Timeout",
-        "tower_http::cors::Cors",
-        "tower_http::timeout::service::Timeout",
-        "tower_http::trace::service::Trace",
-        "axum::util::MapIntoResponse",
-    ];
 }
 
 /// The crate `futures` and its parts.
@@ -180,8 +156,8 @@ pub mod futures {
 
 /// Senders of channels.
 ///
-/// Sources: `tokio/src/sync/`, flume 0.11, async-channel 2.
-pub const CHANNEL_SENDERS: [&str; 7] = [
+/// Sources: `tokio/src/sync/`, flume 0.11 and 0.12, async-channel 2, crossbeam-channel 0.5, `std/src/sync/mpsc.rs`.
+pub const CHANNEL_SENDERS: [&str; 10] = [
     "tokio::sync::mpsc::bounded::Sender",
     "tokio::sync::mpsc::unbounded::UnboundedSender",
     "tokio::sync::oneshot::Sender",
@@ -189,10 +165,13 @@ pub const CHANNEL_SENDERS: [&str; 7] = [
     "tokio::sync::broadcast::Sender",
     "flume::Sender",
     "async_channel::Sender",
+    "crossbeam_channel::channel::Sender",
+    "std::sync::mpsc::Sender",
+    "std::sync::mpsc::SyncSender",
 ];
 
 /// Receivers of these channels.
-pub const CHANNEL_RECEIVERS: [&str; 7] = [
+pub const CHANNEL_RECEIVERS: [&str; 9] = [
     "tokio::sync::mpsc::bounded::Receiver",
     "tokio::sync::mpsc::unbounded::UnboundedReceiver",
     "tokio::sync::oneshot::Receiver",
@@ -200,7 +179,17 @@ pub const CHANNEL_RECEIVERS: [&str; 7] = [
     "tokio::sync::broadcast::Receiver",
     "flume::Receiver",
     "async_channel::Receiver",
+    "crossbeam_channel::channel::Receiver",
+    "std::sync::mpsc::Receiver",
 ];
+
+/// Channels in which threads wait, by the begins of the paths of their functions.
+pub const BLOCKING_CHANNELS: [&str; 4] =
+    ["crossbeam_channel::", "std::sync::mpsc::", "std::sync::mpmc::", "flume::"];
+/// Their methods that wait for a message.
+pub const BLOCKING_RECEIVE: [&str; 4] = ["recv", "recv_timeout", "recv_deadline", "recv_sync"];
+/// Their methods that wait for room.
+pub const BLOCKING_SEND: [&str; 4] = ["send", "send_timeout", "send_deadline", "send_sync"];
 
 /// Futures that wait for a message of a channel.
 pub const RECEIVING: [&str; 2] = ["flume::async::RecvFut", "async_channel::Recv"];
@@ -284,6 +273,9 @@ pub const IDLE_CONNECTIONS: [&str; 4] = [
     "hyper::server::conn::http1::UpgradeableConnection",
     "hyper::server::conn::http1::Connection",
 ];
+
+/// The future of a connection of `hyper` whose requests are tasks of their own.
+pub const HTTP2_CONNECTION: &str = "hyper::server::conn::http2::Connection";
 
 /// Crates whose functions and variables are hardly what a program's author looks for: standard libraries, runtimes, and what these use.
 const LIBRARIES: &[&str] = &[

@@ -75,6 +75,36 @@ pub async fn start_tasks() {
     start("self.permits", "e_permits>!Acquire", needs_two(permits));
 }
 
+/// Starts functions on threads that wait for channels of threads, or have what tasks wait for. Nobody known has what `open` waits for.
+pub async fn start_functions() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    start_function("waits.empty", move || receives_on_thread(receiver));
+    start("has.empty", "e_has>!Sleep", has(sender));
+    // It has the sender by an `Arc`, which others may have as well.
+    let (sender, receiver) = std::sync::mpsc::channel();
+    start_function("waits.shared", move || receives_on_thread(receiver));
+    start("has.shared", "e_has>!Sleep", has(Arc::new(std::sync::Mutex::new((7, sender)))));
+    let (sender, receiver) = mpsc::channel(1);
+    start("waits.function", "e_recv>!PollFn", receives(receiver));
+    start_function("has.function", move || keeps(sender));
+    let (sender, receiver) = std::sync::mpsc::channel();
+    start_function("open", move || receives_on_thread(receiver));
+    std::thread::spawn(move || keeps(sender));
+}
+
+fn start_function(name: &str, function: impl FnOnce() + Send + 'static) {
+    println!("{name} {} -", tokio::task::spawn_blocking(function).id());
+}
+
+fn receives_on_thread(receiver: std::sync::mpsc::Receiver<u32>) {
+    while receiver.recv().is_ok() {}
+}
+
+fn keeps<T>(end: T) {
+    std::thread::sleep(HOUR);
+    drop(end);
+}
+
 /// The future of a `block_on` had what another task has now: no code that drops it says so.
 fn gives_away() {
     let (tell, told) = std::sync::mpsc::channel();

@@ -3,8 +3,9 @@
 //! `awaits shapes` starts a task of each shape and prints a line for each: its name, its id and its await stack. `awaits many N`
 //! starts many, `awaits scattered N K` with K KiB after each, `awaits busy N` tasks that never rest, `awaits churn` tasks that end
 //! at once, `awaits deadlock` tasks that wait for each other, `awaits cycles` more of them, `awaits branches` those with several
-//! branches, `awaits leaves` tasks that wait for tasks, `awaits ends` tasks that wait for what others have, `awaits selects` tasks that wait in `select!`, `awaits holds` tasks that
-//! hold locks in many ways, `awaits polled` tasks that are polled again and again or not at all, `awaits services` requests to
+//! branches, `awaits leaves` tasks that wait for tasks, `awaits ends` tasks that wait for what others have, `awaits thread-ends`
+//! functions on threads that do, `awaits selects` tasks that wait in `select!`, `awaits holds` tasks that hold locks in many ways,
+//! `awaits polled` tasks that are polled again and again or not at all, `awaits services` requests to
 //! stacks of services, `awaits hang` a server in which all requests wait for one, `awaits bare` a task of a library without
 //! debug information, `awaits block KIND` tasks whose polls last. The last line is
 //! `READY`.
@@ -133,6 +134,8 @@ fn main() {
             ["cycles"] => cycles::start_tasks().await,
             #[cfg(not(feature = "wrapped"))]
             ["ends"] => ends::start_tasks().await,
+            #[cfg(not(feature = "wrapped"))]
+            ["thread-ends"] => ends::start_functions().await,
             #[cfg(not(feature = "wrapped"))]
             ["leaves"] => leaves::start_tasks().await,
             ["bare"] => shapes::with_a_bare_one(),

@@ -3,7 +3,11 @@
 use crate::{HOUR, start};
 use axum::Router;
 use axum::routing::get;
+use axum::serve::IncomingStream;
+use futures::{FutureExt, TryFutureExt};
+use std::convert::Infallible;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,7 +17,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Duration, sleep};
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower::util::BoxCloneService;
-use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 type Lock = Arc<Mutex<u32>>;
 
@@ -58,8 +62,53 @@ pub async fn start_tasks() {
     start("queued", "sv_call>*", call(queued, Arc::clone(&lock)));
     start("staged", "sv_staged>sv_lock>!Acquire", staged(Arc::clone(&lock)));
     start("wrapped", "sv_wrapped>sv_lock>!Acquire", wrapped(lock));
+    start("mapped", "sv_mapped>!Never", mapped());
     let app = Router::new().route("/", get(route)).layer(GlobalConcurrencyLimitLayer::new(1));
     serve(app).await;
+    serve_limited().await;
+}
+
+/// A server that is limited as a whole, by a limit within a service written by hand.
+async fn serve_limited() {
+    let app = Router::new().route("/", get(route));
+    let limited = GlobalConcurrencyLimitLayer::new(1).layer(app);
+    let service = Counted { calls: 0, enabled: Some(Ahead { next: limited }) };
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let address = listener.local_addr().expect("the port is known");
+    let make = service_fn(move |_: IncomingStream<'_, TcpListener>| {
+        let service = service.clone();
+        async move { Ok::<_, Infallible>(service) }
+    });
+    tokio::spawn(async move { axum::serve(listener, make).await });
+    ask_three_times(address).await;
+}
+
+/// A service written by hand, as libraries have.
+#[derive(Clone)]
+struct Counted<S> {
+    calls: u64,
+    enabled: Option<Ahead<S>>,
+}
+
+#[derive(Clone)]
+struct Ahead<S> {
+    next: S,
+}
+
+impl<R, S: Service<R>> Service<R> for Counted<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        let inner = self.enabled.as_mut().expect("it is enabled");
+        inner.next.poll_ready(context)
+    }
+
+    fn call(&mut self, request: R) -> S::Future {
+        self.calls += 1;
+        self.enabled.as_mut().expect("it is enabled").next.call(request)
+    }
 }
 
 /// A server with three connections.
@@ -67,6 +116,10 @@ async fn serve(app: Router) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let address = listener.local_addr().expect("the port is known");
     tokio::spawn(async move { axum::serve(listener, app).await });
+    ask_three_times(address).await;
+}
+
+async fn ask_three_times(address: SocketAddr) {
     for _ in 0..3 {
         let mut client = TcpStream::connect(address).await.expect("the server accepts");
         client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("the server reads");
@@ -104,6 +157,24 @@ impl<A: Future<Output = ()> + Unpin, B: Future> Future for Staged<A, B> {
 }
 
 impl<A: Unpin, B> Unpin for Staged<A, B> {}
+
+/// A future without any in it.
+struct Never(u32);
+
+impl Future for Never {
+    type Output = Result<u32, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // Something has its waker.
+        std::mem::forget(context.waker().clone());
+        if self.0 == 0 { Poll::Ready(Ok(0)) } else { Poll::Pending }
+    }
+}
+
+async fn mapped() {
+    let future = Never(1).map_ok(|number| number + 1).map_err(BoxError::from).map(|_| ()).fuse();
+    future.await; // @sv_mapped
+}
 
 async fn staged(lock: Lock) {
     let future = Staged::First { ready: std::future::ready(()), next: Some(handle(lock)) };
