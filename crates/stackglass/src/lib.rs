@@ -159,7 +159,8 @@ macro_rules! profile {
 /// Await stacks need the types of async functions: full debug information (`debug = 2`) of the crate that has them. Without, and
 /// where a wait is over before it is read, some tens of microseconds after the sample, a waiting task appears as `[waiting]`. A thread
 /// of the profiler reads the types when it meets the first waiting task, which takes some tenths of a second and some tens of
-/// megabytes, and so does not see short waits at the very start. If the expression ends before, the end waits for it.
+/// megabytes. Meanwhile, another thread copies what each sampled task waits for, up to 32 MiB. If the expression ends before, the end
+/// waits for the types.
 ///
 /// ```
 /// let answer = stackglass::profile_walltime!((1..=10).sum::<u32>());

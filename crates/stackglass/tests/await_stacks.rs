@@ -146,6 +146,59 @@ fn waits_are_told_by_line_and_are_in_one_tree_with_polls() {
     assert!(text.contains(&format!("await_stacks.rs:{FIRST_LINE}")), "{text}");
 }
 
+const BOXED: u32 = line!() + 4;
+/// Waits for futures in boxes, of known size and of any.
+async fn boxed(end: Instant) {
+    while Instant::now() < end {
+        Box::pin(brief()).await;
+        let any: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(brief());
+        any.await;
+    }
+}
+
+async fn brief() {
+    tokio::time::sleep(Duration::from_millis(10)).await;
+}
+
+/// In a test, which is not optimized, the profile is long over before the types are known.
+#[test]
+fn waits_of_a_short_profile_are_told_by_line() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|error| error.into_inner());
+    let runtime = runtime();
+    stackglass::clear();
+    stackglass::init(None, Some(Duration::from_millis(1))).unwrap();
+    let truth = stackglass::profile_walltime!(runtime.block_on(async {
+        let end = Instant::now() + Duration::from_millis(450);
+        let boxed = tokio::spawn(boxed(end).task("boxed"));
+        let truth = tokio::spawn(two_lines(end).task("two")).await.unwrap();
+        boxed.await.unwrap();
+        truth
+    }));
+    let recording = stackglass::recording();
+    let two = by_stack(&recording, "two");
+    let at = |line: u32| two.get(&format!("two_lines:{line} > tokio::time::sleep::Sleep")).copied();
+    let (first, second) = (at(FIRST_LINE).unwrap_or(0.0), at(FIRST_LINE + 2).unwrap_or(0.0));
+    let (share, truth) = (first / (first + second), truth[0] / (truth[0] + truth[1]));
+    let looks = recording.samples.iter().filter(|sample| name_of(&recording, sample) == "two");
+    let looks = f64::from(looks.map(|sample| sample.hits).sum::<u32>());
+    let error = 4.0 * (truth * (1.0 - truth) / looks).sqrt() + 0.02;
+    assert!((share - truth).abs() < error, "{share} {truth} {looks}: {two:#?}");
+    let sum: f64 = two.values().sum();
+    assert!(first + second > 0.8 * sum, "{first} + {second} of {sum}: {two:#?}");
+
+    let boxed = by_stack(&recording, "boxed");
+    let sum: f64 = boxed.values().sum();
+    let inner = BOXED + 7;
+    for line in [BOXED, BOXED + 2] {
+        let stack = format!("boxed:{line} > brief:{inner} > tokio::time::sleep::Sleep");
+        let time = boxed.get(&stack).copied().unwrap_or(0.0);
+        assert!(time > 0.2 * sum, "{time} of {sum} in {stack}: {boxed:#?}");
+    }
+    let waiting = boxed.iter().filter(|(stack, _)| stack.contains("[waiting]"));
+    let waiting: f64 = waiting.map(|(_, time)| time).sum();
+    assert!(waiting < 0.2 * sum, "{waiting} of {sum}: {boxed:#?}");
+}
+
 const LEFT: u32 = line!() + 4;
 async fn never_rests(round: Arc<AtomicU64>) {
     loop {

@@ -34,6 +34,11 @@ fn read(address: u64, into: &mut [u8]) -> bool {
     read == into.len() as isize
 }
 
+/// Its memory.
+pub(crate) fn memory() -> Box<dyn Memory> {
+    Box::new(OwnMemory)
+}
+
 /// This process, without its threads.
 ///
 /// # Errors
@@ -46,7 +51,7 @@ pub(crate) fn image() -> io::Result<CoreImage> {
     let pid = std::process::id();
     let mappings = stackglass_procfs::maps::read(pid)?;
     let executable = stackglass_procfs::process::executable(pid).display().to_string();
-    Ok(CoreImage { pid, executable, mappings, threads: Vec::new(), memory: Box::new(OwnMemory) })
+    Ok(CoreImage { pid, executable, mappings, threads: Vec::new(), memory: memory() })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! A task that waits does not change. The caller can tell whether it has waited all the time: only then the result counts. All
 //! reads are made by the kernel ([`own`](crate::core_image::own)), so a pointer that is not valid does no harm.
 
+use super::wait_copies::WaitCopy;
 use crate::core_image::own;
 use crate::task_stacks::{WaitStacks, flatten};
 use foldhash::HashMap;
@@ -13,6 +14,8 @@ use stackglass_process_view::core_image::CoreImage;
 use stackglass_process_view::modules::LoadedModule;
 use stackglass_symbols::Options;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Most tasks whose last stack is kept.
 const MOST_KEPT: usize = 1 << 17;
@@ -68,10 +71,8 @@ impl AwaitStacks {
         wait: u64,
         future: &dyn Fn() -> Option<(u64, u64)>,
     ) -> Option<WaitStacks> {
-        if let Some((known, stacks)) = self.kept.get(&task)
-            && *known == wait
-        {
-            return stacks.clone();
+        if let Some(stacks) = self.known(task, wait) {
+            return stacks;
         }
         let (address, vtable) = future().filter(|(address, _)| *address != 0)?;
         let process = process(&self.image, &self.modules, &self.layouts);
@@ -79,6 +80,29 @@ impl AwaitStacks {
         // All of it is of that wait, or nothing counts.
         future().filter(|again| *again == (address, vtable))?;
         let stacks = found.map(|found| WaitStacks(flatten::stacks(&found).into()));
+        self.insert(task, wait, stacks)
+    }
+
+    /// The stacks of a task in a wait that was copied. `None` if more would be needed than was copied, or types are missing.
+    pub fn of_copy(&mut self, task: u64, wait: u64, copy: &Arc<WaitCopy>) -> Option<WaitStacks> {
+        if let Some(stacks) = self.known(task, wait) {
+            return stacks;
+        }
+        let (image, is_missing) = copy.image(&self.image);
+        let process = process(&image, &self.modules, &self.layouts);
+        let (address, vtable) = copy.future;
+        let found = self.reader.read(&process, address, vtable);
+        let found = found.filter(|_| !is_missing.load(Ordering::Relaxed))?;
+        self.insert(task, wait, Some(WaitStacks(flatten::stacks(&found).into())))
+    }
+
+    /// What was found in a wait before.
+    fn known(&self, task: u64, wait: u64) -> Option<Option<WaitStacks>> {
+        let (known, stacks) = self.kept.get(&task)?;
+        (*known == wait).then(|| stacks.clone())
+    }
+
+    fn insert(&mut self, task: u64, wait: u64, stacks: Option<WaitStacks>) -> Option<WaitStacks> {
         if self.kept.len() >= MOST_KEPT {
             self.kept.clear();
         }
