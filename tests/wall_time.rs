@@ -45,16 +45,33 @@ fn said(arguments: &[&str], outcome: &Outcome) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A recording of the program with known waits, with enough snapshots on a busy machine as well.
-fn waits() -> Outcome {
-    let run = |seconds: &str| {
-        let outcome = Record::new(awaits()).args(["waits", seconds]).flag("--walltime").run();
+/// A recording of a number of seconds; of five times as many if there is not enough in it, since a busy machine reads types slowly.
+fn long_enough(
+    seconds: u32,
+    record: impl Fn(u32) -> Outcome,
+    is_enough: impl FnOnce(&Outcome) -> bool,
+) -> Outcome {
+    let run = |seconds| {
+        let outcome = record(seconds);
         assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
         outcome
     };
-    let outcome = run("8");
-    let (_, snapshots) = sum(&outcome.recording(), &["awaits::waits::two_lines"]);
-    if snapshots >= ENOUGH { outcome } else { run("40") }
+    let outcome = run(seconds);
+    if is_enough(&outcome) { outcome } else { run(5 * seconds) }
+}
+
+/// The program that waits in known lines for a number of seconds.
+fn waiting(program: impl AsRef<std::ffi::OsStr>, seconds: u32) -> Record {
+    Record::new(program).args(["waits", &seconds.to_string()]).flag("--walltime")
+}
+
+/// The number of snapshots with the function of two lines.
+fn snapshots(outcome: &Outcome) -> u32 {
+    sum(&outcome.recording(), &["awaits::waits::two_lines"]).1
+}
+
+fn waits() -> Outcome {
+    long_enough(8, |seconds| waiting(awaits(), seconds).run(), |outcome| snapshots(outcome) >= ENOUGH)
 }
 
 /// Samples of a task.
@@ -232,21 +249,26 @@ fn tasks_that_never_rest_have_possible_stacks() {
 /// Reading types takes a second or more, in which there is no snapshot.
 #[test]
 fn types_are_read_before_sampling_starts() {
-    let flags = ["--walltime", "--delay-start", "8s", "--duration", "500ms"];
-    let record = flags.into_iter().fold(Record::new(awaits()), Record::flag);
-    let recording = record.args(["waits", "9"]).run().recording();
-    let (_, snapshots) = sum(&recording, &["awaits::waits::two_lines"]);
-    assert!(snapshots > 0, "{:?}", recording.info.remarks);
+    // The program runs for a second longer.
+    let record = |seconds: u32| {
+        let delay = format!("{}s", seconds - 1);
+        let flags = ["--delay-start", &delay, "--duration", "500ms"];
+        flags.into_iter().fold(waiting(awaits(), seconds), Record::flag).run()
+    };
+    let outcome = long_enough(9, record, |outcome| snapshots(outcome) > 0);
+    assert!(snapshots(&outcome) > 0, "{:?}", outcome.recording().info.remarks);
 }
 
 #[test]
 fn a_program_without_types_says_why_no_tasks_are_seen() {
     let lines = awaits().with_file_name("awaits-lines");
-    let outcome = Record::new(lines).args(["waits", "4"]).flag("--walltime").run();
-    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    let outcome = long_enough(
+        4,
+        |seconds| waiting(&lines, seconds).run(),
+        |outcome| !outcome.recording().samples.is_empty(),
+    );
     assert!(outcome.says("`debug = 2` in the Cargo profile of its own crate"), "{}", outcome.stderr);
-    let recording = outcome.recording();
-    assert_eq!(sum(&recording, &["awaits::waits::two_lines"]).1, 0);
+    assert_eq!(snapshots(&outcome), 0);
     // Snapshots of tasks do not tell the CPU time of threads.
     assert!(said(&["info"], &outcome).contains(" unknown "));
 }
