@@ -9,6 +9,7 @@ use foldhash::{HashMap, HashSet};
 use stackglass_process_view::core_image::{CoreImage, Memory};
 use stackglass_procfs::maps;
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -105,10 +106,10 @@ impl WaitCopies {
 
     /// Copies a page, if it can be read.
     fn copy(&self, number: u64, pages: &mut HashMap<u64, Box<[u8]>>) {
-        if !pages.contains_key(&number) {
+        if let Entry::Vacant(entry) = pages.entry(number) {
             let mut page = vec![0; PAGE as usize];
             if self.image.memory.read(number * PAGE, &mut page) == page.len() {
-                pages.insert(number, page.into());
+                entry.insert(page.into());
             }
         }
     }
