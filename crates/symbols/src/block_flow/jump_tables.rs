@@ -30,23 +30,29 @@ impl JumpTables {
         }
         let near =
             code.iter().filter(|code| code.mnemonic() == Mnemonic::Lea && code.is_ip_rel_memory_operand());
-        let near: Vec<u64> = near.map(Instruction::ip_rel_memory_address).collect();
-        let far: Vec<u64> = code.iter().filter_map(table_of_addresses).collect();
-        let end = |start: u64| near.iter().chain(&far).copied().filter(|other| *other > start).min();
-        let part = |start: u64| {
-            let bytes = bytes_at(start)?;
-            let length = end(start).and_then(|end| usize::try_from(end - start).ok()).unwrap_or(usize::MAX);
-            Some(&bytes[..bytes.len().min(length)])
-        };
-        for start in &near {
-            let entries = part(*start).unwrap_or_default().as_chunks::<4>().0.iter().take(MOST);
-            let targets = entries.map(|entry| start.wrapping_add_signed(i32::from_le_bytes(*entry).into()));
-            tables.0.insert(*start, targets.filter(|target| range.contains(target)).collect());
-        }
-        for start in &far {
-            let entries = part(*start).unwrap_or_default().as_chunks::<8>().0.iter().take(MOST);
-            let targets = entries.map(|entry| u64::from_le_bytes(*entry));
-            tables.0.insert(*start, targets.filter(|target| range.contains(target)).collect());
+        let near = near.map(|code| (code.ip_rel_memory_address(), false));
+        let far = code.iter().filter_map(|code| Some((table_of_addresses(code)?, true)));
+        let mut starts: Vec<(u64, bool)> = near.chain(far).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        for (number, (start, has_addresses)) in starts.iter().enumerate() {
+            // Another table, or something else, begins where it ends, if not before.
+            let end = starts[number..].iter().map(|(other, _)| *other).find(|other| other > start);
+            let length = end.map_or(u64::MAX, |end| end - start);
+            let bytes = bytes_at(*start).unwrap_or_default();
+            let bytes = &bytes[..bytes.len().min(usize::try_from(length).unwrap_or(usize::MAX))];
+            let targets: Vec<u64> = match has_addresses {
+                true => {
+                    bytes.as_chunks().0.iter().take(MOST).map(|entry| u64::from_le_bytes(*entry)).collect()
+                }
+                false => {
+                    let distances =
+                        bytes.as_chunks().0.iter().take(MOST).map(|entry| i32::from_le_bytes(*entry));
+                    distances.map(|distance| start.wrapping_add_signed(distance.into())).collect()
+                }
+            };
+            let inside = targets.into_iter().filter(|target| range.contains(target));
+            tables.0.entry(*start).or_default().extend(inside);
         }
         tables
     }

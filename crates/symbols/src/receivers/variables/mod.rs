@@ -189,7 +189,6 @@ impl<'a, 'data, 'code> UnitVariables<'a, 'data, 'code> {
             is_new
         });
         for candidate in &mut found {
-            entries.dedup();
             let is_part =
                 |part: &&UnitOffset| **part != candidate.entry && self.extends(candidate.entry, **part);
             candidate.extends = entries.iter().filter(is_part).copied().collect();
