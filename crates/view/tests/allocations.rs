@@ -12,6 +12,7 @@ use stackglass_view::{Beside, Packed};
 use std::collections::{BTreeMap, HashMap};
 
 mod columns;
+mod numbers;
 
 /// What the page has of allocations.
 struct Read {
@@ -29,7 +30,7 @@ impl Read {
         let numbers: HashMap<&'static str, Vec<u64>> = all
             .iter()
             .filter(|(name, _)| !is_text(name))
-            .map(|(name, column)| (*name, columns::numbers(column)))
+            .map(|(name, column)| (*name, numbers::numbers(column)))
             .collect();
         let strings = texts("strings");
         let (mut paths, mut open) = (vec![Vec::new()], Vec::new());

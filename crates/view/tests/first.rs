@@ -11,7 +11,7 @@ use stackglass_view::{Packed, Page};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read as _;
 
-mod columns;
+mod numbers;
 
 const WALL: u64 = 1_000_000;
 const THREADS: u32 = 5;
@@ -86,7 +86,7 @@ impl First {
             rest = after;
             match entry[0].as_str().unwrap() {
                 "strings" => strings = serde_json::from_slice(column).unwrap(),
-                name => drop(columns.insert(name.to_owned(), columns::numbers(column))),
+                name => drop(columns.insert(name.to_owned(), numbers::numbers(column))),
             }
         }
         assert!(rest.is_empty());

@@ -12,7 +12,9 @@ mod maker;
 use maker::{Maker, ROOT};
 
 mod columns;
-use columns::{columns, numbers};
+mod numbers;
+use columns::columns;
+use numbers::numbers;
 
 /// A list in a static, whose elements hold texts; and two leaked cycles.
 fn graph() -> HeapGraph {

@@ -9,11 +9,12 @@ use stackglass_view::{Packed, Page};
 use std::collections::HashMap;
 
 mod columns;
+mod numbers;
 
 /// The columns of numbers by name.
 fn columns(packed: &Packed) -> HashMap<&'static str, Vec<u64>> {
     let all = columns::columns(packed).into_iter().filter(|(name, _)| *name != "strings");
-    all.map(|(name, column)| (name, columns::numbers(&column))).collect()
+    all.map(|(name, column)| (name, numbers::numbers(&column))).collect()
 }
 
 /// The names of frames.
