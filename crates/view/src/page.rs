@@ -77,7 +77,9 @@ impl<'a> Page<'a> {
             in_script(self.packed.head())
         )?;
         // A served page is read from this machine's memory, and made again as the recording grows.
-        if let Some(first) = self.packed.first_picture().filter(|_| self.served.is_none()) {
+        if self.served.is_none()
+            && let Some(first) = self.packed.first_picture()
+        {
             writeln!(out, "<script type=\"application/json\" id=\"first\">{}</script>", in_script(&first))?;
         }
         writeln!(out, "<script>{SCRIPT}</script>")?;

@@ -14,11 +14,11 @@ use std::iter;
 const PARTS: usize = 2048;
 /// How many lanes are in sight in a window of 2 000 pixels.
 const LANES: usize = 25;
-/// In how many steps the height of the first lane, and of others, is told. They are 61 and 23 pixels high.
+/// Number of steps in the height of the first lane, and in that of the others. They are 61 and 23 pixels high.
 const STEPS: (u64, u64) = (250, 100);
-/// Functions with such names may only enter the kernel, and do not say what for: their callers are told as well.
+/// Parts of the names of functions that enter the kernel. Why a thread sleeps in them is known by their callers, which are named as well.
 const ENTRIES: [&str; 2] = ["syscall", "sigreturn"];
-/// How many kinds are told apart. The rest sleeps in other functions.
+/// The most kinds with a number of their own. Sleep in further functions is one kind.
 const KINDS: usize = 250;
 
 /// What a thread does: it runs code of a category, waits for a CPU, or sleeps in a function, with its callers.
