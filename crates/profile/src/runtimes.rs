@@ -186,6 +186,8 @@ pub const CHANNEL_RECEIVERS: [&str; 9] = [
 /// Channels in which threads wait, by the begins of the paths of their functions.
 pub const BLOCKING_CHANNELS: [&str; 4] =
     ["crossbeam_channel::", "std::sync::mpsc::", "std::sync::mpmc::", "flume::"];
+/// What both ends of such a channel share, by the ends of paths.
+pub const SHARED_BY_ENDS: [&str; 2] = ["::Channel", "::Shared"];
 /// Their methods that wait for a message.
 pub const BLOCKING_RECEIVE: [&str; 4] = ["recv", "recv_timeout", "recv_deadline", "recv_sync"];
 /// Their methods that wait for room.

@@ -17,12 +17,9 @@ use crate::walker::Walker;
 use crate::{lock_guards, names};
 use stackglass_layouts::{KnownFunctions, Local, LocalPlace};
 use stackglass_process_view::stacks::StackFrame;
-use stackglass_profile::runtimes::BLOCKING_CHANNELS;
+use stackglass_profile::runtimes::{BLOCKING_CHANNELS, SHARED_BY_ENDS};
 use stackglass_profile::task_dump::{SharedKind, TaskState, WaitTarget};
 use std::ops::Range;
-
-/// Ends of the paths of what both ends of a channel of threads share.
-const SHARED_BY_ENDS: [&str; 2] = ["::Channel", "::Shared"];
 
 /// Adds what such tasks wait for, and the ends that they have. `words` are those that threads wait for, by kernel id.
 pub(super) fn add(

@@ -7,7 +7,6 @@
 use crate::core_image::own;
 use foldhash::{HashMap, HashSet};
 use stackglass_process_view::core_image::{CoreImage, Memory};
-use stackglass_procfs::maps;
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 use std::io;
@@ -200,7 +199,7 @@ impl Memory for CopiedMemory {
 
 /// Whether an address is in memory that nobody writes.
 fn is_constant(image: &CoreImage, address: u64) -> bool {
-    maps::at(&image.mappings, address).is_some_and(|mapping| !mapping.writable)
+    image.mapping(address).is_some_and(|mapping| !mapping.writable)
 }
 
 /// A word in pages.
