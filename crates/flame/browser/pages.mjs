@@ -19,8 +19,8 @@ const OPTIONS = {
 export const launch = () => (process.env.CHROMIUM_SERVER ? chromium.connect(process.env.CHROMIUM_SERVER) : chromium.launch(OPTIONS));
 export const launchServer = () => chromium.launchServer(OPTIONS);
 
-// Opens a page; `quiet()` at the end says that nothing went wrong in it.
-export async function open(browser, name, { hash = "", ...options } = {}) {
+// Opens a page; `quiet()` at the end says that nothing went wrong in it. `settles`: waits until all of it is drawn.
+export async function open(browser, name, { hash = "", settles = true, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
   await context.addInitScript(noteWaits);
   const page = await context.newPage(), complaints = [], requests = [];
@@ -29,9 +29,8 @@ export async function open(browser, name, { hash = "", ...options } = {}) {
   page.on("request", (request) => requests.push(request.url()));
   const url = pathToFileURL(path.resolve(folder, "pages", name)).href;
   await page.goto(url + hash);
-  if (options.javaScriptEnabled !== false) {
-    await page.waitForFunction(() => performance.getEntriesByName("stackglass-open").length > 0);
-  }
+  if (options.javaScriptEnabled !== false) await opened(page);
+  if (settles && options.javaScriptEnabled !== false) await settled(page);
   const quiet = async () => {
     assert.deepEqual(complaints, []);
     assert.ok(requests.every((asked) => asked.startsWith(url) || asked.startsWith("blob:")), requests.join("\n"));
@@ -39,6 +38,10 @@ export async function open(browser, name, { hash = "", ...options } = {}) {
   };
   return { page, url, quiet };
 }
+
+// Once all is read and counted: until then, a page shows a first picture of what it has read.
+export const opened = (page) =>
+  page.waitForFunction(() => performance.getEntriesByName("stackglass-open").length > 0 && !document.querySelector('[aria-busy="true"]'));
 
 // Where a sample of a row lies on the page: flame graphs stand on the ground.
 export async function place(page, row, sample, total = 100) {
@@ -55,28 +58,43 @@ export async function found(page) {
 export const crumbs = (page) => page.locator("#path button").allTextContents();
 
 // Runs in a page before its scripts, and notes what the page waits for: frames, timers, answers of its worker.
-function noteWaits() {
+export function noteWaits() {
   // Messages that are shown for seconds are not waited for.
   const LONGEST = 500;
+  // What timers have to do, while they are held.
+  let held = null;
   const waits = new Set(), { requestAnimationFrame: nextFrame, Worker: Plain } = window;
   for (const [begin, end] of [["requestAnimationFrame", "cancelAnimationFrame"], ["setTimeout", "clearTimeout"]]) {
     const { [begin]: start, [end]: stop } = window;
     window[begin] = (call, time = 0, ...more) => {
       const id = start((...values) => {
-        try {
-          call(...values);
-        } finally {
-          waits.delete(`${begin} ${id}`);
-        }
+        const run = () => {
+          try {
+            call(...values);
+          } finally {
+            waits.delete(`${begin} ${id}`);
+          }
+        };
+        if (held && time > 0) held.set(id, run);
+        else run();
       }, time, ...more);
       if (time <= LONGEST) waits.add(`${begin} ${id}`);
       return id;
     };
     window[end] = (id) => {
       waits.delete(`${begin} ${id}`);
+      if (begin === "setTimeout") held?.delete(id);
       stop(id);
     };
   }
+  // For what tests themselves do in each frame.
+  window.nextFrame = nextFrame;
+  window.holdTimers = () => { held = new Map(); };
+  window.letTimersGo = () => {
+    const all = [...held.values()];
+    held = null;
+    for (const run of all) run();
+  };
   window.Worker = class extends Plain {
     asked = new Map();
 
@@ -113,6 +131,12 @@ function noteWaits() {
 }
 // Once all that was begun is done and drawn.
 export const settled = (page) => page.evaluate(() => window.settles());
+// One gesture: pauses between its parts are the machine's, and end no gesture of the page.
+export async function atOnce(page, act) {
+  await page.evaluate(() => window.holdTimers());
+  await act();
+  await page.evaluate(() => window.letTimersGo());
+}
 // Follows a link in the page, until it shows what it leads to.
 export async function follow(page, hash) {
   await page.evaluate((hash) => new Promise((call) => {

@@ -8,10 +8,13 @@ import { isDeepStrictEqual } from "node:util";
 
 const axe = readFileSync(createRequire(path.join(path.resolve(process.env.BROWSER_TESTS ?? "."), "package.json")).resolve("axe-core/axe.min.js"), "utf8");
 
+// How long a page may take that does what it should, ms: Playwright, too, waits so long.
+export const LONGEST = 30_000;
+
 // Once an expression of the page has this value.
 export async function becomes(page, read, expected, message) {
   let is;
-  for (const end = Date.now() + 8000; Date.now() < end; await page.waitForTimeout(30)) {
+  for (const end = Date.now() + LONGEST; Date.now() < end; await page.waitForTimeout(30)) {
     is = await page.evaluate(read).catch((error) => String(error));
     if (isDeepStrictEqual(is, expected)) return;
   }

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { launch } from "../../flame/browser/pages.mjs";
+import { launch, noteWaits, opened, settled } from "../../flame/browser/pages.mjs";
 import { becomes, isAccessible } from "./checks.mjs";
 
 let browser;
@@ -35,14 +35,15 @@ async function openHeld(name, { hash = "", ...options } = {}) {
   servers.push(server);
   await new Promise((listens) => { server.listen(0, "127.0.0.1", listens); });
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  await context.addInitScript(noteWaits);
   const page = await context.newPage(), complaints = [];
   page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
   page.on("pageerror", (error) => complaints.push(String(error)));
   await page.goto(`http://127.0.0.1:${server.address().port}/${hash}`, { waitUntil: "commit" });
   const send = async () => {
     answer.end(html.slice(at));
-    await page.waitForFunction(() => performance.getEntriesByName("stackglass-open").length > 0);
-    await becomes(page, () => document.querySelector(".panel").getAttribute("aria-busy"), "false");
+    await opened(page);
+    await settled(page);
   };
   const quiet = async () => {
     assert.deepEqual(complaints, []);
@@ -51,23 +52,18 @@ async function openHeld(name, { hash = "", ...options } = {}) {
   return { page, send, quiet };
 }
 
-// Keeps the pixels of both pictures under a name, once they are drawn and do not change any more.
-const keep = (page, name) => page.evaluate(async (name) => {
-  const read = (canvas) => (canvas?.width > 0 ? new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer) : new Uint32Array(0));
-  const now = () => [".lanes canvas", ".flame canvas"].map((of) => read(document.querySelector(of)));
-  const isSame = (one, other) => one.length > 0 && one.length === other.length && one.every((pixel, at) => pixel === other[at]);
-  let last = now();
-  for (const end = performance.now() + 10000; performance.now() < end;) {
-    await new Promise((call) => { setTimeout(call, 100); });
-    const next = now();
-    if (next.every((of, i) => isSame(of, last[i])) && new Set(next[1]).size > 3) {
-      window[name] = next;
-      return;
-    }
-    last = next;
-  }
-  throw new Error("nothing is drawn");
-}, name);
+// Keeps the pixels of both pictures under a name, once they are drawn.
+async function keep(page, name) {
+  await page.waitForFunction(() => {
+    const canvas = document.querySelector(".flame canvas");
+    return canvas?.width > 0 && new Set(new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size > 3;
+  }, null, { polling: 50 });
+  await settled(page);
+  await page.evaluate((name) => {
+    const read = (canvas) => (canvas?.width > 0 ? new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer) : new Uint32Array(0));
+    window[name] = [".lanes canvas", ".flame canvas"].map((of) => read(document.querySelector(of)));
+  }, name);
+}
 // Of lanes and flame graph: the share of pixels that differ.
 const differing = (page) => page.evaluate(() => window.before.map((one, i) => {
   const other = window.after[i];

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { launch } from "../../flame/browser/pages.mjs";
+import { launch, noteWaits } from "../../flame/browser/pages.mjs";
 import { becomes } from "./checks.mjs";
 import { openFirefox } from "./firefox.mjs";
 
@@ -47,6 +47,7 @@ after(() => chromium.close());
 
 async function openChromium(url) {
   const context = await chromium.newContext({ viewport: { width: 1280, height: 800 } });
+  await context.addInitScript(noteWaits);
   const page = await context.newPage(), complaints = [];
   page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
   page.on("pageerror", (error) => complaints.push(String(error)));
@@ -54,7 +55,7 @@ async function openChromium(url) {
   return { complaints, evaluate: (of, ...values) => page.evaluate(`(${of})(...${JSON.stringify(values)})`), press: (key) => page.keyboard.press(key), close: () => context.close() };
 }
 
-const BROWSERS = { Chromium: openChromium, ...(process.env.FIREFOX && { Firefox: openFirefox }) };
+const BROWSERS = { Chromium: openChromium, ...(process.env.FIREFOX && { Firefox: (url) => openFirefox(url, { preload: noteWaits }) }) };
 
 // What is on the screen, and must not move.
 const seen = () => {
@@ -76,9 +77,9 @@ const watch = () => {
     const missing = [".tracks canvas", ".list .row", '.row[aria-selected="true"]', ".chip"].filter((what) => !document.querySelector(what));
     if (document.querySelector(".panel .wait")) missing.push("counting …");
     if (missing.length) window.missing.push(...missing);
-    requestAnimationFrame(look);
+    window.nextFrame(look);
   };
-  requestAnimationFrame(look);
+  window.nextFrame(look);
 };
 
 for (const [name, openIn] of Object.entries(BROWSERS)) {
@@ -106,7 +107,7 @@ for (const [name, openIn] of Object.entries(BROWSERS)) {
         await is(() => document.querySelectorAll(".lanes .thread .pick").length, state + 1);
         await is(() => document.querySelector(".sum").textContent.split(" in ")[1], `${120 + 10 * (state - 1)} samples`);
         // Once what was counted is drawn.
-        await page.evaluate(() => new Promise((resolve) => { setTimeout(resolve, 300); }));
+        await page.evaluate(() => window.settles());
         assert.deepEqual(await page.evaluate(seen), before);
         assert.notEqual((await page.evaluate(totals))[0], first);
       }

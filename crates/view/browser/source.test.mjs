@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { follow, launch, open, saved } from "../../flame/browser/pages.mjs";
-import { becomes, isAccessible } from "./checks.mjs";
+import { becomes, isAccessible, LONGEST } from "./checks.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -31,7 +31,7 @@ test("each line of each file has the times of annotate, to the nanosecond, for p
       for (const { file, lines } of files) {
         await page.evaluate((hash) => { location.hash = hash; }, `tab=source&measure=${measure}${range}&source=${encodeURIComponent(file)}`);
         let shown;
-        for (const end = Date.now() + 8000; Date.now() < end && !(shown?.source?.file === file && shown.selection.measure === measure && !shown.selection.range_ns === !range);) shown = await asSaved(page);
+        for (const end = Date.now() + LONGEST; Date.now() < end && !(shown?.source?.file === file && shown.selection.measure === measure && !shown.selection.range_ns === !range);) shown = await asSaved(page);
         const of = (lines, own, total) => lines.filter((line) => line[total] > 0 || line.own_samples > 0 || line.total_samples > 0)
           .map((line) => [line.line, line[own], line[total], line.own_samples, line.total_samples]);
         assert.deepEqual(of(shown.source.lines, "own_ns", "total_ns"), of(lines, "own", "total"), `${file} ${part} ${measure}`);
@@ -83,7 +83,7 @@ test("threads and transforms say which stacks count", async () => {
   const without = await asSaved(page);
   await page.evaluate(() => { location.hash = "tab=source"; });
   let all = without;
-  for (const end = Date.now() + 8000; Date.now() < end && all.total_ns === without.total_ns;) all = await asSaved(page);
+  for (const end = Date.now() + LONGEST; Date.now() < end && all.total_ns === without.total_ns;) all = await asSaved(page);
   assert.ok(without.total_ns < all.total_ns);
   // All of sum.rs is below none of memcpy; main.rs calls it.
   assert.deepEqual(without.source, all.source);

@@ -2,18 +2,14 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { launch, open } from "../../flame/browser/pages.mjs";
+import { launch, open, settled } from "../../flame/browser/pages.mjs";
 import { becomes, isAccessible } from "./checks.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
 after(() => browser.close());
 
-// What is counted, once it is this.
-async function counts(page, expected) {
-  await page.waitForFunction((text) => document.querySelector(".sum")?.textContent === text, expected, { timeout: 5000 }).catch(() => {});
-  assert.equal(await page.locator(".sum").textContent(), expected);
-}
+const counts = (page, expected) => becomes(page, () => document.querySelector(".sum").textContent, expected);
 
 // Drags over a part of the time.
 async function drag(page, from, to) {
@@ -78,8 +74,8 @@ test("a function has its callers and callees", async () => {
   const { page, quiet } = await open(browser, "view-known.html", { hash: "#tab=functions" });
   await counts(page, "3.50 s in 3500 samples");
   await page.locator(".list .row", { hasText: "serve" }).first().click();
-  const lists = await page.locator(".sandwich ul").evaluateAll((all) => all.map((list) => [...list.querySelectorAll("li")].map((row) => row.innerText.replace(/\s+/g, " "))));
-  assert.deepEqual(lists, [["3.50 s 100.0 % (start of the thread)"], ["2.00 s 57.1 % parse", "1.00 s 28.6 % sort"]]);
+  const lists = () => [...document.querySelectorAll(".sandwich ul")].map((list) => [...list.querySelectorAll("li")].map((row) => row.innerText.replace(/\s+/g, " ")));
+  await becomes(page, lists, [["3.50 s 100.0 % (start of the thread)"], ["2.00 s 57.1 % parse", "1.00 s 28.6 % sort"]]);
   await page.keyboard.press("/");
   await page.keyboard.type("par");
   await page.waitForFunction(() => document.querySelectorAll(".list .row").length === 1);
@@ -99,6 +95,7 @@ test("the flame graph tells of the box under the pointer, and zooms", async () =
   // Why stacks are incomplete, in the words of the reports: those of the half second of the other thread.
   await page.keyboard.press("u");
   await becomes(page, () => document.querySelector(".crumbs"), null);
+  await settled(page);
   await page.mouse.move(canvas.x + canvas.width * 0.2, canvas.y + canvas.height - 1.5 * 19);
   const why = "14.3 % of it has incomplete stacks: in code of no known file: generated at run time, or in a library loaded just before (if the program generates code, have it keep frame pointers there)";
   await becomes(page, () => document.querySelector(".tip strong").textContent, "serve");

@@ -1,13 +1,14 @@
 // The list of keys, and the list of all commands with a search.
 
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { commands, dialog, type Command } from "../commands.ts";
 
 export function Dialogs() {
   const shown = dialog.value;
   const box = useRef<HTMLDialogElement>(null);
-  useEffect(() => { if (shown && !box.current?.open) box.current?.showModal(); }, [shown]);
+  // At once: the next key belongs to it.
+  useLayoutEffect(() => { if (shown && !box.current?.open) box.current?.showModal(); }, [shown]);
   if (!shown) return null;
   const close = () => { dialog.value = null; };
   return (
@@ -49,10 +50,10 @@ function matching(text: string): Command[] {
 
 function Commands({ close }: { close: () => void }) {
   const list = useRef<HTMLUListElement>(null);
-  useEffect(() => { typed.value = ""; active.value = 0; }, []);
+  useLayoutEffect(() => { typed.value = ""; active.value = 0; }, []);
   const all = matching(typed.value);
   const index = Math.min(active.value, all.length - 1);
-  useEffect(() => { list.current?.children[index]?.scrollIntoView({ block: "nearest" }); }, [index]);
+  useLayoutEffect(() => { list.current?.children[index]?.scrollIntoView({ block: "nearest" }); }, [index]);
   const run = (command: Command | undefined) => {
     close();
     dialog.value = null;

@@ -1,7 +1,7 @@
 // The menu of what is selected: opened by the right button or the menu key.
 
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { commands, type Command } from "../commands.ts";
 import { loaded } from "../recording.ts";
 import { target } from "../target.ts";
@@ -24,7 +24,8 @@ addEventListener("contextmenu", (event) => { if (menu.value && event.target inst
 export function Menu() {
   const box = useRef<HTMLDivElement>(null);
   const at = menu.value;
-  useEffect(() => { if (at) box.current?.querySelector("button")?.focus(); }, [at]);
+  // At once: the next key belongs to it.
+  useLayoutEffect(() => { if (at) box.current?.querySelector("button")?.focus(); }, [at]);
   if (!at || !target.value || !loaded.value) return null;
   const close = () => {
     menu.value = null;
