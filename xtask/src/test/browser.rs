@@ -65,6 +65,7 @@ const FIREFOX: Browser = Browser {
 
 /// All browser tests; those of speed only in a full run.
 pub fn run(extent: Extent) -> Result<Tally> {
+    no_file_is_left_out()?;
     let chromium = CHROMIUM.found_or_installed()?;
     // Ubuntu, for one, has no package of it.
     let firefox =
@@ -93,6 +94,24 @@ pub fn run(extent: Extent) -> Result<Tally> {
         tally.add(tests(&node, &[SPEED], 1)?);
     }
     Ok(tally)
+}
+
+/// A file of tests that is in no list would not be run, and nothing would tell.
+fn no_file_is_left_out() -> Result<()> {
+    for folder in [TESTS, VIEW] {
+        let listed = TOGETHER.iter().chain(&ALONE).chain([&SPEED]).filter(|(of, _)| *of == folder);
+        let mut listed: Vec<String> = listed.map(|(_, name)| format!("{name}.test.mjs")).collect();
+        let names = fs::read_dir(root().join(folder))?.map(|entry| Ok(entry?.file_name().into_string()));
+        let names: Vec<_> = names.collect::<Result<_>>()?;
+        let mut there: Vec<String> =
+            names.into_iter().flatten().filter(|name| name.ends_with(".test.mjs")).collect();
+        listed.sort();
+        there.sort();
+        if listed != there {
+            bail!("{folder} has {there:?}, and the lists of xtask/src/test/browser.rs have {listed:?}");
+        }
+    }
+    Ok(())
 }
 
 /// Runs some files of tests, so many at a time.
