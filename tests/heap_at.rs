@@ -262,6 +262,24 @@ fn a_program_that_ends_right_after_the_signal() {
     assert_eq!(items(&program.folder.path().join("s.heapsnapshot")), 1000, "{}", program.said());
 }
 
+/// Signals do not hold up a program that has reached its end, however many there are.
+#[test]
+fn signals_at_the_end_begin_no_snapshot() {
+    let flags = ["record", "--allocs", "--no-time", "--heap-at", "USR1", "-o", "x.glass", "--"];
+    let mut program = Waiting::start(&flags, &[]);
+    let stackglass = program.command.id() as libc::pid_t;
+    program.stdin = None;
+    let begin = Instant::now();
+    let status = loop {
+        if let Some(status) = program.command.try_wait().unwrap() {
+            break status;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "it does not end: {}", program.said());
+        signal(stackglass, "USR1");
+    };
+    assert_eq!(status.code(), Some(7), "{}", program.said());
+}
+
 impl Waiting {
     /// Waits until the program is being copied, or a snapshot of it is complete.
     fn wait_until_traced(&self) {

@@ -23,13 +23,12 @@ pub fn assert_one_moment(numbers: &[u64]) {
     assert!(numbers[boundary..].iter().all(|number| number + 1 == first), "{first} up to page {boundary}");
 }
 
-/// Waits until the program itself has a higher number on its first page. How long a sweep takes depends on the machine: after a
-/// copy, each page is a page fault.
-fn runs_on(program: &Program, pages: u64, last: u64) {
+/// Waits until the word at `address` in the program itself is greater than `last`. How long that takes depends on the machine.
+pub fn runs_on(program: &Program, address: u64, last: u64) {
     let memory = File::open(format!("/proc/{}/mem", program.pid())).unwrap();
     eventually("the program runs", || {
         let mut word = [0; 8];
-        memory.read_exact_at(&mut word, pages).unwrap();
+        memory.read_exact_at(&mut word, address).unwrap();
         u64::from_le_bytes(word) > last
     });
 }
@@ -105,6 +104,7 @@ fn a_thread_that_does_little_but_page_faults_stands_still() {
         in_call += u32::from(registers[21] == u64::MAX);
         last = before;
         drop(stopped);
+        runs_on(&program, faults, last);
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     assert!(in_call <= 3, "it is seen in a call {in_call} times");

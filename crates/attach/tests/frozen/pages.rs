@@ -1,6 +1,6 @@
 //! Pages that are read while a process stands still are those of one moment, and no second process is made.
 
-use crate::moment::{PAGES, assert_one_moment, numbers};
+use crate::moment::{PAGES, assert_one_moment, numbers, runs_on};
 use crate::program::{Program, relatives};
 use stackglass_attach::frozen::{FrozenProcess, Options, OtherPages, WorkingSet};
 
@@ -38,11 +38,13 @@ fn the_working_set_is_of_one_moment() {
     // Now they are known, and the process runs on while they are used.
     let mut last = before[0];
     for _ in 0..20 {
+        runs_on(&program, pages, last);
         let process = frozen(&program, &set, OtherPages::Missing);
         std::thread::sleep(std::time::Duration::from_millis(20));
         let numbers = numbers(process.memory(), pages);
         assert_one_moment(&numbers);
-        assert!(numbers[0] > last && !process.is_incomplete() && process.is_alive());
+        assert!(numbers[0] > last, "pages are of the moment in which they are read");
+        assert!(!process.is_incomplete() && process.is_alive());
         last = numbers[0];
         assert_eq!(process.threads().len(), 4);
         for thread in process.threads() {
@@ -60,9 +62,10 @@ fn other_pages_are_read_later_if_that_is_wanted() {
     let (mut program, pages) = sweeping();
     let set = WorkingSet::default();
     let process = frozen(&program, &set, OtherPages::Live);
-    let before = word(&process, pages);
-    std::thread::sleep(std::time::Duration::from_millis(100));
-    assert!(before.is_some() && word(&process, pages + (PAGES - 1) * 4096) > before);
+    let before = word(&process, pages).expect("other pages are read");
+    let end = pages + (PAGES - 1) * 4096;
+    runs_on(&program, end, before);
+    assert!(word(&process, end) > Some(before));
     assert!(!process.is_incomplete());
     // That makes them no part of the working set.
     let next = frozen(&program, &set, OtherPages::Missing);

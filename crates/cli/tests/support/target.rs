@@ -4,15 +4,20 @@ use super::{stackglass, wait_until};
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
+/// The main thread of the workload, and those that it starts (`crates/demo`).
+const WORKLOAD_THREADS: usize = 8;
+
 /// A running program to attach to; it is killed on drop.
 pub struct Target(pub Child);
 
 impl Target {
-    /// The workload of `demo`: several threads, busy and asleep.
+    /// The workload of `demo`: several threads, busy and asleep. All of them have been started.
     pub fn start_workload() -> Target {
         let mut command = Command::new(stackglass());
         command.args(["demo-workload", "--time", "120s"]);
-        Target::start(command)
+        let target = Target::start(command);
+        wait_until("its threads", || target.threads().len() == WORKLOAD_THREADS);
+        target
     }
 
     /// Starts a command without input and output.

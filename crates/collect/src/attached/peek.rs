@@ -18,13 +18,15 @@ const PAUSE: Duration = Duration::from_millis(5);
 const LONG_PAUSE: Duration = Duration::from_millis(20);
 /// Longest wait for a first stack of each thread: on a busy machine, some threads wait for a CPU.
 const FIRST_STACKS: Duration = Duration::from_millis(300);
+/// Longest wait for a first stack of any thread. The sampler itself may wait for a CPU for longer than a short peek takes.
+const FIRST_STACK: Duration = Duration::from_secs(5);
 
 /// A peek at a process that does not answer by itself.
 #[derive(Clone, Debug)]
 pub struct OutsidePeek {
     /// The process.
     pub pid: u32,
-    /// Duration of the profile.
+    /// Duration of the profile. The peek lasts until each thread has a first stack, at most some tenths of a second longer.
     pub duration: Duration,
     /// Time between two samples of a thread.
     pub delay: Duration,
@@ -127,7 +129,8 @@ pub(crate) fn run_peek(
     let control = loop {
         attached.drain(&mut recorder);
         stacks.advance(options, &recorder, client, FIRST_STACKS);
-        if began.elapsed() >= options.duration || attached.stopped().is_some() {
+        let is_over = began.elapsed() >= options.duration && !stacks.are_awaited(&recorder);
+        if is_over || attached.stopped().is_some() {
             break PeekControl::Continue;
         }
         match client.next(PAUSE) {
@@ -147,11 +150,15 @@ pub(crate) fn run_peek(
     }
     attached.drain(&mut recorder);
     stacks.finish(client);
-    let early = attached.stopped().map(|why| match why {
+    let mut early = attached.stopped().map(|why| match why {
         Stopped::Gone => format!("process {} ended after {:.1?} of the peek", options.pid, began.elapsed()),
         Stopped::Locked(why) => why,
     });
     let mut recording = recorder.into_recording();
+    if recording.samples.is_empty() && early.is_none() && control != PeekControl::Finish {
+        let after = began.elapsed();
+        early = Some(format!("no thread of process {} was seen within {after:.1?}; try again", options.pid));
+    }
     if !recording.samples.is_empty() {
         recording.info.wall = Nanos(clock::monotonic().saturating_sub(recording.info.start.0));
         symbolize(&mut recording);
@@ -219,6 +226,12 @@ impl ThreadStacks {
         if matches!(self.stage, Stage::Shown) {
             *self = ThreadStacks::new(None);
         }
+    }
+
+    /// Whether the peek goes on for them after the end of its time.
+    fn are_awaited(&self, recorder: &Recorder) -> bool {
+        let patience = if recorder.recording().samples.is_empty() { FIRST_STACK } else { FIRST_STACKS };
+        matches!(self.stage, Stage::Waiting) && self.since.elapsed() < patience
     }
 
     fn advance(

@@ -98,8 +98,16 @@ impl HeapSnapshots {
         }
     }
 
+    /// Begins a snapshot at a signal. None begins once the program has reached its end: it would wait again and again as long as
+    /// signals come.
+    pub(super) fn begin_at_signal(&mut self) {
+        if !self.has_ended() {
+            self.begin();
+        }
+    }
+
     /// Begins a snapshot, unless one is being taken.
-    pub(super) fn begin(&mut self) {
+    fn begin(&mut self) {
         if self.job.is_some() {
             return;
         }
@@ -136,10 +144,7 @@ impl HeapSnapshots {
         if self.begun > 0 && self.options.at != HeapAt::Peak {
             return;
         }
-        if !ProgramTables::find_newest(&mut self.tables, self.pid, &self.folder) {
-            return;
-        }
-        let has_ended = self.tables.as_ref().is_some_and(ProgramTables::has_ended);
+        let has_ended = self.has_ended();
         if has_ended && self.job.is_some() == (self.options.at == HeapAt::Peak) {
             self.waits_since.get_or_insert_with(Instant::now);
         }
@@ -148,6 +153,12 @@ impl HeapSnapshots {
             HeapAt::Peak if has_ended && self.job.is_some() => self.set_wait(HEAP_BEING_READ),
             _ => {}
         }
+    }
+
+    /// Whether the program has called `exit`, according to its newest tables.
+    fn has_ended(&mut self) -> bool {
+        ProgramTables::find_newest(&mut self.tables, self.pid, &self.folder);
+        self.tables.as_ref().is_some_and(ProgramTables::has_ended)
     }
 
     /// Waits for a snapshot that is being taken, and lets the program end. What is returned can be added to the recording when

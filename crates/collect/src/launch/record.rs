@@ -260,7 +260,7 @@ impl Source for RecordedProgram {
             // The end of a child and the beat after SIGCONT are checked in every round of the loop.
             (libc::SIGCHLD | libc::SIGCONT | libc::SIGXFSZ, _) => {}
             (number, false) if self.snapshots.as_ref().and_then(HeapSnapshots::signal) == Some(number) => {
-                self.snapshots.iter_mut().for_each(HeapSnapshots::begin);
+                self.snapshots.iter_mut().for_each(HeapSnapshots::begin_at_signal);
             }
             // A key: the terminal has sent the signal to the program as well.
             (libc::SIGINT | libc::SIGQUIT, true) => self.interrupts += 1,
