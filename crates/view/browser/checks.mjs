@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
+import { follow, open } from "../../flame/browser/pages.mjs";
 
 const axe = readFileSync(createRequire(path.join(path.resolve(process.env.BROWSER_TESTS ?? "."), "package.json")).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -21,9 +22,26 @@ export async function becomes(page, read, expected, message) {
   assert.deepEqual(is, expected, message);
 }
 
-// Checks the page with axe-core, once it is there. `what`: the name of what is shown.
+// Checks the page with axe-core, once it is there. `what`: the name of what is shown. In the dark, only colours are others.
 export async function isAccessible(page, what) {
   if (!await page.evaluate(() => "axe" in window)) await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  assert.deepEqual(violations.map(({ id, nodes }) => [what, id, ...nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary}`)]), []);
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    const { violations } = await page.evaluate((rules) => window.axe.run(document, { resultTypes: ["violations"], ...rules }), colorScheme === "dark" && { runOnly: ["color-contrast", "link-in-text-block"] });
+    assert.deepEqual(violations.map(({ id, nodes }) => [`${what} (${colorScheme})`, id, ...nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary}`)]), []);
+  }
+}
+
+// The same for addresses of a page, on narrow and wide screens, where nothing is cut off.
+export async function areAccessible(browser, name, hashes) {
+  const { page, quiet } = await open(browser, name, { bypassCSP: true });
+  for (const width of [390, 1280]) {
+    await page.setViewportSize({ width, height: 800 });
+    for (const hash of hashes) {
+      await follow(page, hash);
+      await isAccessible(page, `${hash}, ${width} pixels`);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${hash} fits into ${width} pixels`);
+    }
+  }
+  await quiet();
 }

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { follow, launch, open } from "../../flame/browser/pages.mjs";
-import { becomes, isAccessible } from "./checks.mjs";
+import { launch, open } from "../../flame/browser/pages.mjs";
+import { areAccessible, becomes } from "./checks.mjs";
 
 const folder = path.resolve(process.env.BROWSER_TESTS ?? ".");
 const shown = JSON.parse(readFileSync(path.join(folder, "pages", "view-heap.json"), "utf8"));
@@ -111,16 +111,4 @@ test("names are searched", async () => {
   await quiet();
 });
 
-for (const colorScheme of ["light", "dark"]) {
-  for (const width of [390, 1280]) {
-    test(`nothing stands in the way of people with screen readers (${colorScheme}, ${width} pixels)`, async () => {
-      const { page, quiet } = await open(browser, "view-heap.html", { colorScheme, bypassCSP: true, viewport: { width, height: 800 } });
-      for (const hash of ["", "type=[Event]", "heap=holders&type=Request", "heap=tree", "heap=leaks&type=Request", "tab=facts", "type=gone"]) {
-        await follow(page, hash);
-        await isAccessible(page, hash);
-        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${hash} fits`);
-      }
-      await quiet();
-    });
-  }
-}
+test("nothing stands in the way of people with screen readers", () => areAccessible(browser, "view-heap.html", ["", "type=[Event]", "heap=holders&type=Request", "heap=tree", "heap=leaks&type=Request", "tab=facts", "type=gone"]));

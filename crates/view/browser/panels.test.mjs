@@ -287,25 +287,23 @@ test("what is done right after an undo counts, while the browser is still on its
   await quiet();
 });
 
-for (const colorScheme of ["light", "dark"]) {
-  test(`nothing stands in the way of people with screen readers (${colorScheme})`, async () => {
-    const { page, quiet } = await open(browser, "view-calls.html", { colorScheme, bypassCSP: true });
-    await sum(page, "6.00 s in 6000 samples");
-    const check = (what) => isAccessible(page, what);
-    for (const hash of ["", "tab=functions&func=json::parse", "tab=tree&do=focus|gone", "tab=order", "tab=facts", "tab=tree&inverted=1",
-      "tab=functions&pinned=0-1000000000&range=1000000000-3000000000", "pinned=0-1000000000", "zoom=calls::main&zoom=calls::walk&icicle=1"]) {
-      await follow(page, hash);
-      await check(hash);
-    }
-    await page.keyboard.press("?");
-    await check("keys");
-    await page.keyboard.press("Escape");
-    await page.keyboard.press("Control+k");
-    await check("commands");
-    await page.keyboard.press("Escape");
-    await page.evaluate(() => { location.hash = "tab=functions&func=memcpy"; });
-    await page.locator(".list .row", { hasText: "memcpy" }).click({ button: "right" });
-    await check("menu");
-    await quiet();
-  });
-}
+test("nothing stands in the way of people with screen readers", async () => {
+  const { page, quiet } = await open(browser, "view-calls.html", { bypassCSP: true });
+  await sum(page, "6.00 s in 6000 samples");
+  const check = (what) => isAccessible(page, what);
+  for (const hash of ["", "tab=functions&func=json::parse", "tab=tree&do=focus|gone", "tab=order", "tab=facts", "tab=tree&inverted=1",
+    "tab=functions&pinned=0-1000000000&range=1000000000-3000000000", "pinned=0-1000000000", "zoom=calls::main&zoom=calls::walk&icicle=1"]) {
+    await follow(page, hash);
+    await check(hash);
+  }
+  await page.keyboard.press("?");
+  await check("keys");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+k");
+  await check("commands");
+  await page.keyboard.press("Escape");
+  await page.evaluate(() => { location.hash = "tab=functions&func=memcpy"; });
+  await page.locator(".list .row", { hasText: "memcpy" }).click({ button: "right" });
+  await check("menu");
+  await quiet();
+});

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { follow, launch, open, saved } from "../../flame/browser/pages.mjs";
-import { becomes, isAccessible, LONGEST } from "./checks.mjs";
+import { launch, open, saved } from "../../flame/browser/pages.mjs";
+import { areAccessible, becomes, LONGEST } from "./checks.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -105,16 +105,4 @@ test("sources are text, and pages without them say what to do", async () => {
   await none.quiet();
 });
 
-for (const colorScheme of ["light", "dark"]) {
-  for (const width of [390, 1280]) {
-    test(`nothing stands in the way of people with screen readers (${colorScheme}, ${width} pixels)`, async () => {
-      const { page, quiet } = await open(browser, "view-sources.html", { colorScheme, bypassCSP: true, viewport: { width, height: 800 } });
-      for (const hash of ["", "&source=%2Fhome%2Fme%2Fapp%2Fsrc%2Fmain.rs", "&func=memcpy"]) {
-        await follow(page, `tab=source${hash}`);
-        await isAccessible(page, hash);
-        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${hash} fits`);
-      }
-      await quiet();
-    });
-  }
-}
+test("nothing stands in the way of people with screen readers", () => areAccessible(browser, "view-sources.html", ["", "&source=%2Fhome%2Fme%2Fapp%2Fsrc%2Fmain.rs", "&func=memcpy"].map((hash) => `tab=source${hash}`)));
