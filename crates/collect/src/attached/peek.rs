@@ -26,7 +26,7 @@ const FIRST_STACK: Duration = Duration::from_secs(5);
 pub struct OutsidePeek {
     /// The process.
     pub pid: u32,
-    /// Duration of the profile. The peek lasts until each thread has a first stack, at most some tenths of a second longer.
+    /// Duration of the profile. The peek lasts until each thread has a first stack: 0.3 s at most, or 5 s if no thread has one.
     pub duration: Duration,
     /// Time between two samples of a thread.
     pub delay: Duration,
@@ -307,4 +307,18 @@ fn latest(recording: &Recording) -> Vec<usize> {
 
 fn symbolize(recording: &mut Recording) {
     stackglass_symbols::symbolize(recording, &Default::default(), &mut |_| ());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_peek_waits_for_a_first_stack() {
+        let nothing = Recorder::new(RecordingInfo::default());
+        let stacks = ThreadStacks::new(Some(Duration::from_millis(50)));
+        assert!(stacks.are_awaited(&nothing));
+        let since = Instant::now().checked_sub(FIRST_STACK).expect("the machine runs for longer");
+        assert!(!ThreadStacks { since, ..stacks }.are_awaited(&nothing));
+    }
 }
