@@ -29,12 +29,11 @@ fn time_in(process: &Process, symbols: &Symbols, part: &str) -> u64 {
 #[track_caller]
 fn assert_most_of_200_ms(process: &Process, symbols: &Symbols, part: &str, kind: &str) {
     let time = time_in(process, symbols, part);
-    let all = || process.threads(symbols);
-    let counters = &process.counters;
     assert!(
         (150_000_000..400_000_000).contains(&time),
-        "{kind}: {time} ns in {part}: {:#?}, {counters:?}",
-        all()
+        "{kind}: {time} ns in {part}: {:#?}, {:?}",
+        process.threads(symbols),
+        process.counters
     );
 }
 
